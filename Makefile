@@ -90,7 +90,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes half a minute
 	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
 
-check-asic: ## every state of small queues of the asic engine, then with planted defects; a minute, with ARGS=--full six
+check-asic: ## every state of small queues of the asic engine, then with planted defects; a minute, with ARGS=--full a quarter of an hour
 	@nice $(MIDFLIGHT) check asic $(ARGS)
 	@nice $(MIDFLIGHT) check asic --planted
 

@@ -122,7 +122,7 @@ pub use machine::{Crossing, Machine, Outputs, Packet, Sent, To};
 pub use program::{Bound, Builder, Mirror, Pipeline, Program};
 pub use refusal::{Place, Refusal, Resource};
 pub use register::{Access, Alu, Cell, Index, Output, Register, Test, Word, low_bits};
-pub use report::{RegisterUse, Report, StageUse};
+pub use report::{CarriedUse, RegisterUse, Report, StageUse};
 pub use table::{Compare, Match, Table};
 pub use target::Target;
 #[cfg(feature = "check")]

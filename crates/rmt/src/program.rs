@@ -1,7 +1,7 @@
 //! A program: data, built by a [`Builder`] and checked as a whole.
 
 use crate::field::{At, Field, FieldInfo, Space, Width};
-use crate::machine::SLOTS;
+use crate::machine::{Packet, SLOTS};
 use crate::register::{Cell, Register, RegisterInfo};
 use crate::table::Table;
 use crate::{Refusal, Report, Target, check, stages};
@@ -51,6 +51,19 @@ pub struct Bound {
     pub why: String,
 }
 
+/// What a packet of a kind carries when it recirculates.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried {
+    pub(crate) kind: String,
+    /// The field and value that tell the kind.
+    pub(crate) is: (Field, u32),
+    pub(crate) fields: Vec<Field>,
+    /// Bytes of headers that no table reads.
+    pub(crate) besides: u32,
+    /// Records behind the first.
+    pub(crate) records: bool,
+}
+
 /// All of a program, before it is checked (in the [`Builder`]) and after (in the [`Program`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
@@ -63,6 +76,7 @@ pub(crate) struct Source {
     /// Header fields that a packet carries more than once.
     pub(crate) record: Vec<Field>,
     pub(crate) bounds: Vec<Bound>,
+    pub(crate) carried: Vec<Carried>,
     /// Names of a field's values, for readers.
     pub(crate) names: Vec<(Field, u32, &'static str)>,
 }
@@ -171,6 +185,20 @@ impl Builder {
         self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
     }
 
+    /// States which header fields a packet needs when it recirculates with this value in this field, and how many bytes its headers have
+    /// besides; `records`: also those behind the first. The build does not check it; a search can, as
+    /// [`Program::forget`] zeroes all others.
+    pub fn carries(
+        &mut self,
+        kind: impl Into<String>,
+        is: (Field, u32),
+        fields: &[Field],
+        besides: u32,
+        records: bool,
+    ) {
+        self.source.carried.push(Carried { kind: kind.into(), is, fields: fields.to_vec(), besides, records });
+    }
+
     /// All tables so far: a check of the program plants its defects there.
     #[cfg(feature = "check")]
     pub(crate) fn tables(&mut self) -> &mut [Table] {
@@ -222,6 +250,19 @@ impl Program {
     pub fn register(&self, name: &str) -> Option<Register> {
         let index = self.source.registers.iter().position(|register| register.name == name)?;
         u16::try_from(index).ok().map(Register)
+    }
+
+    /// Zeroes the header fields that a recirculating packet of this kind does not need, if the program says which it needs.
+    pub fn forget(&self, packet: &mut Packet) {
+        let of = |carried: &&Carried| packet.get(carried.is.0) == carried.is.1;
+        let Some(carried) = self.source.carried.iter().find(of) else { return };
+        for (index, info) in self.source.headers.iter().enumerate() {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            let field = Field { space: Space::Header, index, width: info.width };
+            if !carried.fields.contains(&field) {
+                packet.set(field, 0);
+            }
+        }
     }
 
     /// The header field with this name.

@@ -3,7 +3,7 @@
 use crate::action::Effect;
 use crate::check::{Reads, table_reads, table_writes};
 use crate::field::{At, Field, Space, Width};
-use crate::program::{Bound, Pipeline, Source};
+use crate::program::{Bound, Carried, Pipeline, Source};
 use crate::refusal::{Place, Resource};
 use crate::register::{Cell, RegisterInfo};
 use crate::table::{KeyKind, Match, Table};
@@ -73,6 +73,21 @@ pub struct Report {
     pub header_bytes: u32,
     /// What the program states of its packets' passes.
     pub bounds: Vec<Bound>,
+    /// What a packet carries when it recirculates, if the program says it.
+    pub carried: Vec<CarriedUse>,
+}
+
+/// The bytes of a recirculating packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarriedUse {
+    /// Its kind.
+    pub kind: String,
+    /// Header fields of the program, the first record's included.
+    pub fields: u32,
+    /// What stands in the packet besides.
+    pub besides: u32,
+    /// Each record behind the first; 0: it has no records.
+    pub record: u32,
 }
 
 impl Report {
@@ -110,6 +125,7 @@ impl Report {
             bridged_bytes: 0,
             header_bytes,
             bounds: source.bounds.clone(),
+            carried: source.carried.iter().map(|carried| carried_use(source, carried)).collect(),
         };
         source.registers.iter().try_for_each(|register| report.register(register))?;
         source.tables.iter().try_for_each(|table| report.table(source, table))?;
@@ -209,6 +225,17 @@ impl Report {
     }
 }
 
+fn carried_use(source: &Source, carried: &Carried) -> CarriedUse {
+    let bytes = |fields: &[Field]| fields.iter().map(|field| field.width.bits() / 8).sum();
+    let has_records = source.record.iter().any(|field| carried.fields.contains(field));
+    CarriedUse {
+        kind: carried.kind.clone(),
+        fields: bytes(&carried.fields),
+        besides: carried.besides,
+        record: if has_records && carried.records { bytes(&source.record) } else { 0 },
+    }
+}
+
 fn other(pipeline: Pipeline) -> Pipeline {
     match pipeline {
         Pipeline::Ingress => Pipeline::Egress,
@@ -259,7 +286,7 @@ impl Memory {
         }
         let bits = |key: &crate::table::Key| u64::from(key.field.width.bits());
         let arguments = table.actions.iter().map(crate::Action::arguments).max().unwrap_or(0) as u64 * 32;
-        let entries = table.entries.len() as u64;
+        let entries = table.entries.len().max(table.room) as u64;
         if table.keys.iter().all(|key| key.kind == KeyKind::Exact) {
             let width: u64 = table.keys.iter().map(bits).sum();
             return Self { sram_blocks: blocks(entries * (width + arguments)).max(1), tcam_blocks: 0, tcam_entries: 0 };
@@ -321,6 +348,16 @@ impl fmt::Display for Report {
         if !self.bounds.is_empty() {
             writeln!(f, "\n| packet | passes at most | because |\n|---|---:|---|")?;
         }
-        self.bounds.iter().try_for_each(|Bound { kind, passes, why }| writeln!(f, "| {kind} | {passes} | {why} |"))
+        self.bounds.iter().try_for_each(|Bound { kind, passes, why }| writeln!(f, "| {kind} | {passes} | {why} |"))?;
+        if !self.carried.is_empty() {
+            let head =
+                "\n| recirculates | header fields | other bytes of its headers | bytes in all |\n|---|---:|---:|---:|";
+            writeln!(f, "{head}")?;
+        }
+        self.carried.iter().try_for_each(|CarriedUse { kind, fields, besides, record }| {
+            let records =
+                if *record > 0 { format!(", and {record} for each record behind the first") } else { String::new() };
+            writeln!(f, "| {kind} | {fields} | {besides} | {}{records} |", fields + besides)
+        })
     }
 }

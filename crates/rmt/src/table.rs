@@ -84,6 +84,8 @@ pub struct Table {
     pub(crate) entries: Vec<Entry>,
     pub(crate) actions: Vec<Action>,
     pub(crate) default: Option<usize>,
+    /// Entries that it has room for, if the controller adds some.
+    pub(crate) room: usize,
     pub(crate) note: String,
     pub(crate) at: At,
 }
@@ -91,7 +93,7 @@ pub struct Table {
 impl Table {
     pub(crate) fn new(pipeline: Pipeline, stage: usize, name: String, at: At) -> Self {
         let (gateway, keys, entries, actions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { name, pipeline, stage, gateway, keys, entries, actions, default: None, note: String::new(), at }
+        Self { name, pipeline, stage, gateway, keys, entries, actions, default: None, room: 0, note: String::new(), at }
     }
 
     /// Runs only where this is true too.
@@ -133,6 +135,12 @@ impl Table {
     /// What runs where no entry matches, or where there are no keys.
     pub fn run(&mut self, action: &Action) -> &mut Self {
         self.default = Some(self.action(action));
+        self
+    }
+
+    /// Has room for so many entries, which the controller adds while the switch runs: its memory is that of as many.
+    pub fn room(&mut self, entries: usize) -> &mut Self {
+        self.room = entries;
         self
     }
 

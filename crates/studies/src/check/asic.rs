@@ -1,5 +1,6 @@
 //! `midflight check asic`: the programs of the asic engine, built and measured; those of tasks searched.
 
+use super::larger::{self, Telling};
 use super::planted;
 use super::progress::shown;
 use super::table::Table;
@@ -10,7 +11,8 @@ use midflight_rmt::reads::{self, Reads};
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
 use midflight_rmt::tasks::check::{Passes, Verdict, passes};
 use midflight_rmt::tasks::published::{self, Published};
-use midflight_rmt::tasks::safe::{self, Safe};
+use midflight_rmt::tasks::safe::front::{self, Entered};
+use midflight_rmt::tasks::safe::{self, Guarded, Safe};
 use midflight_rmt::{Refusal, Report, Target, Watch};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
@@ -24,14 +26,16 @@ use std::time::Instant;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight check asic                                  half a minute
-  midflight check asic --full                           millions of states: six minutes, 1.4 GB
+  midflight check asic --full                           millions of states: 15 minutes, 1.4 GB
   midflight check asic --instance hazard-9 --transcript the fewest steps to a lost task
-  midflight check asic --planted                        does the check find bugs? ten seconds
+  midflight check asic --planted                        does the check find bugs? half a minute
   midflight check asic --planted late-credit            how this defect does harm, step by step
   midflight check asic --full --json | jq .results
 
 Every state of small queues on the real programs: packets that recirculate overtake each other in
-all orders. hazard-… are of the published program, all others of the safe one.
+all orders. hazard-… are of the published program, all others of the safe one. network… has what
+stands before it in a switch too, and packets of clients and executors that get lost, late or
+copied; turns… is what never ends if executors ask for ever. All is exhaustive at small sizes.
 --planted plants defects in the safe program, one at a time: the same search must refute each,
 else it shows nothing.
 docs/internals/asic.md has rules and programs, docs/internals/asic-hazards.md what breaks and how.
@@ -40,7 +44,10 @@ RESULTS
   asic.published.counterexamples     documented ones that were found again
   asic.safe.states, .depth           searched: all states; of the deepest instance
   asic.safe.violations               rules that broke and should not
-  asic.safe.stages_ingress, _egress  of the switch's 12 each
+  asic.safe.stages_ingress, _egress  of the switch's 12 each; .stages_with_front: of ingress, with
+                                     the tables of slots and epoch, and forwarding
+  asic.safe.passes_in_a_row          until packets come to rest, at most, in any order
+  asic.safe.endless                  documented ways to go on for ever that were found again
   asic.safe.entries_per_level        with four levels
   asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
@@ -97,15 +104,30 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     memory::check(needed, "bound each search by --limit, or choose one with --instance").map_err(usage::error)?;
     let stop = interrupted_flag()?;
     let [large, wide] = [safe::Config::LARGEST, safe::Config::WIDEST];
-    let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?];
+    let front = Size::front("with front", wide)?;
+    let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?, front];
     let reads = ReadsSize::all()?;
     print(args, &(summary(&sizes) + &reads_summary(&reads)))?;
     let searched = search(args, chosen, &stop)?;
-    let code = judge(&searched, &stop);
+    let mut code = judge(&searched, &stop);
+    let telling = Telling { transcript: args.transcript, json: args.json };
+    let mut more = larger::Found::default();
+    if !stop.load(Ordering::Relaxed) && args.limit.is_none() {
+        more = larger::endless(args.instance.as_deref(), telling, &stop)?;
+        if args.full && !stop.load(Ordering::Relaxed) {
+            more.surprise |= larger::sizes(args.threads.into(), telling, &stop)?.surprise;
+        }
+    }
+    if more.surprise {
+        code = usage::FAILURE;
+    } else if code == 0 && stop.load(Ordering::Relaxed) {
+        code = usage::INTERRUPTED;
+    }
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
-        Envelope::new("check asic", [measures(&sizes, &searched), reads_measures(&reads)].concat()).print(true)?;
+        Envelope::new("check asic", [measures(&sizes, &searched), more.measures, reads_measures(&reads)].concat())
+            .print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
     }
@@ -119,7 +141,7 @@ fn choose(args: &Args) -> Result<Vec<Named>> {
         None => args.full || named.large.is_none(),
     };
     let mut chosen: Vec<Named> = all.iter().filter(|named| wanted(named)).cloned().collect();
-    if chosen.is_empty() {
+    if chosen.is_empty() && !args.instance.as_deref().is_some_and(larger::is_named) {
         let names: Vec<_> = all.iter().map(|named| named.name).collect();
         let unknown = args.instance.as_deref().unwrap_or_default();
         return Err(usage::error(format!(
@@ -156,6 +178,12 @@ impl Size {
         let report = Safe::build(large, target)?.program().report().clone();
         let one = safe::Config { levels: 1, size: 64, ..large };
         Ok(Self::of(name, report, (large.levels, large.size), passes(&Safe::build(one, target)?)))
+    }
+
+    /// With the tables around it.
+    fn front(name: &'static str, large: safe::Config) -> Result<Self, Refusal> {
+        let whole = Guarded::build(large, front::Size::LARGEST, &Entered::default(), &Target::TOFINO_1)?;
+        Ok(Self { report: whole.program().report().clone(), ..Self::safe(name, large)? })
     }
 
     fn of(name: &'static str, report: Report, (levels, entries): (u32, u32), passes: Passes) -> Self {
@@ -255,11 +283,13 @@ fn judge(searched: &[Searched], stop: &AtomicBool) -> u8 {
     }
 }
 
-fn measures([published, safe, _]: &[Size; 3], searched: &[Searched]) -> Vec<Measure> {
+fn measures([published, safe, _, front]: &[Size; 4], searched: &[Searched]) -> Vec<Measure> {
     let of = |kind: fn(&Program) -> bool| searched.iter().filter(move |searched| kind(&searched.named.program));
     let ways = of(|program| matches!(program, Program::Published(_)));
     let ways = ways.filter(|of| of.named.finds.is_some() && of.named.judge(&of.verdict) == Judgement::AsExpected);
-    let sound = || of(|program| matches!(program, Program::Safe(_))).filter(|of| of.named.finds.is_none());
+    let sound = || {
+        of(|program| matches!(program, Program::Safe(_) | Program::Guarded(_))).filter(|of| of.named.finds.is_none())
+    };
     let states = sound().map(|of| of.verdict.states as u64).sum();
     let depth = sound().map(|of| of.verdict.depth as u64).max().unwrap_or(0);
     let violations = sound().map(|of| of.verdict.violations.len() as u64).sum();
@@ -271,6 +301,7 @@ fn measures([published, safe, _]: &[Size; 3], searched: &[Searched]) -> Vec<Meas
         Measure::count("asic.safe.depth", depth, "steps"),
         Measure::count("asic.safe.violations", violations, "violations"),
         Measure::count("asic.safe.stages_ingress", ingress, "stages"),
+        Measure::count("asic.safe.stages_with_front", front.report.depth[0] as u64, "stages"),
         Measure::count("asic.safe.stages_egress", egress, "stages"),
         Measure::count("asic.safe.entries_per_level", safe.entries.into(), "entries"),
         passes("safe.passes_per_task", safe.passes.retrieve),
@@ -319,6 +350,7 @@ mod tests {
             Size::published().unwrap(),
             Size::safe("safe", safe::Config::LARGEST).unwrap(),
             Size::safe("safe, wide", safe::Config::WIDEST).unwrap(),
+            Size::front("with front", safe::Config::WIDEST).unwrap(),
         ];
         let searched = searched(None);
         let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);

@@ -2,6 +2,7 @@
 
 mod asic;
 mod history;
+mod larger;
 mod planted;
 mod progress;
 mod reads;

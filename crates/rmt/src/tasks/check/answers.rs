@@ -10,11 +10,12 @@ impl<S: Subject> World<'_, S> {
             Told::Round | Told::Gone => Ok(()),
             Told::NoOp { executor } => {
                 self.seen.no_ops += 1;
-                self.hears(executor)
+                self.hears(executor).map(|_| ())
             }
             Told::Assigned { executor, tid, whole } => {
-                self.hears(executor)?;
-                self.assigned(executor, tid, whole)
+                let heard = self.hears(executor)?;
+                self.assigned(executor, tid, whole)?;
+                self.runs(tid, heard)
             }
             Told::Answered { client, taken, refused } => {
                 let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
@@ -24,7 +25,9 @@ impl<S: Subject> World<'_, S> {
                 }
                 let bits = sent.iter().enumerate().filter(|(bit, _)| refused >> bit & 1 == 1);
                 let refused = bits.map(|(_, &tid)| tid).collect();
-                self.refused(client, &sent, refused)
+                self.refused(client, &sent, refused)?;
+                self.acknowledged(client);
+                Ok(())
             }
             Told::Refused { client, tids } if tids.iter().any(|&tid| self.accepted(tid)) => {
                 self.given_back(client, &tids)
@@ -36,13 +39,17 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    fn hears(&mut self, executor: u8) -> Result<(), Broken> {
+    /// Whether the executor hears the answer.
+    fn hears(&mut self, executor: u8) -> Result<bool, Broken> {
+        if self.net.is_some() {
+            return self.answers(executor);
+        }
         match self.executors.get_mut(usize::from(executor)) {
             Some(Executor { waits, .. }) if *waits => {
                 *waits = false;
-                Ok(())
+                Ok(true)
             }
-            _ => self.ask("T2", format!("executor {executor} is answered twice")),
+            _ => self.ask("T2", format!("executor {executor} is answered twice")).map(|()| true),
         }
     }
 

@@ -8,7 +8,9 @@
 //! search, with a shortest sequence of steps to it as a text.
 
 mod answers;
+mod endless;
 pub mod instances;
+mod net;
 mod pack;
 mod passes;
 mod progress;
@@ -16,6 +18,7 @@ mod search;
 mod world;
 
 use crate::{Machine, Packet, Sent};
+pub use endless::{Endless, Way, endless, shifted};
 pub use passes::{Passes, passes};
 pub use search::run;
 pub use world::Broken;
@@ -93,6 +96,14 @@ pub trait Subject: Send + Sync + 'static {
     fn submit(&self, client: u8, tasks: &[Task]) -> Packet;
     /// An executor's RETRIEVE.
     fn retrieve(&self, executor: u8, resources: u8) -> Packet;
+    /// The same, with a counter: the packet with this number of the executor's.
+    fn retrieve_numbered(&self, executor: u8, resources: u8, _counter: u32) -> Packet {
+        self.retrieve(executor, resources)
+    }
+    /// The executor whose request a recirculating packet is; `None`: a client's.
+    fn asker(&self, packet: &Packet) -> Option<u8>;
+    /// Numbers pointers and credit anew, so that all that count alike are the same state; only what differs may count.
+    fn number_anew(&self, _machine: &mut Machine, _flight: &mut [Packet], _start: u32) {}
     /// The meaning of a packet that has left a pass.
     fn told(&self, sent: &Sent) -> Told;
     /// The tasks in a level's queue, the head first.
@@ -129,6 +140,8 @@ pub struct Instance {
     pub start: u32,
     /// Each client's job: its tasks' levels and resources. It sends them in one packet.
     pub jobs: Vec<Vec<(u8, u8)>>,
+    /// Places that the controller grants at each level of the safe program, if that is fewer than there are entries.
+    pub room: Option<u32>,
     /// How often each client submits refused tasks again.
     pub retries: u8,
     /// Each executor's resources, and how often it polls, one request at a time.
@@ -148,6 +161,23 @@ pub struct Instance {
     /// Ingress and egress are separate steps: other packets may come between them, except those to the same place. Then it is
     /// known where tasks are only while no packet is between the two.
     pub halves: bool,
+    /// Recirculating packets do not overtake each other, as in a switch with one port for them.
+    pub fifo: bool,
+    /// The network loses, delays and copies packets of clients and executors, and these repeat them. `retries` is 0.
+    pub network: Option<Network>,
+}
+
+/// What the network and the time-outs of the endpoints may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// How often something goes wrong: a packet is lost, late or copied, an answer is lost, a time-out comes too early.
+    pub faults: u8,
+    /// How often a SUBMIT of each client may arrive, repeats included.
+    pub arrivals: u8,
+    /// Clients and executors repeat also what is only slow.
+    pub early: bool,
+    /// T2 as the contract has it: a task is assigned once, however often its SUBMIT has arrived.
+    pub strict: bool,
 }
 
 /// How far a level's order is kept (T3).
@@ -168,6 +198,11 @@ impl Instance {
     pub fn tasks(&self) -> Vec<Task> {
         let all = (1..).zip(self.jobs.iter().flatten());
         all.map(|(tid, &(level, resources))| Task { tid, level, resources }).collect()
+    }
+
+    /// How many times all tasks are counted: once for each arrival of their SUBMIT, and once more for the work's end.
+    pub(crate) fn batches(&self) -> usize {
+        self.network.map_or(1, |network| usize::from(network.arrivals) + 1)
     }
 
     /// The required order.

@@ -72,7 +72,9 @@ pub(super) fn sort<S: Subject>(world: &mut World<'_, S>) {
     if !setting.instance.halves {
         setting.subject.tidy(machine, flight);
     }
-    flight.sort_by_cached_key(packed);
+    if !setting.instance.fifo {
+        flight.sort_by_cached_key(packed);
+    }
 }
 
 pub(super) fn pack<S: Subject>(world: &mut World<'_, S>) -> Box<[u8]> {
@@ -94,6 +96,9 @@ pub(super) fn pack<S: Subject>(world: &mut World<'_, S>) -> Box<[u8]> {
     }));
     world.order.iter().for_each(|order| put_all(&mut bytes, order));
     bytes.push(world.drops);
+    if let Some(net) = &world.net {
+        net.pack(&mut bytes);
+    }
     put(&mut bytes, world.between.len() as u32);
     for crossing in &world.between {
         put(&mut bytes, number(crossing.to()));
@@ -125,6 +130,9 @@ pub(super) fn unpack<'a, S: Subject>(setting: &'a Setting<S>, bytes: &[u8]) -> W
     }
     world.order.iter_mut().for_each(|order| *order = reader.all());
     world.drops = reader.0.next().copied().unwrap_or(0);
+    if let Some(net) = &mut world.net {
+        net.unpack(&mut reader.0);
+    }
     for _ in 0..reader.take() {
         let (to, bridged) = (place(reader.take()), reader.all());
         let (header, tail) = (reader.all(), reader.all());

@@ -51,7 +51,11 @@ impl<S: Subject> World<'_, S> {
                 self.ask("T7", format!("task {tid} was not taken, and client {number} never hears of it"))?;
             }
         }
-        if let Some(number) = self.executors.iter().position(|executor| executor.waits) {
+        let waits = |number: usize| match &self.net {
+            None => self.executors[number].waits,
+            Some(net) => net.is_unanswered(number),
+        };
+        if let Some(number) = (0..self.executors.len()).find(|&number| waits(number)) {
             self.ask("T7", format!("executor {number} polled, and gets no answer"))?;
         }
         self.setting.subject.at_rest(&self.machine).or_else(|what| self.ask("registers", what))
@@ -77,16 +81,24 @@ impl<S: Subject> World<'_, S> {
     fn rounds(&mut self) -> Result<(), Broken> {
         // A round assigns a queued task, or else submits one; a wrong head pointer may first have to pass all entries.
         for _ in 0..=2 * (self.fates.len() + self.setting.subject.size()) {
-            if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
+            let done = match &self.net {
+                None => self.fates.iter().all(|fate| *fate == Fate::Assigned),
+                Some(_) => self.all_done(),
+            };
+            if done {
                 return Ok(());
             }
             self.log_anew();
             for executor in 0..self.executors.len() {
-                let packet = self.poll(executor as u8);
+                let packet = if self.net.is_some() { self.asks_anew(executor) } else { self.poll(executor as u8) };
                 self.pass(packet)?;
                 self.drain()?;
             }
-            (0..self.clients.len()).try_for_each(|client| self.send_again(client))?;
+            if self.net.is_some() {
+                (0..self.setting.instance.jobs.len()).try_for_each(|owner| self.owner_sends_again(owner))?;
+            } else {
+                (0..self.clients.len()).try_for_each(|client| self.send_again(client))?;
+            }
         }
         self.ask(PROGRESS, "executors poll and tasks stay")
     }
@@ -101,6 +113,12 @@ impl<S: Subject> World<'_, S> {
         }
         self.clients[number] = Client { todo, ..Client::default() };
         let packet = self.submit(number as u8);
+        self.pass(packet)?;
+        self.drain()
+    }
+
+    fn owner_sends_again(&mut self, owner: usize) -> Result<(), Broken> {
+        let Some(packet) = self.submits_spare(owner) else { return Ok(()) };
         self.pass(packet)?;
         self.drain()
     }

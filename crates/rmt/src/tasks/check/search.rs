@@ -61,6 +61,10 @@ impl<S: Subject> Model for Search<S> {
     fn next_state(&self, state: &State, step: Step) -> Option<State> {
         let mut world = unpack(&self.setting, &state.bytes);
         let broken = world.step(step).err().map(Arc::new);
+        // No answer was there to be lost.
+        if broken.is_none() && world.mute {
+            return None;
+        }
         self.counts.add(world.seen);
         Some(State { bytes: pack(&mut world), broken })
     }

@@ -1,8 +1,12 @@
 //! A state, its steps, and the rules that each must keep.
 
+use super::net::{Net, Sending};
 use super::{Instance, Order, Seen, Subject, Task, Told};
 use crate::{Crossing, Machine, Outputs, Packet, To};
 use std::fmt::Write;
+
+/// Polls of an executor that asks for ever.
+pub(super) const FOREVER: u8 = 127;
 
 /// A broken rule, and what happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +28,32 @@ pub(super) enum Step {
     Lose(u8),
     /// The egress of the packet with this number among those between the pipelines.
     Leave(u8),
+    /// A client sends what is not done, and so on with the packet; `mute`: the answer of that pass is lost.
+    Send {
+        owner: u8,
+        sending: Sending,
+        mute: bool,
+    },
+    /// The SUBMIT with this number of those of a client in the network arrives.
+    Arrive {
+        owner: u8,
+        copy: u8,
+        mute: bool,
+    },
+    /// An executor asks, for the first time or again.
+    Ask {
+        executor: u8,
+        sending: Sending,
+        mute: bool,
+    },
+    /// The RETRIEVE with this number of those of an executor in the network arrives.
+    Come {
+        executor: u8,
+        copy: u8,
+        mute: bool,
+    },
+    /// A pass whose answer is lost.
+    Mute(u8),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +95,14 @@ pub(super) struct Setting<S> {
 
 impl<S: Subject> Setting<S> {
     pub(super) fn new(subject: S, instance: Instance) -> Self {
-        let (tasks, order, machine) = (instance.tasks(), instance.order(), subject.machine(instance.start));
+        let (mut tasks, order, machine) = (instance.tasks(), instance.order(), subject.machine(instance.start));
+        // Each arrival of a SUBMIT has tasks of its own: the program does not look at their numbers.
+        let number = tasks.len();
+        for arrival in 1..instance.batches() {
+            let again = |n: usize| Task { tid: tasks[n].tid + (arrival * number) as u32, ..tasks[n] };
+            let again: Vec<Task> = (0..number).map(again).collect();
+            tasks.extend(again);
+        }
         Self { subject, instance, tasks, order, machine }
     }
 
@@ -92,6 +129,10 @@ pub(super) struct World<'a, S> {
     /// Of each level the tasks that were accepted and are not assigned, in the order of their acceptance.
     pub(super) order: Vec<Vec<u32>>,
     pub(super) seen: Seen,
+    /// The network and the endpoints, where an instance has them.
+    pub(super) net: Option<Net>,
+    /// The next answer is lost.
+    pub(super) mute: bool,
     /// The text of the steps, if a caller asked for it.
     pub(super) log: Option<String>,
 }
@@ -104,6 +145,11 @@ impl<'a, S: Subject> World<'a, S> {
             let todo = tids.by_ref().take(job.len()).collect();
             clients.push(Client { todo, sent: Vec::new(), retries: instance.retries });
         }
+        let net = instance.network.map(|network| {
+            // A client for each arrival, without anything to send by itself.
+            clients = vec![Client::default(); instance.jobs.len() * instance.batches()];
+            Net::new(network, instance.jobs.len(), instance.executors.len())
+        });
         Self {
             setting,
             machine: setting.machine.clone(),
@@ -115,6 +161,8 @@ impl<'a, S: Subject> World<'a, S> {
             fates: vec![Fate::Outside; setting.tasks.len()],
             order: vec![Vec::new(); setting.subject.levels().into()],
             seen: Seen::default(),
+            net,
+            mute: false,
             log: None,
         }
     }
@@ -127,13 +175,21 @@ impl<'a, S: Subject> World<'a, S> {
         let polls = self.executors.iter().enumerate().filter(|(_, executor)| executor.polls > 0 && !executor.waits);
         let alike = |n: usize| n > 0 && self.flight[n] == self.flight[n - 1];
         let polls = polls.filter(|_| !self.setting.instance.informed || self.queues().iter().any(|q| !q.is_empty()));
-        let passes: Vec<u8> = (0..self.flight.len()).filter(|&n| !alike(n)).map(number).collect();
+        let mut passes: Vec<u8> = (0..self.flight.len()).filter(|&n| !alike(n)).map(number).collect();
+        if self.setting.instance.fifo {
+            passes.truncate(1);
+        }
         let losses = passes.iter().filter(|_| self.drops > 0);
         let first = |&n: &usize| !self.between[..n].iter().any(|other| other.to() == self.between[n].to());
         let leaves = (0..self.between.len()).filter(first);
         let steps = submits.map(|(n, _)| Step::Submit(number(n))).chain(polls.map(|(n, _)| Step::Poll(number(n))));
         let steps = steps.chain(passes.iter().map(|&n| Step::Pass(n))).chain(losses.map(|&n| Step::Lose(n)));
-        steps.chain(leaves.map(|n| Step::Leave(number(n)))).collect()
+        let steps = steps.chain(leaves.map(|n| Step::Leave(number(n))));
+        if self.net.is_some() {
+            steps.filter(|step| !matches!(step, Step::Poll(_))).chain(self.net_steps(&passes)).collect()
+        } else {
+            steps.collect()
+        }
     }
 
     fn times_out(&self, client: &Client) -> bool {
@@ -156,7 +212,8 @@ impl<'a, S: Subject> World<'a, S> {
                 let packet = self.poll(executor);
                 self.enter(packet)
             }
-            Step::Pass(number) => {
+            Step::Pass(number) | Step::Mute(number) => {
+                self.mute(matches!(step, Step::Mute(_)));
                 let packet = self.flight.remove(number.into());
                 self.say(|world| world.setting.subject.describe(&packet));
                 self.enter(packet)
@@ -171,6 +228,22 @@ impl<'a, S: Subject> World<'a, S> {
                 let crossing = self.between.remove(number.into());
                 self.say(|world| format!("egress of {}", world.setting.subject.describe(crossing.packet())));
                 self.leave(crossing, None)
+            }
+            Step::Send { owner, sending, mute } => {
+                self.mute(mute);
+                self.send(owner.into(), sending)
+            }
+            Step::Arrive { owner, copy, mute } => {
+                self.mute(mute);
+                self.arrives(owner.into(), copy.into())
+            }
+            Step::Ask { executor, sending, mute } => {
+                self.mute(mute);
+                self.asks(executor.into(), sending)
+            }
+            Step::Come { executor, copy, mute } => {
+                self.mute(mute);
+                self.comes(executor.into(), copy.into())
             }
         };
         self.say(|world| {
@@ -201,7 +274,10 @@ impl<'a, S: Subject> World<'a, S> {
 
     pub(super) fn poll(&mut self, number: u8) -> Packet {
         let executor = &mut self.executors[usize::from(number)];
-        (executor.polls, executor.waits) = (executor.polls.saturating_sub(1), true);
+        executor.waits = true;
+        if executor.polls != FOREVER {
+            executor.polls = executor.polls.saturating_sub(1);
+        }
         let (resources, _) = self.setting.instance.executors[usize::from(number)];
         self.say(|_| format!("executor {number} (resources {resources}) polls"));
         self.setting.subject.retrieve(number, resources)
@@ -213,7 +289,7 @@ impl<'a, S: Subject> World<'a, S> {
     }
 
     /// A pass, or its first half.
-    fn enter(&mut self, packet: Packet) -> Result<(), Broken> {
+    pub(super) fn enter(&mut self, packet: Packet) -> Result<(), Broken> {
         if !self.setting.instance.halves {
             return self.pass(packet);
         }
@@ -274,6 +350,8 @@ impl<'a, S: Subject> World<'a, S> {
     fn levels(&self, asked: u8, queues: &[Vec<u32>], outputs: &Outputs) -> Result<(), Broken> {
         let subject = &self.setting.subject;
         let got = match subject.told(&outputs.packet) {
+            // It was stopped before it looked at a level; T7 asks for an answer where there must be one.
+            Told::Gone => return Ok(()),
             Told::Assigned { tid, .. } => Some(tid),
             Told::Round => subject.held(&outputs.packet.packet),
             _ => None,

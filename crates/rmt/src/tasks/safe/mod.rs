@@ -17,6 +17,9 @@
 
 mod entries;
 mod fields;
+pub mod front;
+#[cfg(feature = "check")]
+mod guarded;
 mod packets;
 #[cfg(feature = "check")]
 mod planted;
@@ -30,6 +33,7 @@ use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};
 use queue::Pointers;
 
 pub use fields::{Fields, Kind, Why};
+pub use front::Guarded;
 pub use packets::{Answer, Task};
 #[cfg(feature = "check")]
 pub use planted::Planted;
@@ -80,6 +84,8 @@ impl Config {
 #[derive(Clone, Debug)]
 pub struct Safe {
     config: Config,
+    /// Places of each level that the controller grants.
+    room: u32,
     program: Program,
     machine: Machine,
     fields: Fields,
@@ -113,7 +119,14 @@ impl Safe {
         bounds(&mut b, config);
         change(&mut b, &fields);
         let program = b.build(target)?;
-        Ok(Self { config, machine: Machine::load(&program), program, fields, registers })
+        Ok(Self { config, room: config.size, machine: Machine::load(&program), program, fields, registers })
+    }
+
+    /// The same, of a controller that grants fewer places than a level has entries.
+    #[cfg(feature = "check")]
+    pub(in crate::tasks) fn of_room(self, room: Option<u32>) -> Self {
+        let size = self.config.size;
+        Self { room: room.map_or(size, |room| room.min(size)), ..self }
     }
 
     /// The configuration that it was built with.
@@ -146,7 +159,7 @@ impl Safe {
         let (r, mut machine) = (&self.registers.pointers, self.machine.clone());
         for level in 0..self.config.levels {
             let pointer = start.wrapping_mul(self.config.step()) | level;
-            let full = start.wrapping_add(self.config.size);
+            let full = start.wrapping_add(self.room);
             let all = [
                 (r.add, pointer),
                 (r.retrieve, pointer),

@@ -109,6 +109,19 @@ pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &
             t.entries("next", of(role::TAKE), |entry| entry.action = there);
         }
         Planted::CreditReadLate => t.forget("credit", of(role::STORE)),
+        Planted::CopyGoesOn => {
+            let on = t.actions_of("front", "go on")[0];
+            t.entries("front", |entry| entry.matches[3] == Match::is(0), |entry| entry.action = on);
+        }
+        Planted::CounterNotStored => t.access("counter", "later", |access| access.then.low = Alu::Keep),
+        Planted::CounterOnlyDiffers => t.access("counter", "later", |access| {
+            if let Some((_, test, _)) = &mut access.test {
+                *test = Test::NotEqual;
+            }
+        }),
+        Planted::CounterUnsigned => t.access("counter", "later", unsigned),
+        Planted::CounterOfAllSlots => t.access("counter", "later", |access| access.index = Index::Const(0)),
+        Planted::CheckedAgain => t.action("front", "go on", |action| action.ops.clear()),
         Planted::OldCopyUsed => {
             t.access("kind", "update", |access| *access = access.give_old(f.inside.limit));
         }

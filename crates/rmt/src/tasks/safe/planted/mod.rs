@@ -5,6 +5,7 @@
 
 mod edits;
 
+use super::front::{Entered, Guarded, Size};
 use super::{Config, Safe};
 use crate::{Refusal, Target};
 
@@ -133,6 +134,19 @@ planted! {
         "the index of a task does not count refused tasks before it";
     FullInSilence = "full-in-silence", "ordered-small", Some(("T7", 3)),
         "a SUBMIT whose last task is refused has no answer";
+    // The front.
+    CopyGoesOn = "copy-goes-on", "network-small", Some(("T2", 2)),
+        "a RETRIEVE whose counter is not later than the slot's goes on too";
+    CounterNotStored = "counter-not-stored", "network-small", Some(("T2", 2)),
+        "the counter is compared with the slot's, and not stored";
+    CounterOnlyDiffers = "counter-only-differs", "network-small", Some(("T2", 3)),
+        "a counter is taken for a later one if it is not the last: packets that come late take effect";
+    CounterUnsigned = "counter-unsigned", "network-small", Some(("progress", 0)),
+        "counters are compared as plain numbers, not as serial ones";
+    CounterOfAllSlots = "counter-of-all-slots", "network-small", Some(("T7", 2)),
+        "all slots have one counter";
+    CheckedAgain = "checked-again", "network-search", Some(("T7", 4)),
+        "the front does not mark what it has let through: a search that goes on at the next level is taken for a copy";
     // These break no rule.
     SearchFromOwnEntry = "search-from-own-entry", "crossing-small", None,
         "a search begins at its own entry: the head is later, so that costs a pass";
@@ -140,6 +154,28 @@ planted! {
         "a task that is taken reads no credit for the next: that asks for it itself";
     OldCopyUsed = "old-copy-used", "crossing-small", None,
         "a REST compares with the copy before its update: refused too early";
+}
+
+impl Planted {
+    /// Whether it is one of the front.
+    #[must_use]
+    pub fn is_of_front(self) -> bool {
+        self.within().starts_with("network")
+    }
+}
+
+impl Guarded {
+    /// The program with its front, and a defect.
+    pub(in crate::tasks) fn planted(
+        config: Config,
+        size: Size,
+        entered: &Entered,
+        target: &Target,
+        planted: Planted,
+    ) -> Result<Self, Refusal> {
+        let change = |builder: &mut crate::Builder, fields: &_| edits::plant(planted, config, builder.tables(), fields);
+        Self::built(config, size, entered, target, change)
+    }
 }
 
 impl Safe {
@@ -154,19 +190,27 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn text(safe: &Safe) -> String {
-        format!("{:?}", safe.program().source)
+    fn text(program: &crate::Program) -> String {
+        format!("{:?}", program.source)
     }
 
     /// A change without effect, or one that the switch would refuse, would say nothing about the check.
     #[test]
     fn each_defect_is_another_program_that_keeps_the_laws() {
         let (config, target) = (Config { levels: 4, size: 2, words: 1 }, &Target::TOFINO_1);
-        let mut texts = BTreeSet::from([text(&Safe::build(config, target).expect("it fits"))]);
+        let sound = [
+            text(Safe::build(config, target).expect("it fits").program()),
+            text(Guarded::checked(config, target, None).expect("it fits").program()),
+        ];
+        let mut texts = BTreeSet::from(sound);
         for &planted in Planted::ALL {
-            let safe =
-                Safe::planted(config, target, planted).unwrap_or_else(|refusal| panic!("{planted:?}: {refusal}"));
-            assert!(texts.insert(text(&safe)), "{planted:?} changes nothing");
+            let program = if planted.is_of_front() {
+                Guarded::checked(config, target, Some(planted)).map(|guarded| guarded.program().clone())
+            } else {
+                Safe::planted(config, target, planted).map(|safe| safe.program().clone())
+            };
+            let program = program.unwrap_or_else(|refusal| panic!("{planted:?}: {refusal}"));
+            assert!(texts.insert(text(&program)), "{planted:?} changes nothing");
         }
     }
 

@@ -1,10 +1,16 @@
 //! The instances to search, by name: the tests, `midflight check asic` and the pages use them.
 
-use super::{Instance, Order, Verdict, run};
+mod endless;
+mod sizes;
+
+use super::{Instance, Network, Order, Verdict, run};
 use crate::Watch;
 use crate::tasks::published::{self, Empty, Published};
-use crate::tasks::safe::{self, Planted, Safe};
+use crate::tasks::safe::{self, Guarded, Planted, Safe};
 use crate::{Refusal, Target};
+
+pub use endless::{Lasting, Turn, lasting};
+pub use sizes::{Growth, grown, planted_grown};
 
 const A: u8 = 1;
 const B: u8 = 2;
@@ -28,7 +34,7 @@ pub struct Named {
     pub instance: Instance,
     /// The rule that breaks, and in how many steps; `None` if it keeps all rules.
     pub finds: Option<(&'static str, usize)>,
-    /// About how many states, if they are a million or more.
+    /// About how many states, if it is not a search of seconds.
     pub large: Option<u64>,
 }
 
@@ -39,7 +45,9 @@ pub enum Program {
     Published(published::Config),
     /// [`Safe`].
     Safe(safe::Config),
-    /// [`Safe`] with a defect, which only a check builds.
+    /// [`Guarded`]: the safe program with its front.
+    Guarded(safe::Config),
+    /// One of these two with a defect, which only a check builds.
     Planted(safe::Config, Planted),
 }
 
@@ -60,12 +68,16 @@ impl Named {
     /// # Errors
     /// Where the program does not fit the switch.
     pub fn search(&self, threads: usize, watch: &Watch) -> Result<Verdict, Refusal> {
-        let target = &Target::TOFINO_1;
+        let (target, room) = (&Target::TOFINO_1, self.instance.room);
         Ok(match self.program {
             Program::Published(config) => run(Published::build(config, target)?, &self.instance, threads, watch),
-            Program::Safe(config) => run(Safe::build(config, target)?, &self.instance, threads, watch),
+            Program::Safe(config) => run(Safe::build(config, target)?.of_room(room), &self.instance, threads, watch),
+            Program::Guarded(config) => run(Guarded::checked(config, target, None)?, &self.instance, threads, watch),
+            Program::Planted(config, planted) if planted.is_of_front() => {
+                run(Guarded::checked(config, target, Some(planted))?, &self.instance, threads, watch)
+            }
             Program::Planted(config, planted) => {
-                run(Safe::planted(config, target, planted)?, &self.instance, threads, watch)
+                run(Safe::planted(config, target, planted)?.of_room(room), &self.instance, threads, watch)
             }
         })
     }
@@ -111,7 +123,9 @@ pub fn planted() -> Vec<Named> {
     let within = |name| kept.iter().find(|named| named.name == name).expect("an instance that breaks no rule");
     let of = |&planted: &Planted| {
         let within = within(planted.within());
-        let Program::Safe(config) = within.program else { unreachable!("{} is of the safe program", within.name) };
+        let (Program::Safe(config) | Program::Guarded(config)) = within.program else {
+            unreachable!("{} is of the safe program", within.name)
+        };
         let within_contract = planted.finds().is_none_or(|(rule, _)| CONTRACT.contains(&rule));
         let rules = within_contract.then(|| CONTRACT.to_vec());
         let instance = Instance { rules, ..within.instance.clone() };
@@ -276,7 +290,25 @@ fn kept() -> Vec<Named> {
         of(2, 4, crossing("crossing-wide", "the same with whole arguments")),
         of(4, 1, levels),
         safe("kept", "one of three searches, four entries", 4, searched, 1, &[(B, 3), (A | B, 3), (A | B, 2)]),
+        network(
+            "network-small",
+            "packets and answers lost, late, copied",
+            2,
+            &[&[(1, 0)], &[(1, 0), (2, 0)]],
+            &[(0, 2); 2],
+        ),
+        network("network-search", "the same, and one searches", 2, &[&[(1, A)], &[(1, B)]], &[(A, 2), (A | B, 2)]),
     ]
+}
+
+/// The same with the front, and a network that does two things wrong, or time-outs that come too early.
+fn network(name: &'static str, about: &'static str, size: u32, jobs: &[&[(u8, u8)]], executors: &[(u8, u8)]) -> Named {
+    let named = safe(name, about, size, jobs, 0, executors);
+    let Program::Safe(config) = named.program else { unreachable!("it is safe") };
+    let network = Some(Network { faults: 2, arrivals: 2, early: true, strict: false });
+    // An executor that repeats too early searches twice at a time.
+    let order = (named.instance.order() == Order::Kept).then_some(Order::Held);
+    Named { program: Program::Guarded(config), instance: Instance { network, order, ..named.instance }, ..named }
 }
 
 /// The same, each a search of minutes.
@@ -284,12 +316,15 @@ fn large_kept() -> Vec<Named> {
     let ordered: &[&[(u8, u8)]] = &[&[(1, 0), (2, 0), (1, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]];
     let crossing: &[&[(u8, u8)]] = &[&[(1, A), (2, B)], &[(1, A), (1, B)], &[(1, B), (2, 0)]];
     let batches: &[&[(u8, u8)]] = &[&[(1, A), (1, B), (2, A)], &[(1, B), (1, A)], &[(1, 0), (2, 0)]];
+    let lost: &[&[(u8, u8)]] = &[&[(1, A), (2, B)], &[(1, B)]];
     let (full, all) = ("a queue of two that is full most of the time", &[(A, 2), (B, 2), (A | B, 2)]);
     vec![
         safe("ordered", "three that do not search", 2, ordered, 1, &[(0, 3); 3]).large(1_908_138),
         safe("crossing", "two of three search, four entries", 4, crossing, 1, &[(A, 3), (B, 3), (A | B, 2)])
             .large(3_065_389),
         safe("batches", full, 2, batches, 1, all).large(12_160_666),
+        network("network", "the network errs, and one searches at two levels", 2, lost, &[(A, 2), (A | B, 2)])
+            .large(259_614),
     ]
 }
 
@@ -303,7 +338,16 @@ fn not_kept() -> Vec<Named> {
     let place = lossy(only("registers", wants_a(&[1]), &[(B, 1)]));
     let rest = lossy(only("T7", plain(&[2]), &[]));
     let again = lossy(Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) });
+    let network = Some(Network { faults: 1, arrivals: 2, early: false, strict: true });
+    let copied = Instance { network, ..only("T2", plain(&[1]), &[(0, 2)]) };
+    let network = Some(Network { faults: 1, arrivals: 1, early: true, strict: false });
+    let repeated = Instance { network, order: Some(Order::Kept), ..only("T3", wants_a(&[1, 1]), &[(B, 2)]) };
+    let front = Program::Guarded(safe::Config { levels: 1, size: 4, words: 1 });
     vec![
+        Named { program: front, ..one("copied-submit", "a copy of a SUBMIT queues its task again", copied) }
+            .breaks_in(4),
+        Named { program: front, ..one("repeated-search", "one executor searches twice at a time", repeated) }
+            .breaks_in(8),
         one("order-of-crossing", "searches that cross change the order", order).breaks_in(8),
         one("lost-swap", "a lost SWAP loses its task", swap).breaks_in(3),
         one("lost-place", "and one place of the queue", place).breaks_in(3),
