@@ -30,7 +30,11 @@ fn servers() -> Vec<SocketAddr> {
 }
 
 fn with(config: RsNodeConfig, selector: Box<dyn Selector + Send>) -> RsNode {
-    let mut rsnode = RsNode::new(config, selector, &servers(), 1);
+    let mut rsnode = RsNode::new(config, &servers(), 1, |count| {
+        assert_eq!(count, 3);
+        selector
+    })
+    .unwrap();
     rsnode.set_group(GROUP, &servers()).unwrap();
     rsnode
 }
@@ -155,8 +159,10 @@ fn a_full_table_still_sends_and_says_so() {
     let all: Vec<_> = (0..5).map(|number| ask(&mut rsnode, 0, number)).collect();
     assert_eq!((rsnode.counters().selected, rsnode.counters().untracked, rsnode.under_way()), (5, 3, 2));
     rsnode.handle(1, operator(), &answer(&all[0].1, b""));
-    rsnode.handle(1, operator(), &answer(&all[4].1, b""));
-    assert_eq!((rsnode.counters().answered, rsnode.counters().unmatched), (1, 1));
+    assert_eq!(rsnode.counters().answered, 1);
+    let is_copied = |bytes: &[u8]| matches!(parse(bytes), Ok(Packet::ForServer(Kind::Response, ..)));
+    let copied: Vec<_> = all.iter().map(|(_, bytes)| is_copied(bytes)).collect();
+    assert_eq!(copied, [true, true, false, false, false], "answers of the others go past this RSNode");
 }
 
 #[test]
@@ -170,12 +176,13 @@ fn n8_datagrams_of_others_and_packets_that_are_no_requests_or_answers_change_not
     assert!(sent(&mut rsnode, 0).is_empty());
 }
 
-/// Lets nothing go before a time.
+/// Lets nothing go to the first server before a time.
 struct Gate(Nanos);
 
 impl Selector for Gate {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, _random: u64) -> Choice {
-        if now < self.0 { Choice::Wait(self.0) } else { Choice::Send(candidates.servers()[0]) }
+        let server = candidates.servers()[0];
+        if server == Server(0) && now < self.0 { Choice::Wait(self.0) } else { Choice::Send(server) }
     }
     fn answered(&mut self, _now: Nanos, _server: Server, _took: Nanos, _status: Option<Status>) {}
     fn expired(&mut self, _now: Nanos, _server: Server) {}
@@ -204,4 +211,19 @@ fn requests_that_wait_are_sent_in_order_and_are_bounded() {
         other => panic!("{other:?}"),
     });
     assert_eq!(numbers.collect::<Vec<_>>(), [(server(0), 1), (server(0), 2)]);
+}
+
+/// A slow server's requests must not stand before those that another one could serve.
+#[test]
+fn a_group_that_waits_does_not_hold_up_others_and_nobody_waits_for_long() {
+    let mut rsnode = with(RsNodeConfig::new(operator()), Box::new(Gate(SECOND)));
+    rsnode.set_group(8, &[server(1), server(2)]).unwrap();
+    rsnode.handle(0, operator(), &request(1, GROUP, server(2)));
+    rsnode.handle(MS, operator(), &request(2, 8, server(2)));
+    assert_eq!(sent(&mut rsnode, MS).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [server(1)]);
+    assert_eq!(rsnode.poll_timeout(), Some(20 * MS));
+    rsnode.handle_timeout(20 * MS);
+    let all = sent(&mut rsnode, 20 * MS);
+    assert_eq!(all.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [server(2)], "its backup");
+    assert_eq!(rsnode.counters().held_too_long, 1);
 }

@@ -40,7 +40,8 @@ impl Groups {
             return Err(GroupError::TooLarge(group));
         }
         let known = |&server: &SocketAddr| self.server(server).ok_or(GroupError::UnknownServer(group, server));
-        let servers = servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        let mut servers = servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        servers.sort_unstable();
         let candidates = Candidates::new(&servers).map_err(|error| GroupError::Candidates(group, error))?;
         match self.groups.insert(group, candidates) {
             Some(before) if before != candidates => {
@@ -81,7 +82,7 @@ mod tests {
         let mut groups = Groups::new(&[address(1), address(2), address(3)]);
         assert_eq!(groups.set(7, &[address(1), address(3)]), Ok(()));
         assert_eq!(groups.get(7).map(|group| group.servers().to_vec()), Some(vec![Server(0), Server(2)]));
-        assert_eq!(groups.set(7, &[address(1), address(3)]), Ok(()), "the same again");
+        assert_eq!(groups.set(7, &[address(3), address(1)]), Ok(()), "the same again");
         assert_eq!(groups.set(7, &[address(1), address(2)]), Err(GroupError::Reused(7)));
         assert_eq!(groups.get(7).map(|group| group.servers().to_vec()), Some(vec![Server(0), Server(2)]));
     }

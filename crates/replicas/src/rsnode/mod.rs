@@ -5,21 +5,25 @@
 //! |---|---|
 //! | `table` | requests under way, by the retaining value (RV) that their answers repeat |
 //! | `groups` | replica groups: which servers have a key |
+//! | `waiting` | requests that rate control holds |
 
 mod groups;
 mod table;
+mod waiting;
 
 pub use groups::GroupError;
 
 use crate::select::{Choice, Counts, Selector, Server, Status};
 use groups::Groups;
-use midflight_endpoint::{Endpoint, Nanos, SECOND};
+use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
 use midflight_wire::replicas::{Ends, Kind, NETRS_XOR, Netrs, NetrsRequest, Packet, ServerStatus, parse};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use table::{Table, UnderWay};
+use thiserror::Error;
+use waiting::Waiting;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Bounds and times of an RSNode.
@@ -33,13 +37,15 @@ pub struct RsNodeConfig {
     pub expire: Nanos,
     /// Requests that wait for rate control; further ones go to their backups. Default 1,024.
     pub waiting: usize,
+    /// A request that rate control has held for so long goes to its backup. Default 20 ms, an interval of C3's.
+    pub hold: Nanos,
 }
 
 impl RsNodeConfig {
     /// The defaults.
     #[must_use]
     pub fn new(operator: SocketAddr) -> Self {
-        Self { operator, under_way: 8_192, expire: SECOND, waiting: 1_024 }
+        Self { operator, under_way: 8_192, expire: SECOND, waiting: 1_024, hold: 20 * MS }
     }
 }
 
@@ -48,12 +54,14 @@ impl RsNodeConfig {
 pub struct RsNodeCounters {
     /// Requests that were sent to a server that the selector has chosen.
     pub selected: u64,
-    /// Of these, requests that found the table full: their answers teach nothing.
+    /// Of these, requests that found the table full: their answers are not copied to this RSNode.
     pub untracked: u64,
     /// Requests of a replica group that is not known: they went to their backups (N3).
     pub unknown_group: u64,
     /// Requests that had to wait when as many did already: they went to their backups.
     pub waiting_full: u64,
+    /// Requests that rate control held for too long: they went to their backups.
+    pub held_too_long: u64,
     /// Requests for their backup that name no server: dropped.
     pub unknown_server: u64,
     /// Answers that were those of requests under way.
@@ -75,9 +83,7 @@ pub struct RsNode {
     groups: Groups,
     table: Table,
     random: Pcg64Mcg,
-    /// Requests that rate control holds, the oldest first, and when to try the first again.
-    waiting: VecDeque<Vec<u8>>,
-    again: Nanos,
+    waiting: Waiting,
     ready: VecDeque<(SocketAddr, Vec<u8>)>,
     counters: RsNodeCounters,
 }
@@ -88,23 +94,35 @@ impl std::fmt::Debug for RsNode {
     }
 }
 
+/// An RSNode knows its servers by numbers of 16 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0} servers: an RSNode knows 65,535 at most")]
+pub struct TooManyServers(usize);
+
 impl RsNode {
-    /// One that knows no replica groups. `servers`: all that there may be; the selector is for as many. `seed` is random.
-    #[must_use]
-    pub fn new(config: RsNodeConfig, selector: Box<dyn Selector + Send>, servers: &[SocketAddr], seed: u64) -> Self {
+    /// One that knows no replica groups. `servers`: all that there may be; `selector` makes a selector for so many. `seed` is random.
+    ///
+    /// # Errors
+    /// If there are more than 65,535 servers.
+    pub fn new(
+        config: RsNodeConfig,
+        servers: &[SocketAddr],
+        seed: u64,
+        selector: impl FnOnce(u16) -> Box<dyn Selector + Send>,
+    ) -> Result<Self, TooManyServers> {
+        let count = u16::try_from(servers.len()).map_err(|_| TooManyServers(servers.len()))?;
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let generation = random.next_u32() as u16;
-        Self {
+        Ok(Self {
             table: Table::new(config.under_way, generation),
             groups: Groups::new(servers),
-            config,
-            selector,
+            selector: selector(count),
             random,
-            waiting: VecDeque::new(),
-            again: 0,
+            waiting: Waiting::new(config.waiting, config.hold),
+            config,
             ready: VecDeque::new(),
             counters: RsNodeCounters::default(),
-        }
+        })
     }
 
     /// A replica group: who has its keys. A group that is known is not changed.
@@ -139,20 +157,18 @@ impl RsNode {
             self.counters.unknown_group += 1;
             return self.degrade(datagram);
         };
-        // Who came first is served first.
-        let choice = match self.waiting.is_empty() {
-            true => self.selector.choose(now, &candidates, self.random.next_u64()),
-            false => Choice::Wait(self.again),
+        // Who came first of a group is served first.
+        let choice = match self.waiting.again(request.group()) {
+            None => self.selector.choose(now, &candidates, self.random.next_u64()),
+            Some(again) => Choice::Wait(again),
         };
         match choice {
             Choice::Send(server) => self.send(now, datagram, server),
-            Choice::Wait(_) if self.waiting.len() >= self.config.waiting => {
-                self.counters.waiting_full += 1;
-                self.degrade(datagram);
-            }
             Choice::Wait(again) => {
-                self.again = again;
-                self.waiting.push_back(datagram.to_vec());
+                if !self.waiting.push(now, request.group(), datagram, again) {
+                    self.counters.waiting_full += 1;
+                    self.degrade(datagram);
+                }
             }
         }
     }
@@ -166,13 +182,17 @@ impl RsNode {
         ends.server = to.into();
         let entry = UnderWay { server, client: ends.client, request: ends.request.get(), sent: now };
         match self.table.add(entry) {
-            Some(retained) => request.start.retained = retained.into(),
+            Some(retained) => {
+                request.start.retained = retained.into();
+                request.start.kind = Kind::Response as u8 | NETRS_XOR;
+            }
+            // Its answer goes past this RSNode: it would be nobody's here.
             None => {
                 self.counters.untracked += 1;
                 self.selector.expired(now, server);
+                request.start.kind = Kind::Monitored as u8 | NETRS_XOR;
             }
         }
-        request.start.kind = Kind::Response as u8 | NETRS_XOR;
         self.counters.selected += 1;
         self.ready.push_back((to, bytes));
     }
@@ -212,22 +232,22 @@ impl RsNode {
         self.selector.answered(now, server, now.saturating_sub(entry.sent), status);
     }
 
-    /// Requests that waited may go now.
+    /// Requests that waited may go now, or have waited for too long.
     fn try_waiting(&mut self, now: Nanos) {
-        while self.again <= now
-            && let Some(datagram) = self.waiting.front()
-        {
-            let group = NetrsRequest::ref_from_prefix(datagram).map_or(0, |(request, _)| request.group());
-            let choice = match self.groups.get(group) {
-                Some(candidates) => self.selector.choose(now, &candidates, self.random.next_u64()),
-                None => return,
-            };
-            match choice {
-                Choice::Wait(again) => self.again = again,
-                Choice::Send(server) => {
-                    if let Some(datagram) = self.waiting.pop_front() {
-                        self.send(now, &datagram, server);
-                    }
+        while let Some(group) = self.waiting.due(now) {
+            let random = self.random.next_u64();
+            let candidates = self.groups.get(group).filter(|_| !self.waiting.is_too_old(group, now));
+            match candidates.map(|candidates| self.selector.choose(now, &candidates, random)) {
+                // A selector names a later time; if one did not, this would not end.
+                Some(Choice::Wait(again)) => self.waiting.put_off(group, again.max(now + 1)),
+                Some(Choice::Send(server)) => {
+                    let datagram = self.waiting.pop(group).unwrap_or_default();
+                    self.send(now, &datagram, server);
+                }
+                None => {
+                    let datagram = self.waiting.pop(group).unwrap_or_default();
+                    self.counters.held_too_long += 1;
+                    self.degrade(&datagram);
                 }
             }
         }
@@ -278,8 +298,7 @@ impl Endpoint for RsNode {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        let expires = self.table.oldest().map(|sent| sent + self.config.expire);
-        let again = (!self.waiting.is_empty()).then_some(self.again);
-        [expires, again].into_iter().flatten().min()
+        let expires = self.table.oldest().map(|sent| sent.saturating_add(self.config.expire));
+        [expires, self.waiting.next()].into_iter().flatten().min()
     }
 }

@@ -35,22 +35,20 @@ pub(super) struct Table {
     /// The one that was free the longest is used next, so that a number comes again as late as possible.
     free: VecDeque<u16>,
     slot_bits: u32,
-    generation: u16,
     /// Slots by when their requests were sent.
     oldest: u32,
     newest: u32,
 }
 
 impl Table {
-    /// For so many requests, at most 65,536, rounded up to a power of two.
+    /// For so many requests, at most 65,536, rounded up to a power of two. `generation` is random.
     pub(super) fn new(size: u32, generation: u16) -> Self {
         let slot_bits = size.clamp(1, 1 << 16).next_power_of_two().ilog2();
         let size = 1_usize << slot_bits;
         Self {
-            slots: vec![Slot { number: 0, entry: None, before: NONE, after: NONE }; size],
+            slots: vec![Slot { number: generation << (slot_bits % 16), entry: None, before: NONE, after: NONE }; size],
             free: (0..=u16::MAX).take(size).collect(),
             slot_bits,
-            generation,
             oldest: NONE,
             newest: NONE,
         }
@@ -63,8 +61,8 @@ impl Table {
     /// The number of a request; none if the table is full.
     pub(super) fn add(&mut self, entry: UnderWay) -> Option<u16> {
         let slot = self.free.pop_front()?;
-        self.generation = self.generation.wrapping_add(1);
-        let number = slot | self.generation.checked_shl(self.slot_bits).unwrap_or(0);
+        let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0).wrapping_add(1);
+        let number = slot | generation.checked_shl(self.slot_bits).unwrap_or(0);
         let before = std::mem::replace(&mut self.newest, slot.into());
         self.slots[usize::from(slot)] = Slot { number, entry: Some(entry), before, after: NONE };
         match self.slots.get_mut(before as usize) {
@@ -128,6 +126,18 @@ mod tests {
         assert_eq!(again & 1, numbers[0] & 1, "the same slot");
         assert_ne!(again, numbers[0]);
         assert_eq!(table.take(numbers[0], |_| true), None, "the former one's answer once more");
+    }
+
+    /// Slots are used in turn: each gets all numbers that it can have before one comes again.
+    #[test]
+    fn a_slots_number_is_another_one_each_time() {
+        let mut table = Table::new(8_192, 7);
+        let mut seen = std::collections::BTreeSet::new();
+        for request in 0..1 << 16 {
+            let number = table.add(entry(request, 0)).unwrap();
+            assert!(seen.insert(number), "{number} came again as the {request}th");
+            table.take(number, |_| true).unwrap();
+        }
     }
 
     #[test]

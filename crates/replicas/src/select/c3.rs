@@ -10,9 +10,9 @@ use midflight_endpoint::Nanos;
 /// Weight of the newest value in all averages: `alpha` in the authors' simulator, `ALPHA` in their Cassandra.
 pub(super) const NEWEST: f64 = 0.9;
 
-/// Score of a server without statistics that has a request under way: above all others. Its requests are added, which a float of this
-/// size still tells from each other.
-const UNKNOWN: f64 = (1_u64 << 52) as f64;
+/// Score of a server without statistics, for each of its requests under way: above all others. Ψ stays below 10⁴⁵, even with a minute of
+/// service, a million selectors and 65,536 requests under way.
+const UNKNOWN: f64 = 1e60;
 
 /// The candidate with the least Ψ = R̄ − s̄ + q̂³·s̄, where R̄ is the response time that this selector sees and s̄ the service time (1/µ̄)
 /// that the server reports, both averages. q̂ = 1 + outstanding·n + q̄ estimates the queue: n selectors probably have as many requests
@@ -66,7 +66,7 @@ impl C3 {
 
 /// The score of a server without statistics.
 pub(super) fn unknown(outstanding: u32) -> f64 {
-    if outstanding == 0 { f64::NEG_INFINITY } else { UNKNOWN + f64::from(outstanding) }
+    if outstanding == 0 { f64::NEG_INFINITY } else { UNKNOWN * f64::from(outstanding) }
 }
 
 impl Estimate {
@@ -232,6 +232,18 @@ mod tests {
         }
         c3.expired(0, B);
         assert_eq!(c3.choose(0, &candidates, 0), Choice::Send(B), "once more, after it expired");
+    }
+
+    /// With 500 selectors, as in NetRS's evaluation, the score of a live server with a few requests under way is large.
+    #[test]
+    fn a_dead_server_is_last_however_loaded_the_others_are() {
+        let mut c3 = C3::new(2, 500);
+        let candidates = Candidates::new(&[A, B]).unwrap();
+        answer(&mut c3, A, 10 * MS, status(2, 4, 1));
+        assert_eq!(c3.choose(0, &candidates, 0), Choice::Send(B), "it is tried, and does not answer");
+        for _ in 0..1_000 {
+            assert_eq!(c3.choose(0, &candidates, 0), Choice::Send(A));
+        }
     }
 
     #[test]
