@@ -86,7 +86,10 @@ MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, co
     const struct mf_replicas *s = (const struct mf_replicas *)replicas;
     const struct mf_netrs *start = (const struct mf_netrs *)in->data;
     (void)room;
-    return in->length >= sizeof(*start) && start->kind == MF_KIND_RESPONSE && s->selector.port != 0;
+    if (in->length < sizeof(*start) || start->kind != MF_KIND_RESPONSE || s->selector.port == 0)
+        return 0;
+    const struct rsnode *rsnode = find_rsnode((struct mf_replicas *)s, mf_net16(start->rsnode));
+    return rsnode != 0 && rsnode->is_here;
 }
 
 MF_ENTRY uint32_t mf_replicas_tick(struct mf_replicas MF_FAR *replicas, uint64_t now_ns, struct mf_out MF_FAR *owed)

@@ -36,24 +36,24 @@ struct mf_replicas_config {
 struct mf_replicas_stats {
     uint64_t packets[MF_KIND_END];      /* datagrams with a valid start, by kind */
     uint64_t reasons[MF_V_REPLICAS_END]; /* datagrams by verdict */
-    uint64_t labelled;  /* requests of hosts of this rack that got the id of an RSNode */
+    uint64_t labelled;  /* requests of hosts of this rack whose group has an RSNode that is known */
     uint64_t degraded;  /* requests that went to their backup: their group is degraded, or has no RSNode */
-    uint64_t orphaned;  /* requests that went to their backup: their RSNode is not, or not any more */
+    uint64_t orphaned;  /* requests that went to their backup: their RSNode is not known here, or was removed */
     uint64_t selected;  /* requests that went to this operator's selector */
     uint64_t noted;     /* answers of which this operator's selector got a copy */
-    uint64_t unnoted;   /* answers whose RSNode is not, or not any more: no selector got a copy */
+    uint64_t unnoted;   /* answers whose RSNode is not known here, or was removed: no selector got a copy */
     uint64_t delivered; /* answers that went to clients of this rack */
 };
 
 /* The controller's order: a rule is set or removed. */
 enum mf_replicas_what {
     MF_RULE_OWN,     /* this operator: its rack, or MF_NO_RACK; where its selector is (`address`), port 0: it has none */
-    MF_RULE_RACK,     /* a rack: its operator (`address`), its marker; port 0: it is not any more */
+    MF_RULE_RACK,     /* a rack: its operator (`address`), its marker; port 0: it was removed */
     MF_RULE_HOST,     /* a host (`address`, port 0): its rack and traffic group */
     MF_RULE_SERVER,   /* a server (`address`): its rack */
     MF_RULE_OPERATOR, /* an operator (`address`): what comes from there is not a host's */
     MF_RULE_GONE,     /* `address` is none of these any more */
-    MF_RULE_RSNODE,   /* an RSNode id: its operator (`address`); port 0: it is not any more, or does not answer */
+    MF_RULE_RSNODE,   /* an RSNode id: its operator (`address`); port 0: it was removed, or does not answer */
     MF_RULE_SERVE,    /* an RSNode id is this operator's */
     MF_RULE_GROUP,    /* a traffic group: its RSNode id, MF_ILLEGAL_RSNODE: it is degraded */
     MF_RULE_END

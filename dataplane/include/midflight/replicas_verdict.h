@@ -9,6 +9,7 @@
     X(UNKNOWN_SENDER, REFUSED, "from an address that is no host of this rack, no server and no operator")         \
     X(UNKNOWN_CLIENT, REFUSED, "an answer for a client that is in no rack that this operator knows")              \
     X(UNKNOWN_SERVER, REFUSED, "a request whose backup is no server, when it was needed")                         \
+    X(OTHER_SERVER, REFUSED, "an answer of a server that names another one as its sender")                        \
     X(LONG_STATUS, REFUSED, "an answer with a longer status than a server may send")
 
 enum mf_replicas_verdict {

@@ -33,6 +33,7 @@ MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const
     if (MF_UNLIKELY(!has_cookie(s, call)))
         return put_cookie(s, call);
     MF_COPY(&ends_of_request(call)->client, &call->in->from);
+    /* It may be a copy, of this interval or the one before: then an answer is lost, until the client's next request. */
     call->out->is_genuine = 1;
     uint32_t id = host->group < s->groups ? group_at(s, host->group)->rsnode : MF_NO_RSNODE;
     if (MF_UNLIKELY(id == MF_NO_RSNODE || id == MF_ILLEGAL_RSNODE))
@@ -45,7 +46,7 @@ MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const
     return rsnode->is_here ? select_here(s, call) : pass_request(call, &rsnode->address);
 }
 
-/* From another operator: it is for this RSNode. If it is not, or not any more, the request is not sent round in circles. */
+/* From another operator: it is for this RSNode. If this is none, or was removed, the request is not sent round in circles. */
 MF_INLINE mf_verdict take_labelled(struct mf_replicas *s, const struct call *call)
 {
     const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));

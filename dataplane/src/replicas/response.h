@@ -25,7 +25,9 @@ MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *ca
     if (host->rack == s->rack) {
         count(s, call, host->group);
         s->stats.delivered++;
-        return pass_response(call, &ends->client);
+        mf_verdict verdict = pass_response(call, &ends->client);
+        call->out->forward.to.reserved = 0; /* the server's bytes: next hops are found by whole addresses */
+        return verdict;
     }
     const struct rack *rack = is_from_operator ? 0 : find_rack(s, host->rack);
     return rack ? pass_response(call, &rack->address) : MF_V_UNKNOWN_CLIENT;
@@ -58,6 +60,10 @@ MF_FREQUENT_HANDLER mf_verdict handle_response(struct mf_replicas *s, const stru
         return MF_V_UNKNOWN_SENDER;
     uint32_t is_from_operator = sender->kind == PLACE_OPERATOR;
     if (!is_from_operator) {
+        /* It reports of itself only. */
+        const struct mf_ends *ends = ends_of_response(call, status_length(call));
+        if (MF_UNLIKELY(!is_place_of(sender, &ends->server, ends->server.port)))
+            return MF_V_OTHER_SERVER;
         const struct rack *rack = find_rack(s, sender->rack);
         ((struct mf_netrs_response *)call->in->data)->marker = rack ? rack->marker : 0;
     }

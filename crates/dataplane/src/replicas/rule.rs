@@ -53,7 +53,7 @@ pub enum Rule {
     RsNode {
         /// The id.
         id: u16,
-        /// Its operator; `None`: it is not any more, or does not answer.
+        /// Its operator; `None`: it was removed, or does not answer.
         operator: Option<SocketAddr>,
     },
     /// An RSNode id is this operator's.

@@ -19,17 +19,17 @@ pub struct Stats {
     pub packets: [u64; KINDS],
     /// Datagrams by the number of the [`Verdict`] on them.
     pub reasons: [u64; Verdict::COUNT],
-    /// Requests of hosts of this rack that got the id of an RSNode.
+    /// Requests of hosts of this rack whose group has an RSNode that is known.
     pub labelled: u64,
     /// Requests that went to their backup: their group is degraded, or has no RSNode.
     pub degraded: u64,
-    /// Requests that went to their backup: their RSNode is not, or not any more.
+    /// Requests that went to their backup: their RSNode is not known here, or was removed.
     pub orphaned: u64,
     /// Requests that went to this operator's selector.
     pub selected: u64,
     /// Answers of which this operator's selector got a copy.
     pub noted: u64,
-    /// Answers whose RSNode is not, or not any more: no selector got a copy.
+    /// Answers whose RSNode is not known here, or was removed: no selector got a copy.
     pub unnoted: u64,
     /// Answers that went to clients of this rack.
     pub delivered: u64,

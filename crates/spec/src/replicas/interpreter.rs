@@ -22,7 +22,7 @@ const LEAPS: [u64; 6] = [0, 1, 1, 100, COOKIE_NS / 2, COOKIE_NS];
 const RACKS: u16 = 3;
 const GROUPS: u16 = 3;
 const RSNODES: u16 = 4;
-/// Hosts, servers and operators that fit; one less than there are names.
+/// Hosts, servers and operators that fit: those of the usual rules. There are more names.
 const PLACES: u32 = 11;
 /// Datagrams that may be repeated, or answered by a server.
 const REMEMBERED: usize = 24;
@@ -33,7 +33,7 @@ fn client_address(number: u8) -> SocketAddr {
 }
 
 fn server_address(number: u8) -> SocketAddr {
-    ([10, 0, number % 3, 20], 7800).into()
+    ([10, 0, number % 3, 20 + number / 3], 7800).into()
 }
 
 fn operator_address(number: u8) -> SocketAddr {
@@ -181,6 +181,12 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
         let (to, bytes) = requests[requests.len() - 1 - usize::from(self.bytes.next()) % requests.len()].clone();
         let Ok((asked, rest)) = NetrsRequest::ref_from_prefix(&bytes) else { return Ok(()) };
         let Ok((ends, _)) = Ends::ref_from_prefix(rest) else { return Ok(()) };
+        let mut ends = *ends;
+        match self.bytes.next() {
+            0..=3 => ends.client.reserved = 0x5555.into(),
+            4..=7 => ends.client.port = 0.into(),
+            _ => {}
+        }
         let mut start = asked.start;
         start.kind = self.bytes.pick(&[Kind::Response, Kind::Response, Kind::Response, Kind::Monitored]) as u8;
         if self.bytes.next() < 40 {
@@ -195,6 +201,9 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
             230..=239 => to,
             _ => self.anybody(),
         };
+        if self.bytes.next() < 230 {
+            ends.server = from.into();
+        }
         let bytes = [response.as_bytes(), &vec![7; status.into()], ends.as_bytes(), b"value"].concat();
         self.give(from, bytes)
     }

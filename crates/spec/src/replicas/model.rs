@@ -175,6 +175,9 @@ impl Model {
     fn response(&mut self, from: SocketAddr, kind: Kind, mut answer: Answer<'_>) -> Said {
         let is_from_operator = match self.places.get(&from) {
             Some(Place::Operator) => true,
+            Some(Place::Server { .. }) if SocketAddr::from(answer.ends.server) != from => {
+                return Err(Verdict::OtherServer);
+            }
             Some(Place::Server { rack }) => {
                 answer.response.marker = self.racks.get(rack).map_or(0, |(_, marker)| *marker).into();
                 false
