@@ -32,6 +32,7 @@
 //! registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Cookies, counters and tokens are
 //! filled in by themselves, and are shown only if they are wrong. `transcripts/README.md` lists the commands.
 
+mod cookie;
 mod engines;
 mod reads;
 mod replicas;

@@ -1,22 +1,10 @@
 //! The changes behind the `|` of a command: what differs from the packet that its sender would send.
 
+use super::super::cookie::CookieOf;
 use super::super::words::{items, number, parse_duration};
 use super::names::Names;
 use crate::transcript::Every;
 use std::net::SocketAddr;
-
-/// Which cookie a request has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum CookieOf {
-    #[default]
-    Now,
-    /// None.
-    Nobody,
-    /// Of the interval before.
-    Last,
-    /// Of the interval before that.
-    Old,
-}
 
 /// Changes to a datagram.
 #[derive(Debug, Default)]
@@ -55,9 +43,7 @@ fn change(changes: &mut Changes, item: &str, names: &Names) -> Result<(), String
     let words: Vec<&str> = item.split_whitespace().collect();
     match words[..] {
         ["from", name] => changes.from = Some(names.anybody(name)?),
-        ["cookie", "none"] => changes.cookie = CookieOf::Nobody,
-        ["cookie", "last"] => changes.cookie = CookieOf::Last,
-        ["cookie", "old"] => changes.cookie = CookieOf::Old,
+        ["cookie", name] => changes.cookie = CookieOf::named(name).ok_or_else(|| format!("{item:?} is no change"))?,
         ["set", set] => changes.set = Some(number(set)?),
         ["incarnation", value] => changes.incarnation = Some(number(value)?),
         ["bits", value] => changes.kgroup_bits = Some(number(value)?),

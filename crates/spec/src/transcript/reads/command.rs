@@ -2,10 +2,9 @@
 
 use super::super::vocabulary::{Moment, Sending};
 use super::super::words::{number, parse_mask};
-use super::changes::{self, Changes, CookieOf};
+use super::changes::{self, Changes};
 use super::names::Names;
 use super::render::status_name;
-use midflight_dataplane::Cookies;
 use midflight_dataplane::reads::ReadsConfig;
 use midflight_wire::packet;
 use midflight_wire::reads::{
@@ -61,7 +60,7 @@ fn of_client(
         ..Request::new(operation)
     };
     mark_direct(&mut request, changes);
-    request.client.ip[..8].copy_from_slice(&cookie(changes.cookie, from, moment).to_be_bytes());
+    request.client.ip[..8].copy_from_slice(&changes.cookie.value(from, moment.config.cookie_ns, moment).to_be_bytes());
     let write = Write { client: 1.into(), number: 1.into(), command: Command::Put as u8, ..Write::new_zeroed() };
     let write: &[u8] = if operation == Operation::Write { write.as_bytes() } else { b"" };
     Ok([request.as_bytes(), write, key.as_bytes(), value.as_bytes()].concat())
@@ -73,17 +72,6 @@ fn mark_direct(request: &mut Request, changes: &Changes) {
         Some(false) => request.flags &= !FLAG_DIRECT,
         None => {}
     }
-}
-
-fn cookie(of: CookieOf, from: SocketAddr, moment: &Now<'_>) -> u64 {
-    let intervals = match of {
-        CookieOf::Nobody => return 0,
-        CookieOf::Now => 0,
-        CookieOf::Last => 1,
-        CookieOf::Old => 2,
-    };
-    let cookie_ns = moment.config.cookie_ns;
-    Cookies::new(moment.secret, cookie_ns).give(moment.now_ns.saturating_sub(intervals * cookie_ns), 0, from)
 }
 
 fn of_replica(said: &str, names: &Names, slot: u8, changes: &Changes, moment: &Now<'_>) -> Result<Vec<u8>, String> {

@@ -2,10 +2,9 @@
 
 use super::super::vocabulary::{Moment, Sending};
 use super::super::words::number;
-use super::changes::{self, Changes, CookieOf};
+use super::changes::{self, Changes};
 use super::names::Names;
 use super::rules::parse_marker;
-use midflight_dataplane::Cookies;
 use midflight_dataplane::replicas::ReplicasConfig;
 use midflight_wire::Address;
 use midflight_wire::replicas::{Ends, Kind, NETRS_XOR, Netrs, NetrsRequest, NetrsResponse, ServerStatus};
@@ -25,7 +24,7 @@ pub(super) fn parse(line: &str, names: &mut Names, moment: &Now<'_>) -> Result<S
     let words: Vec<&str> = rest.split_whitespace().collect();
     let mut datagram = match words[..] {
         ["asks", group, "backup", backup] => {
-            let client = cookie(changes.cookie, from, moment);
+            let client = cookie_place(from, &changes, moment);
             let start = Netrs { rsnode: changes.rsnode.unwrap_or(0).into(), ..Netrs::new(Kind::Request) };
             request(start, number(group)?, client, names.anybody(backup)?, names.next_request())
         }
@@ -60,17 +59,10 @@ fn request(start: Netrs, group: u32, client: Address, backup: SocketAddr, number
 }
 
 /// The cookie, where the client's address will stand.
-fn cookie(of: CookieOf, from: SocketAddr, moment: &Now<'_>) -> Address {
-    let intervals = match of {
-        CookieOf::Nobody => return Address::new_zeroed(),
-        CookieOf::Now => 0,
-        CookieOf::Last => 1,
-        CookieOf::Old => 2,
-    };
-    let cookie_ns = moment.config.cookie_ns;
-    let at = moment.now_ns.saturating_sub(intervals * cookie_ns);
+fn cookie_place(from: SocketAddr, changes: &Changes, moment: &Now<'_>) -> Address {
     let mut place = Address::new_zeroed();
-    place.ip[..8].copy_from_slice(&Cookies::new(moment.secret, cookie_ns).give(at, 0, from).to_be_bytes());
+    let cookie = changes.cookie.value(from, moment.config.cookie_ns, moment);
+    place.ip[..8].copy_from_slice(&cookie.to_be_bytes());
     place
 }
 
