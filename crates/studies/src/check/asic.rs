@@ -26,7 +26,7 @@ use std::time::Instant;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight check asic                                  half a minute
-  midflight check asic --full                           millions of states: 15 minutes, 1.4 GB
+  midflight check asic --full                           millions of states: tens of minutes, 1.4 GB
   midflight check asic --instance hazard-9 --transcript the fewest steps to a lost task
   midflight check asic --planted                        does the check find bugs? half a minute
   midflight check asic --planted late-credit            how this defect does harm, step by step
