@@ -74,9 +74,9 @@ fn a_trace_that_is_not_there_is_named_before_any_cell_runs() {
 fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     let said = run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "2", "--trace", "mine.tr"]);
     let cells: Vec<serde_json::Value> = said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(cells.len(), 10);
+    assert_eq!(cells.len(), 18);
     assert!(cells.iter().all(|cell| cell["load"]["file"] == "mine.tr"));
-    assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 5);
+    assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 9);
 }
 
 /// A published trace; `None`, said aloud, where it is absent.
@@ -102,18 +102,18 @@ fn traces_that_are_there_have_columns_and_the_others_are_said_to_be_left_out() {
     let folder = directory.path("");
     let listed = || run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "1", "--traces", &folder]);
     let none = listed();
-    assert_eq!(cells(&none).len(), 5);
+    assert_eq!(cells(&none).len(), 9);
     assert!(none.stderr.contains("LEFT OUT") && none.stderr.contains("google-sub, google-like, alibaba"), "{none:?}");
     directory.write(TRACES[0], "");
     let one = listed();
     assert!(!one.stderr.contains("google-sub,") && one.stderr.contains("google-like, alibaba"), "{one:?}");
     let column: Vec<_> = cells(&one).into_iter().filter(|cell| cell["load"]["name"] == "sample").collect();
-    assert_eq!(column.len(), 5);
+    assert_eq!(column.len(), 6);
     // Without its folder, so that results that are kept are the same wherever the file is.
     assert!(column.iter().all(|cell| cell["load"]["file"] == TRACES[0]));
     TRACES.iter().for_each(|file| drop(directory.write(file, "")));
     let all = listed();
-    assert_eq!((cells(&all).len(), all.stderr.contains("LEFT OUT")), (20, false));
+    assert_eq!((cells(&all).len(), all.stderr.contains("LEFT OUT")), (27, false));
     // A figure without a trace has nothing to leave out.
     assert!(!run(&["sim", "figure", "bolt-17", "--list"]).stderr.contains("LEFT OUT"));
     assert_error(&run(&["sim", "figure", "bolt-13a", "--traces", "/nonexistent"]), 2, &["--traces", "/nonexistent"]);

@@ -38,7 +38,7 @@ RESULTS
   plan.extra_hops_requests_per_s         extra forwardings of requests; of responses as many again
   plan.extra_hops_responses_per_s
   plan.extra_hops_limit_per_s            the limit for those of requests
-  plan.load.NAME                         load of an RSNode's accelerator as a share of what it may get
+  plan.load.NAME                         load of an RSNode's accelerator, as a share of its limit
   plan.rsnode.GROUP                      RSNode of a group; \"drs\" if it has none
 
 EXIT CODES
