@@ -1,6 +1,6 @@
 //! The packet formats of the replicas program: NetRS's.
 //!
-//! [`layout`](Request) holds the structures, byte for byte as in `dataplane/include/midflight/replicas_wire.h`; [`parse`] reads a
+//! [`layout`](NetrsRequest) holds the structures, byte for byte as in `dataplane/include/midflight/replicas_wire.h`; [`parse`] reads a
 //! datagram into a [`Packet`] or says why it is none.
 
 mod layout;
