@@ -44,8 +44,8 @@ static int check_rules(struct mf_replicas *s)
 static int check_counts(const struct mf_replicas *s)
 {
     const struct mf_replicas_stats *stats = &s->stats;
-    uint64_t requests = stats->labelled + stats->degraded + stats->orphaned;
-    CHECK(stats->noted <= stats->packets[MF_KIND_RESPONSE] && stats->unnoted <= stats->packets[MF_KIND_RESPONSE]);
+    uint64_t requests = stats->labelled + stats->degraded + stats->without_rsnode;
+    CHECK(stats->copied <= stats->packets[MF_KIND_RESPONSE] && stats->not_copied <= stats->packets[MF_KIND_RESPONSE]);
     CHECK(stats->labelled <= stats->packets[MF_KIND_REQUEST] && requests <= 2 * stats->packets[MF_KIND_REQUEST]);
     CHECK(stats->selected <= stats->packets[MF_KIND_REQUEST]);
     CHECK(stats->delivered <= stats->reasons[MF_V_FORWARDED]);

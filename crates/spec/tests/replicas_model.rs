@@ -35,8 +35,8 @@ fn inputs_reach_everything() {
     for bytes in common::random_inputs(4000) {
         let stats = compare(&bytes, SECRET).expect("agreement");
         add(&mut reasons, stats.reasons);
-        let of_requests = [stats.labelled, stats.degraded, stats.orphaned, stats.selected];
-        add(&mut events, of_requests.into_iter().chain([stats.noted, stats.unnoted, stats.delivered]));
+        let of_requests = [stats.labelled, stats.degraded, stats.without_rsnode, stats.selected];
+        add(&mut events, of_requests.into_iter().chain([stats.copied, stats.not_copied, stats.delivered]));
     }
     // Its packets carry no keys and no counts.
     let never = [Verdict::Ok, Verdict::UnknownKey, Verdict::BadCount];

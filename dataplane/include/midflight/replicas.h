@@ -36,13 +36,13 @@ struct mf_replicas_config {
 struct mf_replicas_stats {
     uint64_t packets[MF_KIND_END];      /* datagrams with a valid start, by kind */
     uint64_t reasons[MF_V_REPLICAS_END]; /* datagrams by verdict */
-    uint64_t labelled;  /* requests of hosts of this rack whose group has an RSNode that is known */
-    uint64_t degraded;  /* requests that went to their backup: their group is degraded, or has no RSNode */
-    uint64_t orphaned;  /* requests that went to their backup: their RSNode is not known here, or was removed */
-    uint64_t selected;  /* requests that went to this operator's selector */
-    uint64_t noted;     /* answers of which this operator's selector got a copy */
-    uint64_t unnoted;   /* answers whose RSNode is not known here, or was removed: no selector got a copy */
-    uint64_t delivered; /* answers that went to clients of this rack */
+    uint64_t labelled;       /* requests of hosts of this rack whose group has an RSNode that is known */
+    uint64_t degraded;       /* requests that went to their backup: their group is degraded, or has no RSNode */
+    uint64_t without_rsnode; /* requests that went to their backup: their RSNode is not known here, or was removed */
+    uint64_t selected;       /* requests that went to this operator's selector */
+    uint64_t copied;         /* answers of which this operator's selector got a copy */
+    uint64_t not_copied;     /* answers whose RSNode is not known here, or was removed: no selector got a copy */
+    uint64_t delivered;      /* answers that went to clients of this rack */
 };
 
 /* The controller's order: a rule is set or removed. */

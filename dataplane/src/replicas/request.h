@@ -22,7 +22,7 @@ MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uin
 MF_INLINE mf_verdict select_here(struct mf_replicas *s, const struct call *call)
 {
     if (MF_UNLIKELY(s->selector.port == 0))
-        return degrade(s, call, &s->stats.orphaned);
+        return degrade(s, call, &s->stats.without_rsnode);
     s->stats.selected++;
     return pass_request(call, &s->selector);
 }
@@ -40,7 +40,7 @@ MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const
         return degrade(s, call, &s->stats.degraded);
     const struct rsnode *rsnode = find_rsnode(s, id);
     if (MF_UNLIKELY(rsnode == 0))
-        return degrade(s, call, &s->stats.orphaned);
+        return degrade(s, call, &s->stats.without_rsnode);
     start_of(call)->rsnode = mf_net16((uint16_t)id);
     s->stats.labelled++;
     return rsnode->is_here ? select_here(s, call) : pass_request(call, &rsnode->address);
@@ -50,7 +50,7 @@ MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const
 MF_INLINE mf_verdict take_labelled(struct mf_replicas *s, const struct call *call)
 {
     const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));
-    return rsnode && rsnode->is_here ? select_here(s, call) : degrade(s, call, &s->stats.orphaned);
+    return rsnode && rsnode->is_here ? select_here(s, call) : degrade(s, call, &s->stats.without_rsnode);
 }
 
 MF_FREQUENT_HANDLER mf_verdict handle_request(struct mf_replicas *s, const struct call *call)

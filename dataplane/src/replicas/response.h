@@ -6,7 +6,7 @@
 #include "packet.h"
 
 /* The monitor: a request's answer leaves the network. */
-MF_INLINE void count(struct mf_replicas *s, const struct call *call, uint32_t group)
+MF_INLINE void count_for_monitor(struct mf_replicas *s, const struct call *call, uint32_t group)
 {
     const struct rack *rack = find_rack(s, s->rack);
     if (MF_UNLIKELY(rack == 0 || group >= s->groups))
@@ -15,38 +15,39 @@ MF_INLINE void count(struct mf_replicas *s, const struct call *call, uint32_t gr
     group_at(s, group)->counts[tier_of(s, marker, rack->marker) % MF_TIERS_MAX]++;
 }
 
-/* To the client, or to the operator of its rack: once only, so that no answer is sent round in circles. */
-MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *call, uint32_t is_from_operator)
+/* To the client, or, if it may pass another operator, to that of the client's rack: so no answer is sent round in circles. */
+MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *call, int may_pass_another)
 {
     const struct mf_ends *ends = ends_of_response(call, status_length(call));
     const struct place *host = find_place(s, &ends->client, 0);
     if (MF_UNLIKELY(host == 0 || ends->client.port == 0))
         return MF_V_UNKNOWN_CLIENT;
     if (host->rack == s->rack) {
-        count(s, call, host->group);
+        count_for_monitor(s, call, host->group);
         s->stats.delivered++;
         mf_verdict verdict = pass_response(call, &ends->client);
         call->out->forward.to.reserved = 0; /* the server's bytes: next hops are found by whole addresses */
         return verdict;
     }
-    const struct rack *rack = is_from_operator ? 0 : find_rack(s, host->rack);
+    const struct rack *rack = may_pass_another ? find_rack(s, host->rack) : 0;
     return rack ? pass_response(call, &rack->address) : MF_V_UNKNOWN_CLIENT;
 }
 
-/* An answer that no selector needs to see (any more). The RSNode itself passes it to the operator of the client's rack. */
-MF_INLINE mf_verdict pass_monitored(struct mf_replicas *s, const struct call *call, uint32_t is_from_operator)
+/* From here on no selector needs to see the answer. */
+MF_INLINE mf_verdict pass_monitored(struct mf_replicas *s, const struct call *call)
 {
     start_of(call)->kind = MF_KIND_MONITORED;
-    return pass_to_client(s, call, is_from_operator);
+    return pass_to_client(s, call, 1);
 }
 
-MF_INLINE mf_verdict note_here(struct mf_replicas *s, const struct call *call)
+/* This is its RSNode. */
+MF_INLINE mf_verdict copy_here(struct mf_replicas *s, const struct call *call)
 {
-    mf_verdict verdict = pass_monitored(s, call, 0);
+    mf_verdict verdict = pass_monitored(s, call);
     if (MF_UNLIKELY(verdict != MF_V_FORWARDED || s->selector.port == 0))
         return verdict;
     MF_COPY(&call->out->forward.copy_to, &s->selector);
-    s->stats.noted++;
+    s->stats.copied++;
     return verdict;
 }
 
@@ -68,14 +69,14 @@ MF_FREQUENT_HANDLER mf_verdict handle_response(struct mf_replicas *s, const stru
         ((struct mf_netrs_response *)call->in->data)->marker = rack ? rack->marker : 0;
     }
     if (start_of(call)->kind == MF_KIND_MONITORED)
-        return pass_to_client(s, call, is_from_operator);
+        return pass_to_client(s, call, !is_from_operator);
     const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));
     if (MF_LIKELY(rsnode && rsnode->is_here))
-        return note_here(s, call);
+        return copy_here(s, call);
     if (rsnode && !is_from_operator)
         return pass_response(call, &rsnode->address);
-    s->stats.unnoted++;
-    return pass_monitored(s, call, 0);
+    s->stats.not_copied++;
+    return pass_monitored(s, call);
 }
 
 #endif

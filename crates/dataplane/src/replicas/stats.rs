@@ -24,13 +24,13 @@ pub struct Stats {
     /// Requests that went to their backup: their group is degraded, or has no RSNode.
     pub degraded: u64,
     /// Requests that went to their backup: their RSNode is not known here, or was removed.
-    pub orphaned: u64,
+    pub without_rsnode: u64,
     /// Requests that went to this operator's selector.
     pub selected: u64,
     /// Answers of which this operator's selector got a copy.
-    pub noted: u64,
+    pub copied: u64,
     /// Answers whose RSNode is not known here, or was removed: no selector got a copy.
-    pub unnoted: u64,
+    pub not_copied: u64,
     /// Answers that went to clients of this rack.
     pub delivered: u64,
 }

@@ -166,7 +166,7 @@ impl Model {
         if !matches!(self.places.get(&backup), Some(Place::Server { .. })) {
             return Err(Verdict::UnknownServer);
         }
-        let counter = if is_orphan { &mut self.stats.orphaned } else { &mut self.stats.degraded };
+        let counter = if is_orphan { &mut self.stats.without_rsnode } else { &mut self.stats.degraded };
         *counter += 1;
         let kind = Kind::Monitored as u8 | NETRS_XOR;
         Ok(vec![(backup, passed(Netrs { rsnode: ILLEGAL_RSNODE.into(), kind, ..start }))])
@@ -194,11 +194,11 @@ impl Model {
         answer.response.start.kind = Kind::Monitored as u8;
         let is_here = rsnode == Some(RsNode::Here);
         if !is_here {
-            self.stats.unnoted += 1;
+            self.stats.not_copied += 1;
         }
         let mut sent = self.deliver(&answer, true)?;
         if let (true, Some(selector)) = (is_here, self.selector) {
-            self.stats.noted += 1;
+            self.stats.copied += 1;
             sent.push((selector, joined(&answer)));
         }
         Ok(sent)

@@ -81,10 +81,10 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
     let all = [
         ("labelled", stats.labelled),
         ("degraded", stats.degraded),
-        ("orphaned", stats.orphaned),
+        ("without RSNode", stats.without_rsnode),
         ("selected", stats.selected),
-        ("noted", stats.noted),
-        ("unnoted", stats.unnoted),
+        ("copied", stats.copied),
+        ("not copied", stats.not_copied),
         ("delivered", stats.delivered),
     ];
     let some: Vec<String> =
