@@ -3,6 +3,7 @@
  * Initialises the memory of an operator. User space does it for the kernel too: the state holds offsets, no pointers.
  */
 #include "replicas/state.h"
+#include "shared/siphash.h"
 
 /* Bytes behind each table. Builds for ASan set it: an index beyond one then hits a gap, which ASan reports. */
 #ifndef MF_REDZONE
@@ -71,8 +72,10 @@ void mf_replicas_init(struct mf_replicas *s, const struct mf_replicas_config *c,
 {
     const struct plan plan = plan_of(c);
     (void)epoch;
-    s->key[0] = key[0];
-    s->key[1] = key[1];
+    for (uint32_t i = 0; i < 2; i++) {
+        s->cookie_key[i] = key[i];
+        s->place_key[i] = siphash(key, 1 + i, 0, 0, 0); /* of cookies, the first word is 0 */
+    }
     s->cookie_ns = c->cookie_ns;
     s->racks_at = plan.racks;
     s->groups_at = plan.groups;

@@ -14,7 +14,7 @@ MF_INLINE uint64_t cookie_of(const struct mf_replicas *s, uint64_t window, const
 {
     const struct address_words *words = (const struct address_words *)from;
     uint64_t cookie =
-        siphash(s->key, 0, mf_little64(words->high), mf_little64(words->low), window << 16 | mf_little16(words->port));
+        siphash(s->cookie_key, 0, mf_little64(words->high), mf_little64(words->low), window << 16 | mf_little16(words->port));
     return cookie ? cookie : 1;
 }
 

@@ -53,7 +53,8 @@ struct known_client {
 };
 
 struct mf_replicas {
-    uint64_t key[2];     /* of cookies, and of the hash of places */
+    uint64_t cookie_key[2];
+    uint64_t place_key[2]; /* made of the other, which it does not betray: the hash of places is a weaker one */
     uint64_t cookie_ns;
     uint64_t racks_at;   /* offsets */
     uint64_t groups_at;
@@ -121,8 +122,8 @@ MF_INLINE struct rack *find_rack(struct mf_replicas *s, uint32_t number)
 MF_INLINE uint64_t hash_address(const struct mf_replicas *s, const struct mf_address *address, uint32_t port)
 {
     const struct address_words *words = (const struct address_words *)address;
-    uint64_t odd = s->key[1] | 1;
-    return mf_mix((words->high ^ s->key[0]) * odd + words->low + port * (odd + 2));
+    uint64_t odd = s->place_key[1] | 1;
+    return mf_mix((words->high ^ s->place_key[0]) * odd + words->low + port * (odd + 2));
 }
 
 MF_INLINE int is_place_of(const struct place *place, const struct mf_address *address, uint32_t port)
