@@ -69,6 +69,8 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/replicas_check.c",
     "dataplane/src/replicas_setup.c",
 ];
+/// In those of replica selection; nothing of the common ones.
+const NETRS: &[&str] = &["crates/papers/src/netrs", "crates/placement/src", "crates/replicas/src/select"];
 /// Each with the folders and files that its cells have beside the common ones.
 const FAMILIES: [(&str, &[&[&str]]); 5] = [
     ("MIDFLIGHT", &[MIDFLIGHT]),
@@ -79,6 +81,8 @@ const FAMILIES: [(&str, &[&[&str]]); 5] = [
 ];
 /// Libraries whose version can change a result.
 const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
+/// The same of replica selection.
+const NETRS_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
 /// What decides a verdict, beside results: constants, and rules.
 const RULES: [&str; 3] =
@@ -93,19 +97,21 @@ fn main() -> io::Result<()> {
         let sources: Vec<&str> = COMMON.iter().copied().chain(own.iter().copied()).collect();
         let others = parts.iter().copied().filter(|part| !own.contains(part));
         let left_out: Vec<&str> = NOWHERE.iter().copied().chain(others).collect();
-        let version = hash(&root, &sources, &left_out)? ^ libraries(&root)?;
+        let version = hash(&root, &sources, &left_out)? ^ libraries(&root, &LIBRARIES)?;
         println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
     }
+    let version = hash(&root, NETRS, &[])? ^ libraries(&root, &NETRS_LIBRARIES)?;
+    println!("cargo::rustc-env=MIDFLIGHT_CELLS_NETRS={version:016x}");
     println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);
     Ok(())
 }
 
 /// Of what the lock file says of the libraries.
-fn libraries(root: &Path) -> io::Result<u64> {
+fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
     let path = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", path.display());
     let lock = std::fs::read_to_string(path)?;
-    let is_one = |package: &&str| LIBRARIES.iter().any(|name| package.starts_with(&format!("name = \"{name}\"\n")));
+    let is_one = |package: &&str| libraries.iter().any(|name| package.starts_with(&format!("name = \"{name}\"\n")));
     let packages = lock.split("[[package]]\n").filter(is_one);
     Ok(packages.fold(FNV_OFFSET, |hash, package| fnv(hash, package.bytes())))
 }

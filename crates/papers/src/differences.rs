@@ -24,3 +24,17 @@ pub(crate) const BOLT_17: &str = "Nothing: phases and end are the thesis's. The 
 pub(crate) const SCALE: &str = "Nothing to compare with: the papers' cluster had 13 machines.";
 
 pub(crate) const ASIC_PASSES: &str = "The thesis publishes no such figure; it says that a search goes on to the end of the queue. So it does, and the mean hides it: in a queue that is mixed anew all the time a search ends after one task in so many that the executor may run, whatever the length. But it leaves behind what it passed over, so that the next one is longer; without others that run these tasks, searches become linear in the length of the queue at any mix.";
+
+pub(crate) const NETRS_4: &str = "-";
+
+pub(crate) const NETRS_5: &str = "-";
+
+pub(crate) const NETRS_6: &str = "-";
+
+pub(crate) const NETRS_7: &str = "-";
+
+pub(crate) const NETRS_CHANGE: &str = "-";
+
+pub(crate) const NETRS_FLAT: &str = "-";
+
+pub(crate) const NETRS_SELECTORS: &str = "-";

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_papers::cell::{Cell, CellResult, LevelResult, Load, Percentiles, QUANTILES, Replace, Scheme, Step};
-use midflight_papers::figures::{ALL, Case, Effort, Results, TRACES, find};
+use midflight_papers::experiment::{Experiment, Outcome};
+use midflight_papers::figures::{ALL, Case, Effort, Figure, TRACES, find};
 use midflight_papers::findings::{Class, Findings, Verdict};
+use midflight_papers::netrs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tasks table of the design.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 19] = [
     "falcon-8",
     "falcon-9-10",
     "bolt-11",
@@ -21,6 +23,13 @@ const NAMES: [&str; 12] = [
     "bolt-17",
     "scale",
     "asic-passes",
+    "netrs-4",
+    "netrs-5",
+    "netrs-6",
+    "netrs-7",
+    "netrs-change",
+    "netrs-flat",
+    "netrs-selectors",
 ];
 
 /// A distribution that is `ms` from each quantile on, in rising order.
@@ -45,12 +54,13 @@ fn delayed(from: &[(f64, f64)]) -> CellResult {
 /// The figure's findings if each case came out as told, with two seeds.
 fn findings(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     let figure = find(name).unwrap();
-    let mut results = Results::default();
-    for case in (figure.cases)(Effort::Full) {
-        results.push(&case.name, result(&case.name));
-        results.push(&case.name, result(&case.name));
-    }
-    (figure.reduce)(&results)
+    told(figure, &(figure.cases)(Effort::Full), result)
+}
+
+/// The same of these cases.
+fn told(figure: &Figure, cases: &[Case], result: impl Fn(&str) -> CellResult) -> Findings {
+    let twice = cases.iter().flat_map(|case| [case, case]);
+    figure.findings(twice.map(|case| (case.name.as_str(), Outcome::Tasks(result(&case.name)))))
 }
 
 /// All rows but these pass.
@@ -58,6 +68,14 @@ fn findings(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
 fn assert_passes(findings: &Findings) {
     for row in &findings.rows {
         assert_eq!(row.verdict(), Verdict::Pass, "{}: {:?} for {:?}", row.name, row.ours, row.paper);
+    }
+}
+
+/// What comes out of a case in which nothing happened.
+fn nothing(case: &Case) -> Outcome {
+    match case.cell {
+        Experiment::Tasks(_) => Outcome::Tasks(CellResult::default()),
+        Experiment::Replicas(_) => Outcome::Replicas(netrs::CellResult::default()),
     }
 }
 
@@ -94,9 +112,8 @@ fn every_cell_of_every_figure_makes_sense_and_has_its_own_name() {
 #[test]
 fn rows_have_names_of_their_own_and_fit_results() {
     for figure in &ALL {
-        let mut results = Results::default();
-        figure.cases(Effort::Full, &TRACES).iter().for_each(|case| results.push(&case.name, CellResult::default()));
-        let rows = (figure.reduce)(&results).rows;
+        let cases = figure.cases(Effort::Full, &TRACES);
+        let rows = figure.findings(cases.iter().map(|case| (case.name.as_str(), nothing(case)))).rows;
         let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert!(!rows.is_empty() && names.len() == rows.len(), "{}", figure.name);
         assert!(
@@ -108,7 +125,7 @@ fn rows_have_names_of_their_own_and_fit_results() {
 #[test]
 fn without_results_nothing_passes_and_nothing_panics() {
     for figure in &ALL {
-        let findings = (figure.reduce)(&Results::default());
+        let findings = figure.findings([]);
         assert!(findings.rows.iter().all(|row| row.verdict() == Verdict::Fail), "{}", figure.name);
     }
 }
@@ -120,6 +137,7 @@ fn schemes_are_compared_under_the_same_arrivals() {
         let mut places: BTreeMap<String, Cell> = BTreeMap::new();
         for Case { name, cell } in figure.cases(Effort::Full, &TRACES) {
             let place = scheme_and_place(&name).1.to_owned();
+            let Experiment::Tasks(cell) = cell else { continue };
             let alike = Cell { scheme: Scheme::Midflight, ..cell };
             let first = places.entry(place).or_insert_with(|| alike.clone());
             // Spark runs longer, with arrivals that begin alike.
@@ -133,12 +151,7 @@ fn schemes_are_compared_under_the_same_arrivals() {
 /// The figure's findings with columns for all traces, each case with two seeds.
 fn with_columns(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     let figure = find(name).unwrap();
-    let mut results = Results::default();
-    for case in figure.cases(Effort::Full, &TRACES) {
-        results.push(&case.name, result(&case.name));
-        results.push(&case.name, result(&case.name));
-    }
-    (figure.reduce)(&results)
+    told(figure, &figure.cases(Effort::Full, &TRACES), result)
 }
 
 #[test]
@@ -184,11 +197,14 @@ fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
             for Case { name: plain, cell } in (figure.cases)(Effort::Full).into_iter().filter(cases_of_columns) {
                 let column = cases.iter().find(|case| case.name == format!("{plain}-{}", trace.name)).unwrap();
                 assert_eq!(column.column(), Some(trace.name));
-                assert_eq!((&column.cell.scheme, &column.cell.cluster), (&cell.scheme, &cell.cluster));
+                let (Experiment::Tasks(column), Experiment::Tasks(cell)) = (&column.cell, &cell) else {
+                    panic!("{plain}")
+                };
+                assert_eq!((&column.scheme, &column.cluster), (&cell.scheme, &cell.cluster));
                 let (Load::Sample { file, median_ms, load, priorities, clients, work, replace }, Load::Trace { .. }) =
-                    (&column.cell.load, &cell.load)
+                    (&column.load, &cell.load)
                 else {
-                    panic!("{plain}: {:?}", column.cell.load);
+                    panic!("{plain}: {:?}", column.load);
                 };
                 let trace_file = std::path::Path::new(trace.file);
                 assert_eq!((file.as_path(), *replace), (trace_file, Replace::Nothing));
@@ -210,11 +226,8 @@ fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
 #[test]
 fn without_a_trace_its_column_is_left_out_and_the_others_stay() {
     let figure = find("bolt-13b").unwrap();
-    let mut results = Results::default();
-    for case in figure.cases(Effort::Full, &TRACES[2..]) {
-        results.push(&case.name, delayed(&[(0.0, 1.0)]));
-    }
-    let columns: BTreeSet<_> = (figure.reduce)(&results).rows.iter().filter_map(|row| row.column).collect();
+    let findings = told(figure, &figure.cases(Effort::Full, &TRACES[2..]), |_| delayed(&[(0.0, 1.0)]));
+    let columns: BTreeSet<_> = findings.rows.iter().filter_map(|row| row.column).collect();
     assert_eq!(columns, ["alibaba"].into());
 }
 
@@ -333,9 +346,7 @@ fn ours_are_as_fast_as_the_published_switch_or_fail() {
 #[test]
 fn what_is_hypothetical_says_so() {
     for figure in &ALL {
-        let mut results = Results::default();
-        figure.cases(Effort::Full, &[]).iter().for_each(|case| results.push(&case.name, delayed(&[(0.0, 1.0)])));
-        let plots = (figure.reduce)(&results).plots;
+        let plots = told(figure, &figure.cases(Effort::Full, &[]), |_| delayed(&[(0.0, 1.0)])).plots;
         for curve in plots.iter().flat_map(|plot| &plot.curves).filter(|curve| curve.name.contains("Midflight")) {
             let says = ["(hypothetical)", "(measured costs)"].iter().any(|word| curve.name.contains(word));
             assert!(says, "{}: {}", figure.name, curve.name);

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_papers::cell::{CellResult, LevelResult, Percentiles, QUANTILES, Series, Step};
-use midflight_papers::figures::{ALL, Effort, Figure, Results, TRACES};
-use midflight_papers::findings::Verdict;
+use midflight_papers::experiment::{Experiment, Outcome};
+use midflight_papers::figures::{ALL, Case, Effort, Figure, TRACES};
+use midflight_papers::findings::{Findings, Verdict};
+use midflight_papers::netrs;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::BTreeSet;
@@ -63,14 +65,27 @@ fn drawn(random: &mut Pcg64) -> CellResult {
     }
 }
 
-/// Two seeds with the same results, so that no row is unsure.
-fn results(figure: &Figure, random: &mut Pcg64) -> Results {
-    let mut results = Results::default();
-    for case in figure.cases(Effort::Full, &TRACES) {
-        let result = drawn(random);
-        (0..2).for_each(|_| results.push(&case.name, result.clone()));
+fn drawn_of_replicas(random: &mut Pcg64) -> netrs::CellResult {
+    netrs::CellResult {
+        latency: percentiles(random),
+        over_time_ms: (0..330).map(|_| ms(random)).collect(),
+        ..netrs::CellResult::default()
     }
-    results
+}
+
+fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
+    match case.cell {
+        Experiment::Tasks(_) => Outcome::Tasks(drawn(random)),
+        Experiment::Replicas(_) => Outcome::Replicas(drawn_of_replicas(random)),
+    }
+}
+
+/// The figure's findings if each case came out in some way, the same with each of so many seeds.
+fn findings(figure: &Figure, seeds: usize, random: &mut Pcg64) -> Findings {
+    let cases = figure.cases(Effort::Full, &TRACES);
+    let drawn = cases.iter().map(|case| (case.name.as_str(), outcome(case, random)));
+    let outcomes: Vec<_> = drawn.flat_map(|outcome| vec![outcome; seeds]).collect();
+    figure.findings(outcomes)
 }
 
 #[test]
@@ -79,7 +94,8 @@ fn each_row_fails_by_some_results_that_give_it_a_value() {
         let random = &mut Pcg64::seed_from_u64(1);
         let (mut all, mut failed) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..DRAWS {
-            for row in (figure.reduce)(&results(figure, random)).rows {
+            // Two seeds with the same results, so that no row is unsure.
+            for row in findings(figure, 2, random).rows {
                 if row.ours.is_some() && row.verdict() == Verdict::Fail {
                     failed.insert(row.name.clone());
                 }
@@ -99,11 +115,7 @@ fn each_row_fails_by_some_results_that_give_it_a_value() {
 fn no_interval_means_that_nothing_is_sure() {
     for figure in &ALL {
         let random = &mut Pcg64::seed_from_u64(2);
-        let mut one_seed = Results::default();
-        for case in figure.cases(Effort::Full, &TRACES) {
-            one_seed.push(&case.name, drawn(random));
-        }
-        let rows = (figure.reduce)(&one_seed).rows;
+        let rows = findings(figure, 1, random).rows;
         let sure: Vec<_> = rows.iter().filter(|row| row.verdict() == Verdict::Pass).map(|row| &row.name).collect();
         assert!(sure.is_empty(), "{}: {sure:?} pass by one seed", figure.name);
     }

@@ -1,7 +1,7 @@
 //! The asic engine's passes: what a search through the queue costs, as the queue gets longer.
 
 use super::results::{Case, Results};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
 use crate::differences;
 use crate::findings::Class::Hypothetical;
@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::ASIC_PASSES,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 /// Tasks in the queue.
@@ -44,7 +44,7 @@ fn case((key, program, _): (&str, Program, f64), length: u32, mix: u32, retrieva
     let load = Load::Queue { length, unfit: f64::from(mix) / 100.0, retrievals, emptied: length <= EMPTIED };
     let (scheme, cluster) = (Scheme::AsicPasses { program }, Cluster::uniform(1, 1));
     let cell = Cell { scheme, cluster, load, seed: 0, warmup_ms: 0, duration_ms: 1, drain_ms: 0 };
-    Case { name: format!("{key}@{}", place(length, mix)), cell }
+    Case { name: format!("{key}@{}", place(length, mix)), cell: cell.into() }
 }
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -106,7 +106,7 @@ fn reduce(results: &Results) -> Findings {
         let level_row = row(Count, "level-4", "passes of a retrieval from level 4", AtMost(of_level_4));
         rows.push(level_row.found_alone(level));
     }
-    Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![] }
+    Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![], ..Findings::default() }
 }
 
 /// Over the lengths; what was not counted is left out.

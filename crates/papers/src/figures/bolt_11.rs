@@ -4,7 +4,7 @@ use super::contenders::{
     AS_FAST, ASIC_SAFE, BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_KERNEL, MIDFLIGHT_SERVER, RunTime,
 };
 use super::results::{Case, Results};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Cluster, Load, Sampling, Scheme};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Measured, Seen, Set};
@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_11,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const NODES: u32 = 10;
@@ -160,7 +160,7 @@ fn reduce(results: &Results) -> Findings {
             ),
         keeps_up(Hypothetical, &ASIC_SAFE, results.factor(&ASIC_SAFE.at(SETTLED.0), &BOLT.at(SETTLED.0), rate)),
     ];
-    Findings { rows, plots: vec![plot(results)], notes: vec![] }
+    Findings { rows, plots: vec![plot(results)], notes: vec![], ..Findings::default() }
 }
 
 /// One of ours by Bolt, with 720 executors.

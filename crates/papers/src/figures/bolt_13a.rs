@@ -6,7 +6,7 @@ use super::contenders::{
 };
 use super::results::{Case, Results, delay};
 use super::traces::{TraceFile, shown};
-use super::{Effort, Figure};
+use super::{Effort, Figure, Reduce};
 use crate::cell::{CellResult, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Measured, Seen, Set};
@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_13A,
     cases,
     columns,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 pub(super) const PLACE: &str = "176";
@@ -68,7 +68,7 @@ fn reduce(results: &Results) -> Findings {
         Mark { x: 1.6e6, y: 0.5, hue: SPARROW.hue },
     ];
     let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
-    Findings { rows, plots: vec![plot], notes }
+    Findings { rows, plots: vec![plot], notes, ..Findings::default() }
 }
 
 /// Ours beside Bolt, at one place.

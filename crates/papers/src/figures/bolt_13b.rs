@@ -6,7 +6,7 @@ use super::contenders::{
 };
 use super::results::{Case, Results, delay};
 use super::traces::{TraceFile, shown};
-use super::{Effort, Figure};
+use super::{Effort, Figure, Reduce};
 use crate::cell::Work;
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Measured, Predicted, Seen};
@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_13B,
     cases,
     columns,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const PLACE: &str = "2200";
@@ -69,7 +69,7 @@ fn reduce(results: &Results) -> Findings {
         mark(370e6, BOLT_SERVER.hue),
     ];
     let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
-    Findings { rows, plots: vec![plot], notes }
+    Findings { rows, plots: vec![plot], notes, ..Findings::default() }
 }
 
 /// The rows at one place: with the generated workload, or a real trace.

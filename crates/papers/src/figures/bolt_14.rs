@@ -4,7 +4,7 @@ use super::bolt_13a::PLACE;
 use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, trace, trace_time};
 use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::Seen;
@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_14,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const CONTENDERS: [Contender; 3] = [MIDFLIGHT, BOLT, SPARROW];
@@ -68,5 +68,5 @@ fn reduce(results: &Results) -> Findings {
         ),
     ];
     let plots = CONTENDERS.iter().map(|contender| steps_plot(results, contender, PLACE)).collect();
-    Findings { rows, plots, notes: vec![] }
+    Findings { rows, plots, notes: vec![], ..Findings::default() }
 }

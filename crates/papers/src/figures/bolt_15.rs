@@ -3,7 +3,7 @@
 use super::contenders::{BOLT, Contender, MIDFLIGHT, SHARE_OF_TASKS, computing, trace, trace_time};
 use super::results::{Case, Results, level_step, step};
 use super::traces::{TraceFile, shown};
-use super::{Effort, Figure};
+use super::{Effort, Figure, Reduce};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_15,
     cases,
     columns,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 /// See the set-up.
@@ -85,7 +85,7 @@ fn reduce(results: &Results) -> Findings {
         rows.extend(trace.column(Predicted, self::rows(results, |place| trace.place(place))));
         notes.push(trace.note(results, &BOLT.at(trace.place(LEVELS))));
     }
-    Findings { rows, plots: vec![plot(results)], notes }
+    Findings { rows, plots: vec![plot(results)], notes, ..Findings::default() }
 }
 
 /// The rows with the generated workload, or in the column of a real trace.

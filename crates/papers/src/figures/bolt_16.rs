@@ -2,7 +2,7 @@
 
 use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, RunTime, computing, trace, trace_time};
 use super::results::{Case, Results, level_step};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_16,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const PLACE: &str = "levels";
@@ -94,7 +94,7 @@ fn reduce(results: &Results) -> Findings {
         )
         .found_alone(safe),
     ];
-    Findings { rows, plots: vec![plot(results)], notes: vec![] }
+    Findings { rows, plots: vec![plot(results)], notes: vec![], ..Findings::default() }
 }
 
 fn plot(results: &Results) -> Plot {

@@ -2,7 +2,7 @@
 
 use super::contenders::{BOLT, Contender, MIDFLIGHT, RunTime};
 use super::results::{Case, Results};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Cluster, Group, Load};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::BOLT_17,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const PLACE: &str = "sw2";
@@ -104,7 +104,12 @@ fn reduce(results: &Results) -> Findings {
         "midflight-last-end",
         "Midflight at a Tofino's pass time: the last task ends",
     ));
-    Findings { rows, plots: CONTENDERS.iter().map(|contender| plot(results, contender)).collect(), notes: vec![] }
+    Findings {
+        rows,
+        plots: CONTENDERS.iter().map(|contender| plot(results, contender)).collect(),
+        notes: vec![],
+        ..Findings::default()
+    }
 }
 
 fn plot(results: &Results, contender: &Contender) -> Plot {

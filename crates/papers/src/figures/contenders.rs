@@ -77,7 +77,10 @@ impl Contender {
     pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: RunTime) -> Case {
         let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
-        Case { name: self.at(place), cell: Cell { scheme, cluster, load, seed: 0, warmup_ms, duration_ms, drain_ms } }
+        Case {
+            name: self.at(place),
+            cell: Cell { scheme, cluster, load, seed: 0, warmup_ms, duration_ms, drain_ms }.into(),
+        }
     }
 }
 

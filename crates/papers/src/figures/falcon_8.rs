@@ -5,7 +5,7 @@ use super::contenders::{
     sixty, sw1, sw1_cases,
 };
 use super::results::{Case, Results, delay, job_delay};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Scheme, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Measured, Predicted, Seen, Set};
@@ -24,7 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::FALCON_8,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const UTILISATIONS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
@@ -142,7 +142,7 @@ fn reduce(results: &Results) -> Findings {
     let rows = rows.into_iter().chain(ours).chain(of_jobs(results)).collect();
     let marks = [(0.09e6, FALCON.hue), (2.22e6, SPARROW_JAVA.hue)].map(|(y, hue)| Mark { x: 0.95, y, hue });
     let plot = medians_plot(results, &CONTENDERS, &UTILISATIONS, marks.into());
-    Findings { rows, plots: vec![plot], notes: vec![] }
+    Findings { rows, plots: vec![plot], notes: vec![], ..Findings::default() }
 }
 
 /// The same of jobs, of which the figure speaks: when the last task of a job starts.

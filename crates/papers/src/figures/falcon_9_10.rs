@@ -5,7 +5,7 @@ use super::contenders::{
     sw1_time,
 };
 use super::results::{Case, Results, step};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen};
@@ -24,7 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::FALCON_9_10,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 const PLACE: &str = "0.8";
@@ -77,7 +77,7 @@ fn reduce(results: &Results) -> Findings {
     });
     let rows = rows.into_iter().chain(ours).collect();
     let plots = CONTENDERS.iter().map(|contender| steps_plot(results, contender, PLACE)).collect();
-    Findings { rows, plots, notes: vec![] }
+    Findings { rows, plots, notes: vec![], ..Findings::default() }
 }
 
 /// The distribution of each step of a contender.

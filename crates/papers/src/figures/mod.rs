@@ -1,8 +1,8 @@
 //! The figures of the papers, run again: one file a figure. A figure is data (the cells to run) and a pure function from their
 //! results to rows, each with the paper's value and ours, a verdict, and what is drawn.
 //!
-//! Nothing here runs a cell: `midflight sim figure` does, each as a process, and gives the [`Results`] to
-//! [`Figure::reduce`].
+//! Nothing here runs a cell: `midflight sim figure` does, each as a process, and gives the outcomes to
+//! [`Figure::findings`].
 
 mod asic_passes;
 mod bolt_11;
@@ -16,6 +16,7 @@ mod bolt_17;
 mod contenders;
 mod falcon_8;
 mod falcon_9_10;
+mod netrs;
 mod results;
 mod scale;
 mod traces;
@@ -23,7 +24,9 @@ mod traces;
 pub use results::{Case, Results};
 pub use traces::{TRACES, TraceFile};
 
+use crate::experiment::Outcome;
 use crate::findings::Findings;
+use crate::netrs::CellResult;
 
 /// A figure.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +46,16 @@ pub struct Figure {
     /// The same with a real trace in the place of the generated one: a column beside it. None for a figure without a trace.
     pub columns: fn(Effort, &TraceFile) -> Vec<Case>,
     /// What it shows; columns of which there are no results are left out.
-    pub reduce: fn(&Results) -> Findings,
+    pub reduce: Reduce,
+}
+
+/// What the results of a figure's cells say.
+#[derive(Clone, Copy, Debug)]
+pub enum Reduce {
+    /// Of cells of the tasks program.
+    Tasks(fn(&Results) -> Findings),
+    /// Of the replicas program.
+    Replicas(fn(&Results<CellResult>) -> Findings),
 }
 
 impl Figure {
@@ -52,6 +64,22 @@ impl Figure {
     pub fn cases(&self, effort: Effort, traces: &[TraceFile]) -> Vec<Case> {
         let columns = traces.iter().flat_map(|trace| (self.columns)(effort, trace));
         (self.cases)(effort).into_iter().chain(columns).collect()
+    }
+
+    /// What these outcomes of its cases say, each with its case's name, in the order of seeds.
+    #[must_use]
+    pub fn findings<'a>(&self, outcomes: impl IntoIterator<Item = (&'a str, Outcome)>) -> Findings {
+        let (mut tasks, mut replicas) = (Results::default(), Results::default());
+        for (case, outcome) in outcomes {
+            match outcome {
+                Outcome::Tasks(result) => tasks.push(case, result),
+                Outcome::Replicas(result) => replicas.push(case, result),
+            }
+        }
+        match self.reduce {
+            Reduce::Tasks(reduce) => reduce(&tasks),
+            Reduce::Replicas(reduce) => reduce(&replicas),
+        }
     }
 
     /// Whether it has columns for real traces.
@@ -81,7 +109,7 @@ impl Effort {
 }
 
 /// All figures, in the order of the papers.
-pub const ALL: [Figure; 12] = [
+pub const ALL: [Figure; 19] = [
     falcon_8::FIGURE,
     falcon_9_10::FIGURE,
     bolt_11::FIGURE,
@@ -94,6 +122,13 @@ pub const ALL: [Figure; 12] = [
     bolt_17::FIGURE,
     scale::FIGURE,
     asic_passes::FIGURE,
+    netrs::clients::FIGURE,
+    netrs::skew::FIGURE,
+    netrs::utilisation::FIGURE,
+    netrs::service::FIGURE,
+    netrs::change::FIGURE,
+    netrs::flat::FIGURE,
+    netrs::selectors::FIGURE,
 ];
 
 /// A hash of all constants and rules, which are frozen: by another one, a report's verdicts are not these.

@@ -2,12 +2,13 @@
 
 use super::traces::TRACES;
 use crate::cell::{Cell, CellResult, Load, Percentiles, QUANTILES, Step};
+use crate::experiment::Experiment;
 use crate::findings::plot::{Curve, Hue, Point};
 use crate::findings::{Band, Estimate, Holds};
 use std::collections::BTreeMap;
 
 /// Results are in milliseconds, rows and plots in nanoseconds.
-const NS_PER_MS: f64 = 1e6;
+pub(super) const NS_PER_MS: f64 = 1e6;
 
 /// A cell of a figure, to be run with each seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,44 +16,50 @@ pub struct Case {
     /// What the reduction calls it; one figure has no two of a name.
     pub name: String,
     /// With any seed.
-    pub cell: Cell,
+    pub cell: Experiment,
 }
 
 impl Case {
     /// The real trace in whose column it stands; none for the generated workload.
     #[must_use]
     pub fn column(&self) -> Option<&'static str> {
-        let Load::Sample { file, .. } = &self.cell.load else { return None };
+        let Experiment::Tasks(Cell { load: Load::Sample { file, .. }, .. }) = &self.cell else { return None };
         TRACES.iter().find(|trace| file.ends_with(trace.file)).map(|trace| trace.name)
     }
 }
 
 /// What came out, by the name of the case; one result a seed, in the order of the seeds.
-#[derive(Clone, Debug, Default)]
-pub struct Results(BTreeMap<String, Vec<CellResult>>);
+#[derive(Clone, Debug)]
+pub struct Results<R = CellResult>(BTreeMap<String, Vec<R>>);
 
-impl Results {
+impl<R> Default for Results<R> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<R> Results<R> {
     /// The next seed's result of this case.
-    pub fn push(&mut self, case: &str, result: CellResult) {
+    pub fn push(&mut self, case: &str, result: R) {
         self.0.entry(case.to_owned()).or_default().push(result);
     }
 
     /// One result a seed; none where the case has not been run.
     #[must_use]
-    pub fn of(&self, case: &str) -> &[CellResult] {
+    pub fn of(&self, case: &str) -> &[R] {
         self.0.get(case).map_or(&[], Vec::as_slice)
     }
 
     /// A quantity of a case over its seeds.
     #[must_use]
-    pub fn estimate(&self, case: &str, quantity: impl Fn(&CellResult) -> f64) -> Option<Estimate> {
+    pub fn estimate(&self, case: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
         let values: Vec<f64> = self.of(case).iter().map(quantity).collect();
         Estimate::of(&values)
     }
 
     /// A quantity of one case by that of another, seed by seed: they have had the same arrivals.
     #[must_use]
-    pub fn factor(&self, over: &str, under: &str, quantity: impl Fn(&CellResult) -> f64) -> Option<Estimate> {
+    pub fn factor(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
         let pairs = self.of(over).iter().zip(self.of(under));
         let values: Vec<f64> = pairs.map(|(over, under)| quantity(over) / quantity(under)).collect();
         Estimate::of(&values)
@@ -60,16 +67,18 @@ impl Results {
 
     /// Whether a quantity of one case is above that of another, seed by seed.
     #[must_use]
-    pub fn is_above(&self, over: &str, under: &str, quantity: impl Fn(&CellResult) -> f64) -> Holds {
+    pub fn is_above(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Holds {
         Holds::within(self.factor(over, under, quantity), Band::from(1.0))
     }
 
     /// The mean over the seeds; not a number without results, so that no comparison with it holds.
     #[must_use]
-    pub fn mean(&self, case: &str, quantity: impl Fn(&CellResult) -> f64) -> f64 {
+    pub fn mean(&self, case: &str, quantity: impl Fn(&R) -> f64) -> f64 {
         self.estimate(case, quantity).map_or(f64::NAN, |estimate| estimate.mean)
     }
+}
 
+impl Results {
     /// The cumulative distribution of all seeds together; quantiles are averaged over the seeds.
     #[must_use]
     pub fn cumulative(&self, case: &str, part: impl Fn(&CellResult) -> Option<&Percentiles>) -> Vec<Point> {

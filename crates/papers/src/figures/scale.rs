@@ -2,7 +2,7 @@
 
 use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
-use super::{Effort, Figure, traces};
+use super::{Effort, Figure, Reduce, traces};
 use crate::cell::{CellResult, Cluster, Load};
 use crate::differences;
 use crate::findings::Class::Hypothetical;
@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     differs: differences::SCALE,
     cases,
     columns: traces::none,
-    reduce,
+    reduce: Reduce::Tasks(reduce),
 };
 
 /// Executors, and the switches that share them.
@@ -59,7 +59,7 @@ fn sizes(results: &Results) -> Vec<(u32, u32)> {
 fn reduce(results: &Results) -> Findings {
     let sizes = sizes(results);
     let (Some(&(least, _)), Some(&(most, shards))) = (sizes.first(), sizes.last()) else {
-        return Findings { rows: vec![], plots: vec![], notes: vec![] };
+        return Findings { rows: vec![], plots: vec![], notes: vec![], ..Findings::default() };
     };
     let of = |executors: u32| MIDFLIGHT.at(executors);
     let flat = |quantile| results.factor(&of(most), &of(least), delay(quantile));
@@ -83,7 +83,12 @@ fn reduce(results: &Results) -> Findings {
         )
         .found_alone(packets),
     ];
-    Findings { rows, plots: vec![delays_plot(results, &sizes), load_plot(results, &sizes)], notes: vec![] }
+    Findings {
+        rows,
+        plots: vec![delays_plot(results, &sizes), load_plot(results, &sizes)],
+        notes: vec![],
+        ..Findings::default()
+    }
 }
 
 fn packets_per_s(result: &CellResult) -> f64 {

@@ -13,7 +13,7 @@ pub use row::{Class, Paper, RATIO_WITHIN, Row, SHAPE_WITHIN, Unit, VALUE_WITHIN,
 use plot::Plot;
 
 /// What came out of a figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// The table.
     pub rows: Vec<Row>,
@@ -21,6 +21,19 @@ pub struct Findings {
     pub plots: Vec<Plot>,
     /// What else is worth knowing of this run, a sentence each.
     pub notes: Vec<String>,
+    /// What has a name of its own among the results, beside the rows.
+    pub numbers: Vec<Number>,
+}
+
+/// A result without a verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Number {
+    /// All of it, with its dots.
+    pub name: String,
+    /// The mean over the seeds.
+    pub value: f64,
+    /// What it is counted in.
+    pub unit: &'static str,
 }
 
 impl Findings {

@@ -17,6 +17,8 @@ pub(super) enum Purpose {
     Speeds = 5,
     /// What selectors get.
     Choices = 6,
+    /// Where clients and servers are.
+    Hosts = 7,
 }
 
 /// The stream of a purpose, and within it of one server, generator or whatever `index` counts.

@@ -5,7 +5,7 @@ use midflight_replicas::select::{Candidates, Server};
 
 /// Servers on a ring, and the replica groups that follow.
 #[derive(Clone, Debug)]
-pub struct Ring {
+pub(super) struct Ring {
     /// Sorted. Keys from behind the one before, up to this one, have the group of the same place.
     points: Vec<u64>,
     groups: Vec<Candidates>,
@@ -15,7 +15,7 @@ impl Ring {
     /// So many servers with so many points each; each key has `replication` of them, at most 8 and at most all. With the same seed,
     /// points are the same.
     #[must_use]
-    pub fn new(servers: u16, points_each: u32, replication: usize, seed: u64) -> Self {
+    pub(super) fn new(servers: u16, points_each: u32, replication: usize, seed: u64) -> Self {
         let point = |server, i| hashed(hashed(seed ^ (u64::from(server) << 32)) ^ u64::from(i));
         let all = (0..servers).flat_map(|server| (0..points_each).map(move |i| (point(server, i), Server(server))));
         Self::of_points(all.collect(), replication)
@@ -23,7 +23,7 @@ impl Ring {
 
     /// As the public simulator of C3 has it: one point each, at the same distances, in the order of their numbers.
     #[must_use]
-    pub fn even(servers: u16, replication: usize) -> Self {
+    pub(super) fn even(servers: u16, replication: usize) -> Self {
         let point = |server| (u64::MAX / u64::from(servers)).wrapping_mul(u64::from(server) + 1);
         Self::of_points((0..servers).map(|server| (point(server), Server(server))).collect(), replication)
     }
@@ -46,14 +46,14 @@ impl Ring {
 
     /// The number of this key's replica group.
     #[must_use]
-    pub fn group(&self, key: u64) -> usize {
+    pub(super) fn group(&self, key: u64) -> usize {
         // Behind the last point the ring begins again.
         self.points.partition_point(|&point| point < key) % self.points.len()
     }
 
     /// The servers of each group.
     #[must_use]
-    pub fn groups(&self) -> &[Candidates] {
+    pub(super) fn groups(&self) -> &[Candidates] {
         &self.groups
     }
 }

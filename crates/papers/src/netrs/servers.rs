@@ -10,24 +10,24 @@ use std::collections::VecDeque;
 
 /// What servers are like. The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ServerConfig {
+pub(super) struct ServerConfig {
     /// N_s.
-    pub count: u16,
+    pub(super) count: u16,
     /// N_p, requests that each serves at a time.
-    pub slots: usize,
+    pub(super) slots: usize,
     /// t_kv: the mean service time of a slow server.
-    pub service: Nanos,
+    pub(super) service: Nanos,
     /// d: a fast server's is so many times shorter.
-    pub range: f64,
+    pub(super) range: f64,
     /// How long a server keeps its speed.
-    pub interval: Nanos,
+    pub(super) interval: Nanos,
     /// When intervals end.
-    pub flips: Flips,
+    pub(super) flips: Flips,
 }
 
 /// When servers change their speeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flips {
+pub(super) enum Flips {
     /// Each at its own times, an interval apart.
     Independent,
     /// All at the same times, as in the public simulator of C3; which speed they take is independent.
@@ -42,16 +42,16 @@ impl Default for ServerConfig {
 
 /// A request that goes into service.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Job<T> {
+pub(super) struct Job<T> {
     /// What arrived.
-    pub request: T,
+    pub(super) request: T,
     /// How long it is in service.
-    pub service: Nanos,
+    pub(super) service: Nanos,
 }
 
 /// All servers. The caller keeps the time, and calls [`Servers::finished`] when the service of a job is over.
 #[derive(Clone, Debug)]
-pub struct Servers<T> {
+pub(super) struct Servers<T> {
     config: ServerConfig,
     servers: Vec<One<T>>,
 }
@@ -77,7 +77,7 @@ struct Speed {
 impl<T> Servers<T> {
     /// All idle.
     #[must_use]
-    pub fn new(config: ServerConfig, seed: u64) -> Self {
+    pub(super) fn new(config: ServerConfig, seed: u64) -> Self {
         let one = |i| {
             let mut random = stream(seed, Purpose::Speeds, u32::from(i));
             let phase = random.random_range(0..config.interval);
@@ -89,7 +89,7 @@ impl<T> Servers<T> {
     }
 
     /// A request has come, with so much work. If a slot is free it is in service now.
-    pub fn arrived(&mut self, now: Nanos, server: Server, request: T, work: f64) -> Option<Job<T>> {
+    pub(super) fn arrived(&mut self, now: Nanos, server: Server, request: T, work: f64) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         if one.busy == self.config.slots {
             one.waiting.push_back((request, work));
@@ -100,7 +100,7 @@ impl<T> Servers<T> {
     }
 
     /// A slot is free: the first one that waits takes it.
-    pub fn finished(&mut self, now: Nanos, server: Server) -> Option<Job<T>> {
+    pub(super) fn finished(&mut self, now: Nanos, server: Server) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         let Some((request, work)) = one.waiting.pop_front() else {
             one.busy -= 1;
@@ -111,16 +111,16 @@ impl<T> Servers<T> {
 
     /// Requests that wait.
     #[must_use]
-    pub fn queue(&self, server: Server) -> usize {
+    pub(super) fn queue(&self, server: Server) -> usize {
         self.servers[usize::from(server.0)].waiting.len()
     }
 
-    /// How long one more request would probably take, in nanoseconds, if the server stayed as fast as it is: while all slots are busy one
-    /// is freed each service time / slots.
-    pub fn expected(&mut self, now: Nanos, server: Server) -> f64 {
+    /// How long one more request would probably take, in nanoseconds, if the server stayed as fast as it is and so many others came before
+    /// it: while all slots are busy one is freed each service time / slots.
+    pub(super) fn expected(&mut self, now: Nanos, server: Server, coming: u32) -> f64 {
         let one = &mut self.servers[usize::from(server.0)];
         let mean = one.speed.mean(&self.config, now);
-        let ahead = (one.busy + one.waiting.len() + 1).saturating_sub(self.config.slots);
+        let ahead = (one.busy + one.waiting.len() + coming as usize + 1).saturating_sub(self.config.slots);
         mean * (1.0 + ahead as f64 / self.config.slots as f64)
     }
 }
@@ -154,13 +154,13 @@ mod tests {
         assert_eq!(servers.arrived(0, ONLY, 'a', 1.0), Some(Job { request: 'a', service: 4 * MS }));
         assert_eq!(servers.arrived(0, ONLY, 'b', 0.5), Some(Job { request: 'b', service: 2 * MS }));
         // Both slots are busy: one more waits for half a service time, the second for a whole one.
-        assert_eq!(servers.expected(0, ONLY), 6e6);
+        assert_eq!(servers.expected(0, ONLY, 0), 6e6);
         assert_eq!((servers.arrived(0, ONLY, 'c', 1.0), servers.arrived(0, ONLY, 'd', 2.0)), (None, None));
-        assert_eq!((servers.queue(ONLY), servers.expected(0, ONLY)), (2, 10e6));
+        assert_eq!((servers.queue(ONLY), servers.expected(0, ONLY, 0)), (2, 10e6));
         assert_eq!(servers.finished(2 * MS, ONLY), Some(Job { request: 'c', service: 4 * MS }));
         assert_eq!(servers.finished(4 * MS, ONLY), Some(Job { request: 'd', service: 8 * MS }));
         assert_eq!((servers.finished(6 * MS, ONLY), servers.finished(12 * MS, ONLY)), (None, None));
-        assert_eq!(servers.expected(12 * MS, ONLY), 4e6);
+        assert_eq!(servers.expected(12 * MS, ONLY, 0), 4e6);
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
         for flips in [Flips::Independent, Flips::Together] {
             let mut servers = Servers::<()>::new(ServerConfig { flips, ..ServerConfig::default() }, 2);
             let (mut fast, mut changes, mut at_once) = (0, 0, 0);
-            let mut before: Vec<bool> = (0..100).map(|i| servers.expected(0, Server(i)) < 2e6).collect();
+            let mut before: Vec<bool> = (0..100).map(|i| servers.expected(0, Server(i), 0) < 2e6).collect();
             for ms in 0..5_000 {
                 let now = ms * MS;
-                let is_fast: Vec<bool> = (0..100).map(|i| servers.expected(now, Server(i)) < 2e6).collect();
+                let is_fast: Vec<bool> = (0..100).map(|i| servers.expected(now, Server(i), 0) < 2e6).collect();
                 fast += is_fast.iter().filter(|&&fast| fast).count();
                 let changed = before.iter().zip(&is_fast).filter(|(a, b)| a != b).count();
                 changes += changed;

@@ -10,37 +10,37 @@ use std::collections::BinaryHeap;
 
 /// A read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
+pub(super) struct Request {
     /// When its client has it.
-    pub at: Nanos,
+    pub(super) at: Nanos,
     /// Below the number of clients.
-    pub client: u32,
+    pub(super) client: u32,
     /// Where it stands on the ring.
-    pub key: u64,
+    pub(super) key: u64,
     /// How long it is in service at any server, in mean service times of that server: so all schemes have the same luck.
-    pub work: f64,
+    pub(super) work: f64,
 }
 
 /// What the requests are. The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Workload {
+pub(super) struct Workload {
     /// So many.
-    pub requests: usize,
+    pub(super) requests: usize,
     /// A, of all generators, a second.
-    pub per_second: f64,
+    pub(super) per_second: f64,
     /// Generators that each make their own process.
-    pub generators: u32,
+    pub(super) generators: u32,
     /// How their times are drawn.
-    pub gaps: Gaps,
+    pub(super) gaps: Gaps,
     /// Of what keys.
-    pub keys: Keys,
+    pub(super) keys: Keys,
     /// By whom.
-    pub clients: Clients,
+    pub(super) clients: Clients,
 }
 
 /// The times between two requests of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gaps {
+pub(super) enum Gaps {
     /// Exponential: a Poisson process.
     Exact,
     /// Whole milliseconds with a Poisson distribution, as in the public simulator of C3, which NetRS extended. Its generators also start
@@ -50,7 +50,7 @@ pub enum Gaps {
 
 /// Of how many keys, and how often each comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Keys {
+pub(super) enum Keys {
     /// The key of rank r with a probability like r^−exponent.
     Zipf {
         /// So many.
@@ -64,17 +64,17 @@ pub enum Keys {
 
 /// How many clients have requests, and who has most of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Clients {
+pub(super) struct Clients {
     /// So many.
-    pub count: u32,
+    pub(super) count: u32,
     /// This part of all requests belongs to the first fifth of the clients; 0.2: all clients are alike.
-    pub of_first_fifth: f64,
+    pub(super) of_first_fifth: f64,
 }
 
 impl Clients {
     /// All alike.
     #[must_use]
-    pub fn alike(count: u32) -> Self {
+    pub(super) fn alike(count: u32) -> Self {
         Self { count, of_first_fifth: 0.2 }
     }
 
@@ -107,7 +107,7 @@ impl Default for Workload {
 impl Workload {
     /// All requests, in the order of their times.
     #[must_use]
-    pub fn requests(&self, seed: u64) -> Vec<Request> {
+    pub(super) fn requests(&self, seed: u64) -> Vec<Request> {
         let mut keys = KeySource::new(self.keys);
         let mut of_keys = stream(seed, Purpose::Keys, 0);
         let mut of_work = stream(seed, Purpose::Work, 0);

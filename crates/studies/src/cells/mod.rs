@@ -10,7 +10,7 @@ pub(crate) use store::{Cost, Kept, Store};
 
 use crate::memory;
 use anyhow::Result;
-use midflight_papers::cell::Cell;
+use midflight_papers::experiment::Experiment;
 use midflight_terminal::usage::{self, Interrupted};
 use std::path::Path;
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub(crate) const INTERRUPTED: Interrupted =
     Interrupted("interrupted; what has been done is kept, and the same command goes on from there");
 
 /// Runs a cell in this process, or returns its result from the store. A trace that it samples from is in the folder `traces`.
-pub(crate) fn run(cell: &Cell, store: Option<&Store>, traces: Option<&Path>) -> Result<Kept> {
+pub(crate) fn run(cell: &Experiment, store: Option<&Store>, traces: Option<&Path>) -> Result<Kept> {
     if let Some(kept) = store.and_then(|store| store.load(cell)) {
         return Ok(kept);
     }
@@ -28,7 +28,7 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>, traces: Option<&Path>) -> 
     // Before the run: if the trace changes meanwhile, the result is not that of the new one.
     let version = store::version(cell, traces);
     let there = traces.map(|traces| cell.with_traces(traces));
-    let result = midflight_papers::cell::run(there.as_ref().unwrap_or(cell)).map_err(usage::error)?;
+    let result = there.as_ref().unwrap_or(cell).run().map_err(usage::error)?;
     // The cost of a run is kept beside its result, because the result is the same on every machine and the cost is not.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(version?, cell.clone(), result.deterministic(), cost);

@@ -3,7 +3,7 @@
 
 use super::store::{Kept, fnv, write_whole};
 use anyhow::{Context, Result};
-use midflight_papers::cell::Cell;
+use midflight_papers::experiment::Experiment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,19 +18,22 @@ const ALONE: &str = "json";
 pub(crate) struct Results(BTreeMap<String, Kept>);
 
 /// What a cell is found by. The cell itself is compared too.
-pub(super) fn key(cell: &Cell) -> Result<String> {
+pub(super) fn key(cell: &Experiment) -> Result<String> {
     Ok(format!("{:016x}", fnv(&serde_json::to_vec(cell)?)))
 }
 
 /// The pack in which the results of a cell's scheme are.
-fn name(cell: &Cell) -> Result<String> {
-    let scheme = serde_json::to_value(&cell.scheme)?;
-    let name = scheme.get("name").and_then(|name| name.as_str()).context("a scheme without a name")?;
-    Ok(format!("{name}.{PACK}"))
+fn name(cell: &Experiment) -> Result<String> {
+    let cell = serde_json::to_value(cell)?;
+    let text = |path| cell.pointer(path).and_then(|name| name.as_str());
+    // A scheduler's name; or, of replicas, who chooses.
+    let placement = || text("/placement").map(|placement| format!("netrs-{placement}"));
+    let name = text("/scheme/name").map(str::to_owned).or_else(placement);
+    Ok(format!("{}.{PACK}", name.context("a cell without a scheme")?))
 }
 
 /// The result of one cell.
-pub(super) fn find(directory: &Path, cell: &Cell) -> Option<Kept> {
+pub(super) fn find(directory: &Path, cell: &Experiment) -> Option<Kept> {
     let pack = fs::read(directory.join(name(cell).ok()?)).ok()?;
     lines(&pack).find(|kept| kept.is_current() && kept.cell == *cell)
 }
@@ -59,7 +62,7 @@ impl Results {
         Ok(())
     }
 
-    pub(crate) fn get(&self, cell: &Cell) -> Option<&Kept> {
+    pub(crate) fn get(&self, cell: &Experiment) -> Option<&Kept> {
         self.0.get(&key(cell).ok()?).filter(|kept| kept.cell == *cell)
     }
 }
@@ -157,7 +160,7 @@ mod tests {
         store.pack().unwrap();
         let path = store.directory().join("spark.jsonl");
         let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
-        fs::write(&path, text.replace(cell(1).scheme.version(), "another")).unwrap();
+        fs::write(&path, text.replace(cell(1).version(), "another")).unwrap();
         assert!(store.load(&cell(1)).is_none());
         store.pack().unwrap();
         assert_eq!(names(store.directory()), ["lock"]);

@@ -5,7 +5,7 @@ use super::store::{Kept, Store};
 use crate::processes::ours;
 use crate::sim::traces::VARIABLE;
 use anyhow::{Context, Result, anyhow};
-use midflight_papers::cell::Cell;
+use midflight_papers::experiment::Experiment;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub name: String,
-    pub cell: Cell,
+    pub cell: Experiment,
 }
 
 /// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`.

@@ -4,7 +4,7 @@
 
 use super::pack::{self, Results};
 use anyhow::{Context, Result};
-use midflight_papers::cell::{Cell, CellResult};
+use midflight_papers::experiment::{Experiment, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
@@ -17,8 +17,8 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Kept {
     /// What decides the result beside the cell ([`version`]).
     version: String,
-    pub cell: Cell,
-    pub result: CellResult,
+    pub cell: Experiment,
+    pub result: Outcome,
     pub cost: Cost,
 }
 
@@ -30,13 +30,13 @@ pub(crate) struct Cost {
 }
 
 impl Kept {
-    pub(crate) fn new(version: String, cell: Cell, result: CellResult, cost: Cost) -> Self {
+    pub(crate) fn new(version: String, cell: Experiment, result: Outcome, cost: Cost) -> Self {
         Self { version, cell, result, cost }
     }
 
     /// Whether it is of today's sources, whatever has become of its trace.
     pub(super) fn is_current(&self) -> bool {
-        self.version.split(',').next() == Some(self.cell.scheme.version())
+        self.version.split(',').next() == Some(self.cell.version())
     }
 }
 
@@ -45,10 +45,10 @@ impl Kept {
 ///
 /// # Errors
 /// Where the trace cannot be read.
-pub(super) fn version(cell: &Cell, traces: Option<&Path>) -> Result<String> {
+pub(super) fn version(cell: &Experiment, traces: Option<&Path>) -> Result<String> {
     let there = traces.map(|traces| cell.with_traces(traces));
-    let sources = cell.scheme.version();
-    let Some(file) = there.as_ref().unwrap_or(cell).load.file() else { return Ok(sources.into()) };
+    let sources = cell.version();
+    let Some(file) = there.as_ref().unwrap_or(cell).trace() else { return Ok(sources.into()) };
     let content = fs::read(file).with_context(|| format!("load.file {}", file.display()))?;
     Ok(format!("{sources}, trace of {} bytes {:016x}", content.len(), fnv(&content)))
 }
@@ -84,14 +84,14 @@ impl Store {
     }
 
     /// Where the result of `cell` is kept until it is packed.
-    pub(crate) fn path(&self, cell: &Cell) -> Result<PathBuf> {
+    pub(crate) fn path(&self, cell: &Experiment) -> Result<PathBuf> {
         Ok(self.directory.join(format!("{}.json", pack::key(cell)?)))
     }
 
     /// What decides the result of `cell` beside the cell, each trace read once.
-    fn version(&self, cell: &Cell) -> Option<String> {
-        let Some(file) = cell.load.file() else { return version(cell, None).ok() };
-        let key = (cell.scheme.version(), file.to_owned());
+    fn version(&self, cell: &Experiment) -> Option<String> {
+        let Some(file) = cell.trace() else { return version(cell, None).ok() };
+        let key = (cell.version(), file.to_owned());
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = versions.get(&key) {
             return Some(version.clone());
@@ -102,7 +102,7 @@ impl Store {
     }
 
     /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
-    pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
+    pub(crate) fn load(&self, cell: &Experiment) -> Option<Kept> {
         let alone = || serde_json::from_slice(&fs::read(self.path(cell).ok()?).ok()?).ok();
         let version = self.version(cell)?;
         let is_its = |kept: &Kept| kept.version == version && kept.cell == *cell;
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// The result of `cell` among them.
-    pub(crate) fn find<'a>(&self, results: &'a Results, cell: &Cell) -> Option<&'a Kept> {
+    pub(crate) fn find<'a>(&self, results: &'a Results, cell: &Experiment) -> Option<&'a Kept> {
         let version = self.version(cell)?;
         results.get(cell).filter(|kept| kept.version == version)
     }
@@ -145,10 +145,14 @@ pub(super) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use midflight_papers::cell::{Cluster, Load, Replace, Scheme, Work};
+    use midflight_papers::cell::{Cell, Cluster, Load, Replace, Scheme, Work};
 
     /// A cell that takes no time.
-    pub(crate) fn cell(seed: u64) -> Cell {
+    pub(crate) fn cell(seed: u64) -> Experiment {
+        tasks(seed).into()
+    }
+
+    fn tasks(seed: u64) -> Cell {
         Cell {
             scheme: Scheme::Spark,
             cluster: Cluster::uniform(2, 2),
@@ -210,7 +214,7 @@ pub(crate) mod tests {
             write(1);
             let directory = store(name).directory().to_owned();
             let opened = || Store::open(&directory, Some(&traces)).unwrap();
-            let cell = Cell { load: load(file), ..cell(1) };
+            let cell = Cell { load: load(file), ..tasks(1) }.into();
             let kept = super::super::run(&cell, Some(&opened()), Some(&traces)).unwrap();
             assert_eq!(opened().load(&cell), Some(kept));
             write(2);

@@ -331,14 +331,14 @@ pub(crate) fn draw(findings: &Findings) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_papers::figures::{ALL, Results};
+    use midflight_papers::figures::ALL;
 
     #[test]
     fn the_page_is_self_contained_and_has_every_figure() {
         let shown: Vec<Shown<'_>> = ALL
             .iter()
             .map(|figure| {
-                let findings = (figure.reduce)(&Results::default());
+                let findings = figure.findings([]);
                 let pictures = draw(&findings).unwrap();
                 Shown { figure, findings, pictures, first_seed: 1, seeds: 10, spent: Spent::default() }
             })

@@ -6,7 +6,7 @@ use crate::memory;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::file;
-use midflight_papers::cell::Cell;
+use midflight_papers::experiment::Experiment;
 use midflight_terminal::{stdout, usage};
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (source, text) = read(args)?;
-    let cell: Cell = serde_json::from_str(&text).map_err(|error| usage::error(format!("{source}: {error}")))?;
+    let cell = Experiment::read(&text).map_err(|error| usage::error(format!("{source}: {error}")))?;
     cell.check().map_err(|error| usage::error(format!("{source}: {error}")))?;
     if !args.force {
         memory::check(cell.memory_bytes(), SMALLER).map_err(|error| usage::error(format!("{source}: {error}")))?;

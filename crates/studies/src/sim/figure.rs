@@ -9,7 +9,8 @@ use crate::report::figures::{HowRun, Shown, Spent, draw, told};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_papers::cell::{Cell, Load};
-use midflight_papers::figures::{self, Case, Effort, Figure, Results};
+use midflight_papers::experiment::Experiment;
+use midflight_papers::figures::{self, Case, Effort, Figure};
 use midflight_papers::findings::Verdict;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::machine::cores;
@@ -211,8 +212,10 @@ impl Study {
     /// Its cells: each case with each seed, seeds of a case side by side.
     fn jobs(&self, args: &Args) -> Vec<Job> {
         let job = |case: &Case, seed| {
-            let mut cell = Cell { seed, ..case.cell.clone() };
-            if let (Load::Trace { file, .. }, Some(trace)) = (&mut cell.load, &args.trace) {
+            let mut cell = case.cell.with_seed(seed);
+            if let (Experiment::Tasks(Cell { load: Load::Trace { file, .. }, .. }), Some(trace)) =
+                (&mut cell, &args.trace)
+            {
                 *file = Some(trace.clone());
             }
             Job { name: format!("{} {} seed {seed}", self.figure.name, case.name), cell }
@@ -223,17 +226,17 @@ impl Study {
 
     /// Takes as many results as it has cells.
     fn show(&self, kept: &mut impl Iterator<Item = Kept>, first_seed: u64) -> Result<Shown<'static>> {
-        let (mut results, mut spent) = (Results::default(), Spent::default());
+        let (mut outcomes, mut spent) = (Vec::new(), Spent::default());
         for case in &self.cases {
             for kept in kept.by_ref().take(self.seeds_of(case) as usize) {
                 spent.cells += 1;
                 spent.wall_s += kept.cost.wall_s;
                 spent.peak_mib = spent.peak_mib.max(kept.cost.peak_mib);
-                spent.events += kept.result.events;
-                results.push(&case.name, kept.result);
+                spent.events += kept.result.events();
+                outcomes.push((case.name.as_str(), kept.result));
             }
         }
-        let findings = (self.figure.reduce)(&results);
+        let findings = self.figure.findings(outcomes);
         let pictures = draw(&findings)?;
         let seeds = self.seeds.values().copied().max().unwrap_or(0);
         Ok(Shown { figure: self.figure, findings, pictures, first_seed, seeds, spent })

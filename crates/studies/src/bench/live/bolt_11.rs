@@ -79,7 +79,7 @@ fn reduce(rounds: &Rounds) -> Findings {
          compared."
             .into(),
     ];
-    Findings { rows, plots: vec![plot(rounds)], notes }
+    Findings { rows, plots: vec![plot(rounds)], notes, ..Findings::default() }
 }
 
 /// The kernel engine stands where Bolt's switch does.

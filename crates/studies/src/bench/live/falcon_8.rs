@@ -105,7 +105,7 @@ fn reduce(rounds: &Rounds) -> Findings {
          are compared."
             .into(),
     ];
-    Findings { rows, plots: vec![plot(rounds)], notes }
+    Findings { rows, plots: vec![plot(rounds)], notes, ..Findings::default() }
 }
 
 fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {

@@ -53,6 +53,8 @@ pub(super) fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
             measures.extend(rows::measures(&format!("{figure}.{}", row.name), row));
         }
         measures.extend(rows::counts(figure, &one.findings));
+        let numbers = one.findings.numbers.iter();
+        measures.extend(numbers.map(|number| Measure::quantity(&number.name, number.value, number.unit)));
     }
     let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
     measures.extend(rows::by_class(&rows));

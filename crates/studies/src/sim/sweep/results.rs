@@ -4,7 +4,9 @@ use super::spec::{Point, Spec};
 use crate::cells::Kept;
 use anyhow::Result;
 use midflight_papers::cell::CellResult;
+use midflight_papers::experiment::Outcome;
 use midflight_papers::findings::Estimate;
+use midflight_papers::netrs;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
@@ -12,10 +14,10 @@ use midflight_terminal::stdout;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// A number of a result, its name in files and its unit.
-type Column = (&'static str, fn(&CellResult) -> f64);
+/// A number of a result and its name in files.
+type Column<R> = (&'static str, fn(&R) -> f64);
 
-const COLUMNS: [Column; 10] = [
+const TASKS: [Column<CellResult>; 10] = [
     ("submitted", |result| result.submitted as f64),
     ("started", |result| result.started as f64),
     ("ended", |result| result.ended as f64),
@@ -27,9 +29,34 @@ const COLUMNS: [Column; 10] = [
     ("last_end_ms", |result| result.last_end_ms),
     ("events", |result| result.events as f64),
 ];
-/// Those on stdout, with their units.
-const SHOWN: [(&str, &str); 4] =
-    [("delay_p50_us", "us"), ("delay_p95_us", "us"), ("delay_p99_us", "us"), ("started_per_s", "1/s")];
+const REPLICAS: [Column<netrs::CellResult>; 8] = [
+    ("latency_mean_ms", |result| result.latency.mean_ms),
+    ("latency_p50_ms", |result| result.latency.at(0.5)),
+    ("latency_p95_ms", |result| result.latency.at(0.95)),
+    ("latency_p99_ms", |result| result.latency.at(0.99)),
+    ("rsnodes", |result| f64::from(result.rsnodes.all())),
+    ("extra_hops", |result| result.extra_hops),
+    ("waited", |result| result.waited as f64),
+    ("events", |result| result.events as f64),
+];
+/// Those on stdout, with their units; of tasks, and of replicas.
+const SHOWN: [[(&str, &str); 4]; 2] = [
+    [("delay_p50_us", "us"), ("delay_p95_us", "us"), ("delay_p99_us", "us"), ("started_per_s", "1/s")],
+    [("latency_mean_ms", "ms"), ("latency_p95_ms", "ms"), ("latency_p99_ms", "ms"), ("rsnodes", "operators")],
+];
+
+/// All numbers of a result, with their names.
+fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
+    match outcome {
+        Outcome::Tasks(result) => TASKS.iter().map(|(name, of)| (*name, of(result))).collect(),
+        Outcome::Replicas(result) => REPLICAS.iter().map(|(name, of)| (*name, of(result))).collect(),
+    }
+}
+
+/// All cells of a sweep are of one program.
+fn shown(kept: &[Kept]) -> [(&'static str, &'static str); 4] {
+    SHOWN[usize::from(matches!(kept.first().map(|one| &one.result), Some(Outcome::Replicas(_))))]
+}
 
 /// `kept` has each point's seeds side by side.
 pub(super) fn write(spec: &Spec, points: &[Point], kept: &[Kept], out: &Path, json: bool) -> Result<()> {
@@ -48,12 +75,14 @@ pub(super) fn write(spec: &Spec, points: &[Point], kept: &[Kept], out: &Path, js
 fn csv(points: &[(&Point, &[Kept])]) -> String {
     let parameters = points.first().map_or(&[][..], |(point, _)| &point.parameters);
     let names = parameters.iter().map(|(path, _)| path.as_str()).chain(["seed"]);
-    let mut text = names.chain(COLUMNS.map(|(name, _)| name)).collect::<Vec<_>>().join(",") + "\n";
+    let first = points.first().and_then(|(_, kept)| kept.first());
+    let columns = first.map_or_else(Vec::new, |one| numbers(&one.result));
+    let mut text = names.chain(columns.iter().map(|(name, _)| *name)).collect::<Vec<_>>().join(",") + "\n";
     for (point, kept) in points {
         for one in *kept {
             let values = point.parameters.iter().map(|(_, value)| field(value));
-            let numbers = COLUMNS.iter().map(|(_, number)| plain(number(&one.result)));
-            text += &values.chain([one.cell.seed.to_string()]).chain(numbers).collect::<Vec<_>>().join(",");
+            let numbers = numbers(&one.result).into_iter().map(|(_, number)| plain(number));
+            text += &values.chain([one.cell.seed().to_string()]).chain(numbers).collect::<Vec<_>>().join(",");
             text.push('\n');
         }
     }
@@ -76,7 +105,7 @@ fn lines(points: &[(&Point, &[Kept])]) -> Result<String> {
     for (point, kept) in points {
         let parameters: Map<String, Value> = point.parameters.iter().cloned().collect();
         for one in *kept {
-            let line = json!({"parameters": parameters, "seed": one.cell.seed, "result": one.result});
+            let line = json!({"parameters": parameters, "seed": one.cell.seed(), "result": one.result});
             text += &serde_json::to_string(&line)?;
             text.push('\n');
         }
@@ -85,8 +114,8 @@ fn lines(points: &[(&Point, &[Kept])]) -> Result<String> {
 }
 
 fn mean(kept: &[Kept], column: &str) -> f64 {
-    let number = COLUMNS.iter().find(|(name, _)| *name == column).map(|(_, number)| number);
-    let values: Vec<f64> = kept.iter().filter_map(|one| number.map(|number| number(&one.result))).collect();
+    let number = |one: &Kept| numbers(&one.result).into_iter().find(|(name, _)| *name == column);
+    let values: Vec<f64> = kept.iter().filter_map(number).map(|(_, number)| number).collect();
     Estimate::of(&values).map_or(f64::NAN, |estimate| estimate.mean)
 }
 
@@ -94,7 +123,7 @@ fn measures(points: &[(&Point, &[Kept])], cells: u64) -> Vec<Measure> {
     let mut measures = vec![Measure::count("sweep.cells", cells, "cells")];
     for (index, (point, kept)) in points.iter().enumerate() {
         measures.push(Measure::text(&format!("sweep.{index}.parameters"), &point.name()));
-        for (column, unit) in SHOWN {
+        for (column, unit) in shown(kept) {
             measures.push(Measure::quantity(&format!("sweep.{index}.{column}"), mean(kept, column), unit));
         }
     }
@@ -102,10 +131,12 @@ fn measures(points: &[(&Point, &[Kept])], cells: u64) -> Vec<Measure> {
 }
 
 fn table(points: &[(&Point, &[Kept])]) -> String {
-    let mut lines = vec![["", SHOWN[0].0, SHOWN[1].0, SHOWN[2].0, SHOWN[3].0].map(str::to_owned)];
+    let shown = points.first().map_or(SHOWN[0], |(_, kept)| shown(kept));
+    let [first, second, third, fourth] = shown.map(|(column, _)| column.to_owned());
+    let mut lines = vec![[String::new(), first, second, third, fourth]];
     lines.extend(points.iter().map(|(point, kept)| {
-        let [p50, p95, p99, rate] = SHOWN.map(|(column, _)| format!("{:.1}", mean(kept, column)));
-        [point.name(), p50, p95, p99, rate]
+        let [first, second, third, fourth] = shown.map(|(column, _)| format!("{:.1}", mean(kept, column)));
+        [point.name(), first, second, third, fourth]
     }));
     aligned(&lines, "lrrrr")
 }

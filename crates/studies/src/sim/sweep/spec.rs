@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use midflight_control::file;
-use midflight_papers::cell::Cell;
+use midflight_papers::experiment::Experiment;
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde_json::map::Entry;
@@ -41,12 +41,12 @@ pub(super) struct Spec {
 pub(super) struct Point {
     /// Paths with values, in the order of the grid.
     pub parameters: Vec<(String, Value)>,
-    cell: Cell,
+    cell: Experiment,
 }
 
 impl Point {
-    pub(super) fn cell(&self, seed: u64) -> Cell {
-        Cell { seed, ..self.cell.clone() }
+    pub(super) fn cell(&self, seed: u64) -> Experiment {
+        self.cell.with_seed(seed)
     }
 
     /// For people.
@@ -103,7 +103,7 @@ impl Spec {
         if let Value::Object(keys) = &mut cell {
             keys.insert("seed".into(), 1.into());
         }
-        let cell: Cell =
+        let cell: Experiment =
             serde_json::from_value(cell).map_err(|error| self.bad(&parameters, &format!("cell: {error}")))?;
         cell.check().map_err(|error| self.bad(&parameters, &format!("cell: {error}")))?;
         Ok(Point { parameters, cell })
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(names[0], "load.utilisation=0.5 scheme.ratio=1.05");
         assert_eq!(names[1], "load.utilisation=0.5 scheme.ratio=2");
         assert_eq!(names[5], "load.utilisation=0.9 scheme.ratio=3");
-        assert_eq!(points[0].cell(7).seed, 7);
+        assert_eq!(points[0].cell(7).seed(), 7);
     }
 
     #[test]
@@ -195,7 +195,8 @@ mod tests {
         .unwrap();
         let points = spec.points().unwrap();
         assert_eq!(points.len(), 2);
-        assert_eq!(points[1].cell.cluster.executors(), 120);
+        let Experiment::Tasks(cell) = &points[1].cell else { panic!("a cell with a scheme") };
+        assert_eq!(cell.cluster.executors(), 120);
     }
 
     #[test]

@@ -1,0 +1,218 @@
+//! A run of either program's evaluation: data in, data out. Figures and sweeps are lists of them.
+
+use crate::cell::{self, Cell, CellResult};
+use crate::netrs;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::Value;
+use std::path::Path;
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Experiment {
+    /// A scheduler of tasks on a cluster.
+    Tasks(Cell),
+    /// Who chooses replicas, in a network of clients and servers.
+    Replicas(netrs::Cell),
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// Of [`Experiment::Tasks`].
+    Tasks(CellResult),
+    /// Of [`Experiment::Replicas`].
+    Replicas(netrs::CellResult),
+}
+
+/// Why it cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// Of [`Experiment::Tasks`].
+    #[error(transparent)]
+    Tasks(#[from] cell::CellError),
+    /// Of [`Experiment::Replicas`].
+    #[error(transparent)]
+    Replicas(#[from] netrs::CellError),
+}
+
+impl Experiment {
+    /// Reads one from JSON. What has a `placement` is of replicas.
+    ///
+    /// # Errors
+    /// Says what cannot be read, and where.
+    pub fn read(text: &str) -> Result<Self, serde_json::Error> {
+        match is_of_replicas(&serde_json::from_str(text)?) {
+            true => serde_json::from_str(text).map(Self::Replicas),
+            false => serde_json::from_str(text).map(Self::Tasks),
+        }
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        match self {
+            Self::Tasks(cell) => Self::Tasks(Cell { seed, ..cell.clone() }),
+            Self::Replicas(cell) => Self::Replicas(netrs::Cell { seed, ..cell.clone() }),
+        }
+    }
+
+    /// Of its randomness.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        match self {
+            Self::Tasks(cell) => cell.seed,
+            Self::Replicas(cell) => cell.seed,
+        }
+    }
+
+    /// A hash of the sources of all that decides the result: a result of other sources is not reused.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        match self {
+            Self::Tasks(cell) => cell.scheme.version(),
+            Self::Replicas(_) => env!("MIDFLIGHT_CELLS_NETRS"),
+        }
+    }
+
+    /// The file of its trace, if it has one.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Path> {
+        match self {
+            Self::Tasks(cell) => cell.load.file(),
+            Self::Replicas(_) => None,
+        }
+    }
+
+    /// The same with the trace in this folder.
+    #[must_use]
+    pub fn with_traces(&self, directory: &Path) -> Self {
+        match self {
+            Self::Tasks(cell) => Self::Tasks(cell.with_traces(directory)),
+            Self::Replicas(_) => self.clone(),
+        }
+    }
+
+    /// Whether all of it makes sense.
+    ///
+    /// # Errors
+    /// What does not, and what would.
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        match self {
+            Self::Tasks(cell) => Ok(cell.check()?),
+            Self::Replicas(cell) => Ok(cell.check()?),
+        }
+    }
+
+    /// Memory that the run needs, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Tasks(cell) => cell.memory_bytes(),
+            Self::Replicas(cell) => cell.memory_bytes(),
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Where it makes no sense, or its trace cannot be read.
+    pub fn run(&self) -> Result<Outcome, ExperimentError> {
+        match self {
+            Self::Tasks(cell) => Ok(Outcome::Tasks(cell::run(cell)?)),
+            Self::Replicas(cell) => Ok(Outcome::Replicas(netrs::run(cell)?)),
+        }
+    }
+}
+
+impl From<Cell> for Experiment {
+    fn from(cell: Cell) -> Self {
+        Self::Tasks(cell)
+    }
+}
+
+impl From<netrs::Cell> for Experiment {
+    fn from(cell: netrs::Cell) -> Self {
+        Self::Replicas(cell)
+    }
+}
+
+impl Outcome {
+    /// Without the wall time: what two runs of one experiment have in common, to the byte.
+    #[must_use]
+    pub fn deterministic(&self) -> Self {
+        match self {
+            Self::Tasks(result) => Self::Tasks(result.deterministic()),
+            Self::Replicas(result) => Self::Replicas(result.deterministic()),
+        }
+    }
+
+    /// Simulated events.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        match self {
+            Self::Tasks(result) => result.events,
+            Self::Replicas(result) => result.events,
+        }
+    }
+}
+
+fn is_of_replicas(value: &Value) -> bool {
+    value.get("placement").is_some()
+}
+
+impl<'de> Deserialize<'de> for Experiment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let read = match is_of_replicas(&value) {
+            true => serde_json::from_value(value).map(Self::Replicas),
+            false => serde_json::from_value(value).map(Self::Tasks),
+        };
+        read.map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let read = match value.get("latency").is_some() {
+            true => serde_json::from_value(value).map(Self::Replicas),
+            false => serde_json::from_value(value).map(Self::Tasks),
+        };
+        read.map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_of_both_programs_come_back_from_json() {
+        let tasks = r#"{"scheme":{"name":"spark"},"cluster":{"groups":[{"nodes":2,"executors":2,"resources":0}],"shards":1},
+            "load":{"name":"sw2"},"seed":3,"warmup_ms":0,"duration_ms":200}"#;
+        let tasks = Experiment::read(tasks).unwrap();
+        assert!(matches!(tasks, Experiment::Tasks(_)) && tasks.seed() == 3);
+        let replicas = Experiment::read(r#"{"placement":"tor","selector":"hot-cold"}"#).unwrap();
+        assert!(matches!(replicas, Experiment::Replicas(_)));
+        assert_ne!(tasks.version(), replicas.version());
+        for experiment in [tasks, replicas] {
+            let text = serde_json::to_string(&experiment.with_seed(9)).unwrap();
+            let back: Experiment = serde_json::from_str(&text).unwrap();
+            assert_eq!((back.seed(), &back), (9, &experiment.with_seed(9)));
+        }
+        let said = Experiment::read(r#"{"placement":"somewhere"}"#).unwrap_err().to_string();
+        assert!(said.contains("`clients`, `tor`, `ilp`, `example`") && said.contains("line 1"), "{said}");
+        assert!(Experiment::read("{}").unwrap_err().to_string().contains("scheme"));
+    }
+
+    #[test]
+    fn outcomes_come_back_to_the_bit() {
+        let cell = netrs::Cell { placement: netrs::Placement::Tor, requests: 1_000, ..netrs::Cell::default() };
+        let outcome = Experiment::from(cell).run().unwrap().deterministic();
+        let back: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
+        assert_eq!(back, outcome);
+        assert_eq!((outcome.events() > 1_000, matches!(back, Outcome::Replicas(_))), (true, true));
+    }
+}

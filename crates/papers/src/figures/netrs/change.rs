@@ -1,0 +1,96 @@
+//! What the paper says of a new plan: latency may rise for a time, as new RSNodes know nothing.
+
+use super::{ILP, NS_PER_MS, Replicas, TOR};
+use crate::differences;
+use crate::figures::results::Case;
+use crate::figures::{Effort, Figure, Reduce, traces};
+use crate::findings::Class::Predicted;
+use crate::findings::Paper::Says;
+use crate::findings::Unit::Factor;
+use crate::findings::plot::{Axis, Curve, Plot, Point, Scale};
+use crate::findings::{Band, Estimate, Findings, Row};
+use crate::netrs::{BUCKET_MS, CellResult};
+
+pub(in super::super) const FIGURE: Figure = Figure {
+    name: "netrs-change",
+    title: "Latency while the plan changes",
+    source: "NetRS (section II), in words",
+    set_up: "As in figure 4 with 500 clients. NetRS-ToR chooses for the first half; from then on requests go to the RSNodes of the integer \
+             program, which know nothing at first.",
+    differs: differences::NETRS_CHANGE,
+    cases,
+    columns: traces::none,
+    reduce: Reduce::Replicas(reduce),
+};
+
+const CHANGES: &str = "ilp@change";
+/// The same requests, for which RSNodes have chosen from the beginning.
+const SETTLED: &str = "ilp@settled";
+/// When the plan changes.
+fn change_ms(effort: Effort) -> u32 {
+    effort.pick(3_400, 340)
+}
+
+/// Windows after the change: what it costs at first, and whether it is over. In milliseconds.
+const FIRST: (u64, u64) = (0, 100);
+const LATER: (u64, u64) = (1_000, 2_000);
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let at = |place, ms| ILP.case(place, effort, |cell| cell.change_at_ms = Some(ms));
+    vec![at("change", change_ms(effort)), at("settled", 0)]
+}
+
+/// The mean latency of the requests that come in a window after the change by that of the same requests where RSNodes are settled, seed by
+/// seed. A run is as long as its requests, of which the change is at about the middle: full ones and quick ones alike.
+fn by_settled(results: &Replicas, (from, until): (u64, u64)) -> Option<Estimate> {
+    let mean = |result: &CellResult| {
+        let buckets = &result.over_time_ms;
+        let effort = if buckets.len() as u64 * BUCKET_MS > 2_000 { Effort::Full } else { Effort::Quick };
+        let bucket = |after: u64| ((u64::from(change_ms(effort)) + after) / BUCKET_MS) as usize;
+        let window = buckets.get(bucket(from)..bucket(until).min(buckets.len())).unwrap_or_default();
+        window.iter().sum::<f64>() / window.len() as f64
+    };
+    results.factor(CHANGES, SETTLED, mean)
+}
+
+fn reduce(results: &Replicas) -> Findings {
+    let row = |name, what, words, band| Row::new(Predicted, Factor, name, what, Says(words, band));
+    let rows = vec![
+        row(
+            "first",
+            "Mean latency in the first 100 ms of new RSNodes by that of settled ones",
+            "rises for a time",
+            Band::from(1.0),
+        )
+        .found_alone(by_settled(results, FIRST)),
+        row("later", "The same from 1 to 2 s after the change", "is stable again", Band::around(1.0, STABLE))
+            .found_alone(by_settled(results, LATER)),
+    ];
+    Findings { rows, plots: vec![plot(results)], ..Findings::default() }
+}
+
+/// Within this factor latency is stable.
+const STABLE: f64 = 1.05;
+
+fn plot(results: &Replicas) -> Plot {
+    let curve = |case: &str, name: &str, hue| {
+        let of_seeds = results.of(case);
+        let buckets = of_seeds.iter().map(|result| result.over_time_ms.len()).min().unwrap_or(0);
+        let points = (0..buckets).map(|bucket| {
+            let sum: f64 = of_seeds.iter().map(|result| result.over_time_ms[bucket]).sum();
+            Point::new((bucket as u64 * BUCKET_MS) as f64 / 1e3, sum / of_seeds.len() as f64 * NS_PER_MS)
+        });
+        Curve { name: name.into(), hue, dashed: false, points: points.collect(), dots: false }
+    };
+    Plot {
+        name: "latency",
+        title: "Mean latency of the requests of 20 ms, mean of all seeds".into(),
+        x: Axis { label: "seconds", scale: Scale::Seconds },
+        y: Axis { label: "latency", scale: Scale::Time },
+        curves: vec![
+            curve(CHANGES, "NetRS-ToR, then NetRS-ILP", TOR.hue),
+            curve(SETTLED, "NetRS-ILP from the beginning", ILP.hue),
+        ],
+        marks: Vec::new(),
+    }
+}

@@ -1,0 +1,173 @@
+//! The figures of NetRS: who takes part, and what their cells have in common.
+//!
+//! | where | figure |
+//! |---|---|
+//! | `clients`, `skew`, `utilisation`, `service` | 4 to 7 of the paper |
+//! | `change` | what the paper says of a new plan |
+//! | `flat` | a check against the public simulator of C3, without a network |
+//! | `selectors` | beyond the paper: all selectors at clients, racks and RSNodes |
+
+pub(super) mod change;
+pub(super) mod clients;
+pub(super) mod flat;
+pub(super) mod selectors;
+pub(super) mod service;
+pub(super) mod skew;
+pub(super) mod utilisation;
+
+use super::Effort;
+use super::results::{Case, NS_PER_MS, Results};
+use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
+use crate::findings::{Band, Class, Estimate, Holds, Paper, Row, Unit};
+use crate::netrs::{Cell, CellResult, Placement};
+use std::fmt::Display;
+
+type Replicas = Results<CellResult>;
+
+/// Who chooses replicas.
+#[derive(Clone, Copy)]
+struct Contender {
+    /// The beginning of its cases' names.
+    key: &'static str,
+    /// In legends.
+    label: &'static str,
+    hue: Hue,
+    placement: Placement,
+}
+
+const CLIRS: Contender =
+    Contender { key: "clirs", label: "CliRS: clients choose", hue: Hue::Sparrow, placement: Placement::Clients };
+const TOR: Contender = Contender {
+    key: "tor",
+    label: "NetRS-ToR: each rack's switch",
+    hue: Hue::PublishedServer,
+    placement: Placement::Tor,
+};
+const ILP: Contender =
+    Contender { key: "ilp", label: "NetRS-ILP: as planned", hue: Hue::Published, placement: Placement::Ilp };
+const ALL: [Contender; 3] = [CLIRS, TOR, ILP];
+
+/// Requests of a run (section V-A); fewer in a quick one.
+fn requests(effort: Effort) -> u32 {
+    effort.pick(600_000, 60_000)
+}
+
+impl Contender {
+    fn at(&self, place: impl Display) -> String {
+        format!("{}@{place}", self.key)
+    }
+
+    /// The paper's default cell with this placement, but for what `change` does.
+    fn case(&self, place: impl Display, effort: Effort, change: impl FnOnce(&mut Cell)) -> Case {
+        let mut cell = Cell { placement: self.placement, requests: requests(effort), seed: 0, ..Cell::default() };
+        change(&mut cell);
+        Case { name: self.at(place), cell: cell.into() }
+    }
+}
+
+/// All three schemes at each of these places.
+fn sweep<P: Display + Copy>(effort: Effort, places: &[P], change: impl Fn(&mut Cell, P)) -> Vec<Case> {
+    let of_place = |&place: &P| ALL.map(|contender| contender.case(place, effort, |cell| change(cell, place)));
+    places.iter().flat_map(of_place).collect()
+}
+
+/// What is compared, and how the paper calls it.
+#[derive(Clone, Copy)]
+struct Quantity {
+    key: &'static str,
+    label: &'static str,
+    of: fn(&CellResult) -> f64,
+}
+
+const MEAN: Quantity = Quantity { key: "mean", label: "mean", of: |result| result.latency.mean_ms * NS_PER_MS };
+const P99: Quantity =
+    Quantity { key: "p99", label: "99th percentile", of: |result| result.latency.at(0.99) * NS_PER_MS };
+
+/// By how much of `over`'s `under`'s is lower, seed by seed.
+fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Option<Estimate> {
+    let left = results.factor(under, over, quantity.of)?;
+    Some(Estimate { mean: 1.0 - left.mean, ..left })
+}
+
+/// The mean of that over places, seed by seed.
+fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
+    let of_pair = |(over, under): &(String, String)| -> Vec<f64> {
+        let both = results.of(over).iter().zip(results.of(under));
+        both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
+    };
+    let by_pair: Vec<Vec<f64>> = pairs.iter().map(of_pair).collect();
+    let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
+    let of_seed = |seed: usize| by_pair.iter().map(|values| values[seed]).sum::<f64>() / by_pair.len() as f64;
+    Estimate::of(&(0..seeds).map(of_seed).collect::<Vec<_>>())
+}
+
+/// Whether the three schemes are in the paper's order at a place.
+fn in_order(results: &Replicas, place: &str, quantity: Quantity) -> Holds {
+    let above = |over: Contender, under: Contender| results.is_above(&over.at(place), &under.at(place), quantity.of);
+    above(CLIRS, TOR).and(above(TOR, ILP))
+}
+
+/// NetRS-ILP against another scheme at a place.
+fn against(results: &Replicas, other: Contender, place: &str, words: &str, quantity: Quantity, paper: Paper) -> Row {
+    let name = format!("{}-{}-{}", other.key, quantity.key, place.replace('.', ""));
+    let what = format!("NetRS-ILP's {} is below {}'s by, {words}", quantity.label, short(other));
+    Row::new(Class::Predicted, Unit::Share, name, what, paper)
+        .found(reduction(results, &other.at(place), &ILP.at(place), quantity), in_order(results, place, quantity))
+}
+
+fn short(contender: Contender) -> &'static str {
+    contender.label.split(':').next().unwrap_or_default()
+}
+
+/// A range of reductions that the paper gives for all places of a sweep.
+fn range(words: &'static str, low: f64, high: f64) -> Paper {
+    Paper::Says(words, Band::between(low, high))
+}
+
+/// A quantity of all three over a sweep.
+fn plot(
+    results: &Replicas,
+    name: &'static str,
+    title: String,
+    label: &'static str,
+    quantity: Quantity,
+    places: &[(String, f64)],
+) -> Plot {
+    let curve = |contender: Contender| {
+        let points = places.iter().map(|(place, x)| {
+            let estimate = results.estimate(&contender.at(place), quantity.of);
+            let y = estimate.map_or(f64::NAN, |estimate| estimate.mean);
+            let spread = estimate.and_then(|estimate| estimate.half_width).map(|half| (y - half, y + half));
+            Point { x: *x, y, spread }
+        });
+        Curve::measured(contender.label, contender.hue, points)
+    };
+    Plot {
+        name,
+        title,
+        x: Axis { label, scale: Scale::Number },
+        y: Axis { label: "latency", scale: Scale::Time },
+        curves: ALL.map(curve).into(),
+        marks: Vec::<Mark>::new(),
+    }
+}
+
+/// Both quantities over a sweep.
+fn plots(results: &Replicas, label: &'static str, places: &[(String, f64)]) -> Vec<Plot> {
+    let title = |quantity: Quantity| format!("Latency of reads, {}", quantity.label);
+    vec![plot(results, "mean", title(MEAN), label, MEAN, places), plot(results, "p99", title(P99), label, P99, places)]
+}
+
+/// How many RSNodes NetRS-ILP has at a place, for a note.
+fn rsnodes(results: &Replicas, case: &str) -> String {
+    let mean = |of: fn(&CellResult) -> u32| results.mean(case, |result| f64::from(of(result)));
+    let bound = results.mean(case, |result| result.rsnodes_bound.map_or(f64::NAN, f64::from));
+    let of_tiers = format!(
+        "{:.1} ({:.1} core, {:.1} aggregation, {:.1} ToR)",
+        mean(|result| result.rsnodes.all()),
+        mean(|result| result.rsnodes.core),
+        mean(|result| result.rsnodes.aggregation),
+        mean(|result| result.rsnodes.tor)
+    );
+    if bound.is_nan() { of_tiers } else { format!("{of_tiers}; no plan has fewer than {bound:.1}") }
+}

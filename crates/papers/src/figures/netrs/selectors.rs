@@ -1,0 +1,85 @@
+//! Beyond the paper: every selector at clients, at the switches of racks and at RSNodes, and how far the oracle is.
+
+use super::{ALL, Contender, ILP, MEAN, NS_PER_MS, P99, Quantity, Replicas};
+use crate::differences;
+use crate::figures::results::Case;
+use crate::figures::{Effort, Figure, Reduce, traces};
+use crate::findings::Class::Hypothetical;
+use crate::findings::Paper::Says;
+use crate::findings::Unit::Factor;
+use crate::findings::{Band, Findings, Number, Row};
+use crate::netrs::Selects;
+use midflight_replicas::select::Algorithm;
+
+pub(in super::super) const FIGURE: Figure = Figure {
+    name: "netrs-selectors",
+    title: "All selectors at clients, racks and RSNodes",
+    source: "Beyond NetRS, whose schemes all use C3",
+    set_up: "As in NetRS's figure 4 with 500 clients and a utilisation of 90 %.",
+    differs: differences::NETRS_SELECTORS,
+    cases,
+    columns: traces::none,
+    reduce: Reduce::Replicas(reduce),
+};
+
+/// The selector that is said to be the best at RSNodes.
+const BEST: Algorithm = Algorithm::Tars;
+
+fn all() -> Vec<Selects> {
+    Algorithm::ALL.map(Selects::Really).into_iter().chain([Selects::Oracle]).collect()
+}
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let of = |selector: Selects| ALL.map(|contender| contender.case(selector, effort, |cell| cell.selector = selector));
+    all().into_iter().flat_map(of).collect()
+}
+
+fn reduce(results: &Replicas) -> Findings {
+    let by =
+        |over: Selects, under: Selects, quantity: Quantity| results.factor(&ILP.at(over), &ILP.at(under), quantity.of);
+    let (c3, best) = (Selects::Really(Algorithm::C3), Selects::Really(BEST));
+    let rows = [MEAN, P99].into_iter().flat_map(|quantity| {
+        let row = |name: &str, what: String, words, band| {
+            Row::new(Hypothetical, Factor, format!("{name}-{}", quantity.key), what, Says(words, band))
+        };
+        let label = quantity.label;
+        [
+            row("best", format!("{BEST}'s {label} by C3's, at RSNodes"), "below C3's", Band::up_to(1.0))
+                .found_alone(by(best, c3, quantity)),
+            row(
+                "oracle",
+                format!("{BEST}'s {label} by the oracle's, at RSNodes"),
+                "the oracle is no worse",
+                Band::from(1.0),
+            )
+            .found_alone(by(best, Selects::Oracle, quantity)),
+        ]
+    });
+    let rows = rows.collect();
+    Findings {
+        rows,
+        notes: all().into_iter().map(|selector| note(results, selector)).collect(),
+        numbers: numbers(results),
+        ..Findings::default()
+    }
+}
+
+/// Of each selector at RSNodes.
+fn numbers(results: &Replicas) -> Vec<Number> {
+    let of = |selector: Selects| {
+        [MEAN, P99].map(|quantity| Number {
+            name: format!("selectors.{selector}.{}_ms", quantity.key),
+            value: results.mean(&ILP.at(selector), quantity.of) / NS_PER_MS,
+            unit: "ms",
+        })
+    };
+    all().into_iter().flat_map(of).collect()
+}
+
+fn note(results: &Replicas, selector: Selects) -> String {
+    let of = |contender: &Contender| {
+        let ms = |quantity: Quantity| results.mean(&contender.at(selector), quantity.of) / NS_PER_MS;
+        format!("{} {:.2} / {:.1}", super::short(*contender), ms(MEAN), ms(P99))
+    };
+    format!("{selector}, mean / 99th percentile in ms: {}.", ALL.each_ref().map(of).join(", "))
+}

@@ -1,0 +1,348 @@
+//! One run of the evaluation: what is run, as data, and what came out.
+
+use crate::cell::Percentiles;
+use midflight_replicas::select::{Algorithm, CANDIDATES_MAX};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Clients and servers in a network, and who chooses replicas. The default is the paper's default with NetRS-ILP (section V-A).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cell {
+    /// Who chooses replicas, and where.
+    pub placement: Placement,
+    /// How they choose.
+    pub selector: Selects,
+    /// What takes time between clients and servers; none: nothing does.
+    pub network: Option<Network>,
+    /// Reads that come.
+    pub requests: u32,
+    /// Clients (500).
+    pub clients: u32,
+    /// The share of all requests that the first fifth of the clients has (0.2: all clients are alike).
+    pub of_first_fifth: f64,
+    /// t_kv·A/(N_s·N_p): the requests that come, by what servers could do if all were slow all the time (0.9). With a range of 3 they can do
+    /// 1.5 to 1.67 times as much.
+    pub utilisation: f64,
+    /// What they ask for.
+    pub keys: Keyspace,
+    /// How the times between requests are drawn.
+    pub arrivals: Arrivals,
+    /// N_s (100).
+    pub servers: u16,
+    /// N_p: requests that each serves at a time (4).
+    pub slots: u16,
+    /// t_kv: mean service time of a slow server, in microseconds (4,000).
+    pub service_us: u32,
+    /// d: a fast server's service is so many times shorter (3).
+    pub range: f64,
+    /// How long a server keeps its speed (50).
+    pub interval_ms: u32,
+    /// The cell begins with NetRS-ToR, and has its own placement after so many milliseconds.
+    pub change_at_ms: Option<u32>,
+    /// Of everything that is drawn: hosts, requests, servers' speeds, ties. Cells that differ in placement or selector only have the
+    /// same requests, and the same luck in service.
+    pub seed: u64,
+}
+
+/// Who chooses replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Each client: CliRS.
+    Clients,
+    /// The operator of each client's rack: NetRS-ToR.
+    Tor,
+    /// Where the integer program puts it: NetRS-ILP. It gets the traffic that monitors count in a short run of NetRS-ToR.
+    #[default]
+    Ilp,
+    /// As many operators as in the paper's example, 2 on aggregation switches and 6 on core switches: the first two pods have one each, the
+    /// racks of the others take the core switches in turn.
+    Example,
+}
+
+/// A selector by its name: a real one, or the oracle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Selects {
+    /// One that could be real.
+    Really(Algorithm),
+    /// One that knows all servers' true states.
+    Oracle,
+}
+
+/// What takes time between clients and servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Network {
+    /// Ports of a switch of the fat-tree (16: 1,024 hosts).
+    pub arity: u32,
+    /// Nanoseconds of a link between two switches (30,000).
+    pub trunk_ns: u32,
+    /// Of a link between a host and its switch (30,000): the paper does not say.
+    pub host_ns: u32,
+    /// From a switch to its accelerator and back (2,500).
+    pub accelerator_way_ns: u32,
+    /// What an accelerator takes for a packet, one after the other (5,000).
+    pub accelerator_ns: u32,
+    /// Whether copies of answers take its time too, and count in plans. In the paper's equation (6) they do not.
+    pub counts_copies: bool,
+    /// E in thousandths: forwardings of requests that plans may add, by all requests (200).
+    pub extra_hops_per_mille: u32,
+    /// U in thousandths: what plans may use of an accelerator's time (500).
+    pub accelerator_use_per_mille: u32,
+}
+
+/// What requests ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keyspace {
+    /// 10 million keys with probabilities by Zipf's law (0.99), which consistent hashing puts on 3 servers each; a server has 100 places on
+    /// the ring.
+    #[default]
+    Zipf,
+    /// All keys are different, and all servers have the same part of the ring.
+    Even,
+}
+
+/// How times are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// A Poisson process; each server changes its speed at its own times.
+    #[default]
+    Exact,
+    /// As in the public simulator of C3: requests come at whole milliseconds, and all servers change at the same times.
+    Grid,
+}
+
+/// How many operators are in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RsNodes {
+    /// On core switches.
+    pub core: u32,
+    /// On aggregation switches.
+    pub aggregation: u32,
+    /// On switches of racks.
+    pub tor: u32,
+}
+
+impl RsNodes {
+    /// All of them.
+    #[must_use]
+    pub fn all(self) -> u32 {
+        self.core + self.aggregation + self.tor
+    }
+}
+
+/// What came out of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// From a request's arrival at its client to its answer there.
+    pub latency: Percentiles,
+    /// Operators that chose, at the end; none where clients do.
+    pub rsnodes: RsNodes,
+    /// No plan has fewer.
+    pub rsnodes_bound: Option<u32>,
+    /// Links between switches that a request passed on its way to the server beyond those of the shortest way, in the mean; answers go the
+    /// same way back.
+    pub extra_hops: f64,
+    /// The busiest accelerator's share of time.
+    pub accelerator_busy: f64,
+    /// Requests that rate control kept back.
+    pub waited: u64,
+    /// The mean latency of requests by when they came, where the placement changes: milliseconds, [`BUCKET_MS`] each.
+    pub over_time_ms: Vec<f64>,
+    /// Simulated events.
+    pub events: u64,
+    /// How long the run took, in milliseconds: the one number that differs between two runs.
+    pub wall_ms: f64,
+}
+
+/// Width of what is shown over time, in milliseconds.
+pub const BUCKET_MS: u64 = 20;
+
+impl CellResult {
+    /// Without the wall time: what two runs of one cell have in common, to the byte.
+    #[must_use]
+    pub fn deterministic(&self) -> Self {
+        Self { wall_ms: 0.0, ..self.clone() }
+    }
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self {
+            placement: Placement::Ilp,
+            selector: Selects::Really(Algorithm::C3),
+            network: Some(Network::default()),
+            requests: 600_000,
+            clients: 500,
+            of_first_fifth: 0.2,
+            utilisation: 0.9,
+            keys: Keyspace::Zipf,
+            arrivals: Arrivals::Exact,
+            servers: 100,
+            slots: 4,
+            service_us: 4_000,
+            range: 3.0,
+            interval_ms: 50,
+            change_at_ms: None,
+            seed: 1,
+        }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            arity: 16,
+            trunk_ns: 30_000,
+            host_ns: 30_000,
+            accelerator_way_ns: 2_500,
+            accelerator_ns: 5_000,
+            counts_copies: false,
+            extra_hops_per_mille: 200,
+            accelerator_use_per_mille: 500,
+        }
+    }
+}
+
+impl Cell {
+    /// A: requests a second.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        self.utilisation * f64::from(self.servers) * f64::from(self.slots) / f64::from(self.service_us) * 1e6
+    }
+
+    /// Whether all of it makes sense.
+    ///
+    /// # Errors
+    /// What does not, and what would.
+    pub fn check(&self) -> Result<(), CellError> {
+        let must = |holds: bool, what: &str| if holds { Ok(()) } else { Err(CellError::Bad(what.into())) };
+        let within = |value: f64, low: f64, high: f64| value > low && value <= high;
+        must((1..=100_000_000).contains(&self.requests), "requests must be 1 to 100,000,000")?;
+        must((1..=100_000).contains(&self.clients), "clients must be 1 to 100,000")?;
+        must(within(self.of_first_fifth, 0.0, 1.0), "of_first_fifth must be above 0 and at most 1")?;
+        must(within(self.utilisation, 0.0, 4.0), "utilisation must be above 0 and at most 4")?;
+        must((3..=10_000).contains(&self.servers), "servers must be 3 to 10,000: a key has three")?;
+        must((1..=1_024).contains(&self.slots), "slots must be 1 to 1,024")?;
+        must((1..=60_000_000).contains(&self.service_us), "service_us must be 1 to 60,000,000")?;
+        must((1.0..=1e3).contains(&self.range), "range must be 1 to 1,000")?;
+        must((1..=60_000).contains(&self.interval_ms), "interval_ms must be 1 to 60,000")?;
+        let Some(network) = &self.network else {
+            let is_flat = self.placement == Placement::Clients && self.change_at_ms.is_none();
+            return must(is_flat, "without a network, the placement is clients and does not change");
+        };
+        must(
+            (2..=64).contains(&network.arity) && network.arity.is_multiple_of(2),
+            "network.arity must be even, from 2 to 64",
+        )?;
+        let hosts = network.arity.pow(3) / 4;
+        let parties = self.clients + u32::from(self.servers);
+        must(parties <= hosts, &format!("{parties} clients and servers, but {hosts} hosts (network.arity)"))?;
+        let is_example = self.placement != Placement::Example || network.arity >= 6;
+        must(is_example, "the placement example needs network.arity 6 or more")?;
+        must(network.extra_hops_per_mille <= 10_000, "network.extra_hops_per_mille must be at most 10,000")?;
+        must(
+            (1..=1_000).contains(&network.accelerator_use_per_mille),
+            "network.accelerator_use_per_mille must be 1 to 1,000",
+        )?;
+        must(network.accelerator_ns >= 1, "network.accelerator_ns must be at least 1")
+    }
+
+    /// Memory that a run needs, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let selectors = if self.placement == Placement::Clients { self.clients } else { 320 };
+        u64::from(self.requests) * 120 + u64::from(selectors) * u64::from(self.servers) * 256
+    }
+}
+
+/// Why a cell cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// It asks for what cannot be.
+    #[error("{0}")]
+    Bad(String),
+    /// No plan serves all racks.
+    #[error(
+        "no plan serves all racks within the limits: raise network.extra_hops_per_mille or accelerator_use_per_mille, or lower utilisation"
+    )]
+    NoPlan,
+    /// This build has no solver.
+    #[error(
+        "the placement ilp needs a build with the ILP: install cmake, g++ and libclang-dev, and build with `make` again"
+    )]
+    NoIlp,
+}
+
+impl fmt::Display for Selects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Really(algorithm) => algorithm.fmt(f),
+            Self::Oracle => f.pad("oracle"),
+        }
+    }
+}
+
+impl From<Selects> for String {
+    fn from(selects: Selects) -> Self {
+        selects.to_string()
+    }
+}
+
+impl TryFrom<String> for Selects {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match name.as_str() {
+            "oracle" => Ok(Self::Oracle),
+            name => name.parse().map(Self::Really).map_err(|error| format!("{error}, oracle")),
+        }
+    }
+}
+
+/// Of each key.
+pub(super) const REPLICATION: usize = 3;
+const _: () = assert!(REPLICATION <= CANDIDATES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_papers() {
+        let cell = Cell::default();
+        assert_eq!(cell.check(), Ok(()));
+        assert!((cell.per_second() - 90_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn bad_cells_are_refused_by_name() {
+        let flat = || Cell { network: None, placement: Placement::Clients, ..Cell::default() };
+        let cells: [(Cell, &str); 7] = [
+            (Cell { clients: 1_000, ..Cell::default() }, "1024 hosts"),
+            (Cell { utilisation: 0.0, ..Cell::default() }, "utilisation"),
+            (Cell { utilisation: f64::NAN, ..Cell::default() }, "utilisation"),
+            (Cell { service_us: 0, ..Cell::default() }, "service_us"),
+            (Cell { servers: 2, ..Cell::default() }, "servers"),
+            (Cell { placement: Placement::Tor, ..flat() }, "without a network"),
+            (Cell { network: Some(Network { arity: 15, ..Network::default() }), ..Cell::default() }, "network.arity"),
+        ];
+        for (cell, named) in cells {
+            let said = cell.check().unwrap_err().to_string();
+            assert!(said.contains(named), "{said}");
+        }
+        assert_eq!(flat().check(), Ok(()));
+    }
+
+    #[test]
+    fn selectors_are_written_by_their_names() {
+        assert_eq!(Selects::try_from("hot-cold".to_owned()), Ok(Selects::Really(Algorithm::HotCold)));
+        assert_eq!(String::from(Selects::Oracle), "oracle");
+        let said = Selects::try_from("best".to_owned()).unwrap_err();
+        assert!(said.contains("there are random") && said.ends_with("oracle"), "{said}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Runs a cell.
+
+use super::cell::{Arrivals, BUCKET_MS, Cell, CellError, CellResult, Keyspace, Placement, REPLICATION};
+use super::deployment::Deployment;
+use super::placing::{self, Placing};
+use super::ring::Ring;
+use super::servers::{Flips, ServerConfig};
+use super::tree::Tree;
+use super::workload::{Clients, Gaps, Keys, Request, Workload};
+use super::world::{Ran, World};
+use crate::cell::{Percentiles, QUANTILES};
+use midflight_endpoint::{MS, Nanos};
+use std::time::Instant;
+
+/// Requests of the run in which monitors count the traffic that a plan is made for.
+const MONITORED: u32 = 60_000;
+/// Added to the seed for those requests: they come before the others, and are not the same.
+const BEFORE: u64 = 0x6265_666f_7265;
+
+/// Runs it until the last answer.
+///
+/// # Errors
+/// Where it makes no sense, or no plan can be made.
+pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let began = Instant::now();
+    let tree = Tree::new(cell.network.unwrap_or_default().arity);
+    let deployment = match cell.network {
+        Some(_) => Deployment::draw(tree, cell.clients, cell.servers, cell.seed),
+        None => Deployment::together(cell.clients, cell.servers),
+    };
+    let placing = place(cell, tree, &deployment)?;
+    let requests = cell.workload().requests(cell.seed);
+    let ran = match (cell.change_at_ms, &placing) {
+        (Some(at), Some(placing)) => {
+            let before = Placing::tor(tree, &deployment.clients);
+            let world = World::new(cell, &deployment, &requests, Some(&before));
+            world.run(Some((Nanos::from(at) * MS, placing)))
+        }
+        _ => World::new(cell, &deployment, &requests, placing.as_ref()).run(None),
+    };
+    Ok(result(cell, &requests, ran, placing.as_ref(), began))
+}
+
+/// Where selectors are; none: at clients.
+fn place(cell: &Cell, tree: Tree, deployment: &Deployment) -> Result<Option<Placing>, CellError> {
+    let (Some(network), Placement::Ilp) = (&cell.network, cell.placement) else {
+        return Ok(placing::without_traffic(cell, tree, &deployment.clients));
+    };
+    let before = Cell { requests: MONITORED.min(cell.requests), seed: cell.seed ^ BEFORE, ..cell.clone() };
+    let requests = before.workload().requests(before.seed);
+    let tor = Placing::tor(tree, &deployment.clients);
+    let ran = World::new(&before, deployment, &requests, Some(&tor)).run(None);
+    let seconds = requests.last().map_or(0, |last| last.at).max(1) as f64 / 1e9;
+    let traffic: Vec<[f64; 3]> = ran.monitored.iter().map(|tiers| tiers.map(|count| count as f64 / seconds)).collect();
+    Placing::ilp(tree, network, &traffic).map(Some)
+}
+
+fn result(cell: &Cell, requests: &[Request], ran: Ran, placing: Option<&Placing>, began: Instant) -> CellResult {
+    let over_time_ms = cell.change_at_ms.map_or_else(Vec::new, |_| over_time(requests, &ran.latencies));
+    CellResult {
+        rsnodes: placing.map(Placing::rsnodes).unwrap_or_default(),
+        rsnodes_bound: placing.and_then(|placing| placing.bound),
+        extra_hops: ran.extra_hops as f64 / requests.len().max(1) as f64,
+        accelerator_busy: ran.busiest as f64 / ran.end.max(1) as f64,
+        waited: ran.waited,
+        over_time_ms,
+        events: ran.events,
+        latency: percentiles(ran.latencies),
+        wall_ms: began.elapsed().as_secs_f64() * 1e3,
+    }
+}
+
+/// The mean latency by when requests came.
+fn over_time(requests: &[Request], latencies: &[Nanos]) -> Vec<f64> {
+    let mut buckets: Vec<(f64, u32)> = Vec::new();
+    for (request, &latency) in requests.iter().zip(latencies) {
+        let bucket = (request.at / (BUCKET_MS * MS)) as usize;
+        if buckets.len() <= bucket {
+            buckets.resize(bucket + 1, (0.0, 0));
+        }
+        buckets[bucket].0 += latency as f64 / MS as f64;
+        buckets[bucket].1 += 1;
+    }
+    buckets.into_iter().map(|(sum, count)| sum / f64::from(count.max(1))).collect()
+}
+
+/// Exact ones, to a tenth of a microsecond: results are kept as text.
+fn percentiles(mut times: Vec<Nanos>) -> Percentiles {
+    times.sort_unstable();
+    let at = |quantile: f64| {
+        let rank = (quantile * times.len() as f64).ceil() as usize;
+        let ns = times.get(rank.saturating_sub(1)).copied().unwrap_or(0);
+        ((ns + 50) / 100) as f64 / 1e4
+    };
+    let mean = times.iter().map(|&time| time as f64).sum::<f64>() / times.len().max(1) as f64;
+    Percentiles {
+        count: times.len() as u64,
+        mean_ms: mean / MS as f64,
+        quantiles_ms: if times.is_empty() {
+            Vec::new()
+        } else {
+            QUANTILES.iter().map(|&quantile| at(quantile)).collect()
+        },
+    }
+}
+
+impl Cell {
+    pub(super) fn workload(&self) -> Workload {
+        Workload {
+            requests: self.requests as usize,
+            per_second: self.per_second(),
+            generators: 200,
+            gaps: match self.arrivals {
+                Arrivals::Exact => Gaps::Exact,
+                Arrivals::Grid => Gaps::Milliseconds,
+            },
+            keys: match self.keys {
+                Keyspace::Zipf => Keys::Zipf { keys: 10_000_000, exponent: 0.99 },
+                Keyspace::Even => Keys::Uniform,
+            },
+            clients: Clients { count: self.clients, of_first_fifth: self.of_first_fifth },
+        }
+    }
+
+    pub(super) fn server_config(&self) -> ServerConfig {
+        ServerConfig {
+            count: self.servers,
+            slots: self.slots.into(),
+            service: Nanos::from(self.service_us) * 1_000,
+            range: self.range,
+            interval: Nanos::from(self.interval_ms) * MS,
+            flips: match self.arrivals {
+                Arrivals::Exact => Flips::Independent,
+                Arrivals::Grid => Flips::Together,
+            },
+        }
+    }
+
+    pub(super) fn ring(&self) -> Ring {
+        match self.keys {
+            Keyspace::Zipf => Ring::new(self.servers, 100, REPLICATION, self.seed),
+            Keyspace::Even => Ring::even(self.servers, REPLICATION),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::{Network, RsNodes, Selects};
+    use super::*;
+    use midflight_replicas::select::Algorithm;
+
+    fn flat(selector: Selects, clients: u32, seed: u64) -> Cell {
+        let (placement, keys) = (Placement::Clients, Keyspace::Even);
+        Cell { selector, clients, seed, placement, keys, network: None, requests: 30_000, ..Cell::default() }
+    }
+
+    const C3: Selects = Selects::Really(Algorithm::C3);
+
+    #[test]
+    fn every_request_is_answered_and_a_run_is_repeated_exactly() {
+        let selectors =
+            [Selects::Oracle, Selects::Really(Algorithm::C3RateControl), Selects::Really(Algorithm::HotCold)];
+        for (selector, placement) in selectors.into_iter().flat_map(|selector| {
+            [Placement::Clients, Placement::Tor, Placement::Example].map(|placement| (selector, placement))
+        }) {
+            let cell = Cell { selector, placement, requests: 10_000, ..Cell::default() };
+            let first = run(&cell).unwrap().deterministic();
+            assert_eq!(first.latency.count, 10_000);
+            assert_eq!(first, run(&cell).unwrap().deterministic(), "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn an_idle_server_takes_the_mean_service_time() {
+        // 100 requests a second to 100 servers: nobody waits. Half of the servers take 4 ms, half 4/3: 2.67 ms at random. The oracle finds
+        // a fast one of three but for one time in eight: 4 / 8 + 4/3 × 7 / 8 = 1.67 ms.
+        for (selector, expected) in [(Selects::Really(Algorithm::Random), 2.667), (Selects::Oracle, 1.667)] {
+            let mean = run(&Cell { utilisation: 0.001, ..flat(selector, 1, 1) }).unwrap().latency.mean_ms;
+            assert!((mean / expected - 1.0).abs() < 0.03, "{selector}: {mean} ms");
+        }
+    }
+
+    #[test]
+    fn selectors_tell_the_published_story() {
+        let of = |selector, selectors| run(&flat(selector, selectors, 2)).unwrap().latency;
+        let [few, many] = [10, 500].map(|selectors| of(C3, selectors));
+        let oracle = of(Selects::Oracle, 10);
+        let least = of(Selects::Really(Algorithm::LeastOutstanding), 10);
+        // Ten selectors see 50 times as much as five hundred: that is NetRS's whole point.
+        assert!(1.3 * few.mean_ms < many.mean_ms && 1.2 * few.at(0.99) < many.at(0.99));
+        assert!(1.1 * few.mean_ms < least.mean_ms, "C3 is better than least outstanding");
+        assert!(1.1 * oracle.mean_ms < few.mean_ms && 1.1 * oracle.at(0.99) < few.at(0.99));
+    }
+
+    /// Of a fat-tree without load: what the network adds is known.
+    #[test]
+    fn an_idle_network_adds_the_links_and_the_accelerator() {
+        let cell = |placement| Cell {
+            placement,
+            requests: 3_000,
+            utilisation: 0.001,
+            service_us: 1,
+            selector: Selects::Really(Algorithm::RoundRobin),
+            network: Some(Network { trunk_ns: 1_000_000, host_ns: 10_000, ..Network::default() }),
+            ..Cell::default()
+        };
+        let of = |placement| run(&cell(placement)).unwrap();
+        let (clients, tor) = (of(Placement::Clients), of(Placement::Tor));
+        // Most requests go to other pods: 4 links there and 4 back; 4 host links; 1 µs of service or less.
+        assert!((8.04..8.05).contains(&clients.latency.at(0.5)), "{}", clients.latency.at(0.5));
+        // The same, and to the accelerator and back, and its 5 µs.
+        let more_us = (tor.latency.at(0.5) - clients.latency.at(0.5)) * 1e3;
+        assert!((6.0..9.0).contains(&more_us), "{more_us}");
+        assert_eq!((clients.extra_hops, tor.extra_hops, clients.rsnodes), (0.0, 0.0, RsNodes::default()));
+        assert!(tor.rsnodes.tor > 100 && tor.rsnodes.all() == tor.rsnodes.tor);
+        // Aggregation switches and core switches: requests within a rack or a pod go out of their way.
+        let example = of(Placement::Example);
+        assert!((0.08..0.25).contains(&example.extra_hops), "{}", example.extra_hops);
+        assert_eq!(example.rsnodes, RsNodes { core: 6, aggregation: 2, tor: 0 });
+    }
+
+    #[test]
+    fn n7_after_a_change_all_requests_are_answered_and_new_selectors_begin_anew() {
+        let cell = Cell { placement: Placement::Example, requests: 40_000, change_at_ms: Some(200), ..Cell::default() };
+        let result = run(&cell).unwrap();
+        assert_eq!((result.latency.count, result.rsnodes.all()), (40_000, 8));
+        // 40,000 requests take 0.44 s.
+        assert!((22..=24).contains(&result.over_time_ms.len()), "{}", result.over_time_ms.len());
+        let same = run(&Cell { placement: Placement::Tor, change_at_ms: None, ..cell }).unwrap();
+        assert_ne!(result.latency, same.latency);
+    }
+
+    #[test]
+    fn copies_that_count_keep_the_accelerator_twice_as_busy() {
+        let of = |counts_copies| {
+            let network = Some(Network { counts_copies, ..Network::default() });
+            run(&Cell { placement: Placement::Example, requests: 20_000, network, ..Cell::default() })
+                .unwrap()
+                .accelerator_busy
+        };
+        let (free, counted) = (of(false), of(true));
+        assert!((counted / free - 2.0).abs() < 0.05, "{free} {counted}");
+    }
+}

@@ -1,0 +1,117 @@
+//! How far apart things are in a fat-tree, in links between switches. Every such link takes the same time, and nothing waits in it: the
+//! paper's network (section V-A) has delays and no bandwidth.
+
+/// A fat-tree of switches with `arity` ports: `arity` pods of arity/2 racks with arity/2 hosts each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tree {
+    half: u32,
+}
+
+/// Where a selector is, beside a switch on the way of its clients' requests up to the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// At the switch of a rack, or at a client in that rack.
+    Rack(u32),
+    /// At a switch of the middle tier, in a pod.
+    Aggregation(u32),
+    /// At a switch of the top.
+    Core,
+}
+
+impl Tree {
+    /// `arity` is even.
+    pub(super) fn new(arity: u32) -> Self {
+        Self { half: arity / 2 }
+    }
+
+    pub(super) fn racks(self) -> u32 {
+        2 * self.half * self.half
+    }
+
+    pub(super) fn hosts(self) -> u32 {
+        self.racks() * self.half
+    }
+
+    pub(super) fn rack_of_host(self, host: u32) -> u32 {
+        host / self.half
+    }
+
+    pub(super) fn pod(self, rack: u32) -> u32 {
+        rack / self.half
+    }
+
+    /// The highest tier between two racks: 0 for core, 1 for aggregation, 2 for the rack itself. The same numbers as in plans.
+    pub(super) fn tier(self, one: u32, other: u32) -> usize {
+        match (one == other, self.pod(one) == self.pod(other)) {
+            (true, _) => 2,
+            (_, true) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Links between a client's rack and its selector.
+    pub(super) fn up(place: Place) -> u32 {
+        match place {
+            Place::Rack(_) => 0,
+            Place::Aggregation(_) => 1,
+            Place::Core => 2,
+        }
+    }
+
+    /// Links between a selector and a server's rack.
+    pub(super) fn down(self, place: Place, rack: u32) -> u32 {
+        match place {
+            Place::Rack(own) => self.between(own, rack),
+            Place::Aggregation(pod) if pod == self.pod(rack) => 1,
+            // Over the core: an aggregation switch has no link to those of other pods.
+            Place::Aggregation(_) => 3,
+            Place::Core => 2,
+        }
+    }
+
+    /// Links between two racks, on the shortest way.
+    pub(super) fn between(self, one: u32, other: u32) -> u32 {
+        2 * (2 - self.tier(one, other) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_sim::{Faults, Hardware, HostConfig, Topology, World};
+
+    #[test]
+    fn distances_are_those_of_the_simulators_fat_tree() {
+        let (tree, topology) = (Tree::new(4), Topology::fat_tree(4));
+        assert_eq!((tree.racks(), tree.hosts()), (topology.rack_switches(), 16));
+        let hardware = Hardware { topology, ..Hardware::default() };
+        let mut world = World::with_hardware(1, Faults::INSTANT, &hardware);
+        let mut nodes = Vec::new();
+        for rack in 0..tree.racks() {
+            let host = world.add_host(HostConfig { rack, ..HostConfig::default() });
+            nodes.push(world.add_actor(midflight_sim::Place::Host(host), Box::new(|_| Box::new(Silent))));
+        }
+        for (one, other) in (0..tree.racks()).flat_map(|one| (0..tree.racks()).map(move |other| (one, other))) {
+            let switches = world.route(nodes[one as usize], nodes[other as usize]).len() as u32;
+            assert_eq!(tree.between(one, other), switches - 1, "racks {one} and {other}");
+        }
+    }
+
+    struct Silent;
+
+    impl midflight_sim::Actor for Silent {}
+
+    #[test]
+    fn a_way_over_a_selector_is_never_shorter_than_the_direct_one() {
+        let tree = Tree::new(16);
+        for (client, server) in [(0, 0), (0, 1), (0, 9), (127, 126)] {
+            let direct = tree.between(client, server);
+            let over = |place| Tree::up(place) + tree.down(place, server);
+            assert_eq!(over(Place::Rack(client)), direct);
+            // Equation (7): 2(h−k) more, with h how far up the selector is, k how far up the direct way goes.
+            let k = direct / 2;
+            assert_eq!(over(Place::Aggregation(tree.pod(client))) - direct, if k == 0 { 2 } else { 0 });
+            assert_eq!(over(Place::Core) - direct, 2 * (2 - k));
+        }
+    }
+}
