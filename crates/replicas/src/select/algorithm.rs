@@ -1,6 +1,6 @@
 //! The selectors' names, and how to make one of them.
 
-use super::{C3, HotCold, LeastOutstanding, PeakEwma, PowerOfTwo, Random, RoundRobin, Selector, Tars};
+use super::{C3, HotCold, LeastOutstanding, PeakEwma, PowerOfTwo, Quadratic, Random, RoundRobin, Selector, Tars};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +29,8 @@ pub enum Algorithm {
     Tars,
     /// [`HotCold`].
     HotCold,
+    /// [`Quadratic`].
+    Quadratic,
 }
 
 /// There is none of this name.
@@ -44,7 +46,7 @@ fn names() -> String {
 
 impl Algorithm {
     /// From the one that knows least to those that know most.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Random,
         Self::RoundRobin,
         Self::LeastOutstanding,
@@ -54,6 +56,7 @@ impl Algorithm {
         Self::C3RateControl,
         Self::Tars,
         Self::HotCold,
+        Self::Quadratic,
     ];
 
     /// As users write it, and configuration files.
@@ -69,6 +72,7 @@ impl Algorithm {
             Self::C3RateControl => "c3-rate-control",
             Self::Tars => "tars",
             Self::HotCold => "hot-cold",
+            Self::Quadratic => "quadratic",
         }
     }
 
@@ -85,6 +89,7 @@ impl Algorithm {
             Self::C3RateControl => Box::new(C3::with_rate_control(servers, selectors)),
             Self::Tars => Box::new(Tars::new(servers, selectors)),
             Self::HotCold => Box::new(HotCold::new(servers)),
+            Self::Quadratic => Box::new(Quadratic::new(servers, selectors)),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | `servers` | what all selectors keep of each server |
 //! | `decay` | e^−x |
 //! | `pick` | the least of some, or two at random; ties |
-//! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold` | one selector each |
+//! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold`, `quadratic` | one selector each |
 //! | `oracle` | for simulations: it knows the truth |
 //!
 //! `docs/internals/replicas-selectors.md` has the formulas beside each other, and what each is worth.
@@ -24,6 +24,7 @@ mod oracle;
 mod peak_ewma;
 mod pick;
 mod power_of_two;
+mod quadratic;
 mod random;
 mod rate;
 mod round_robin;
@@ -41,6 +42,7 @@ pub use least_outstanding::LeastOutstanding;
 pub use oracle::{Oracle, Truth};
 pub use peak_ewma::PeakEwma;
 pub use power_of_two::PowerOfTwo;
+pub use quadratic::Quadratic;
 pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use servers::{Counts, ESTIMATE_LIFETIME};

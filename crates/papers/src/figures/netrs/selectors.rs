@@ -22,8 +22,8 @@ pub(in super::super) const FIGURE: Figure = Figure {
     reduce: Reduce::Replicas(reduce),
 };
 
-/// The selector that is said to be the best at RSNodes.
-const BEST: Algorithm = Algorithm::Tars;
+/// The selector that is said to be the best at RSNodes. Its numbers were found with the seeds 101 to 108, which no figure has.
+const BEST: Algorithm = Algorithm::Quadratic;
 
 fn all() -> Vec<Selects> {
     Algorithm::ALL.map(Selects::Really).into_iter().chain([Selects::Oracle]).collect()
