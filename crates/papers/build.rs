@@ -70,7 +70,9 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/replicas_setup.c",
 ];
 /// In those of replica selection; nothing of the common ones.
-const NETRS: &[&str] = &["crates/papers/src/netrs", "crates/placement/src", "crates/replicas/src/select"];
+const NETRS: &[&str] = &["crates/papers/src/netrs", "crates/replicas/src/select"];
+/// In those of them that have a plan.
+const PLANNED: &[&str] = &["crates/papers/src/netrs", "crates/placement/src", "crates/replicas/src/select"];
 /// Each with the folders and files that its cells have beside the common ones.
 const FAMILIES: [(&str, &[&[&str]]); 5] = [
     ("MIDFLIGHT", &[MIDFLIGHT]),
@@ -81,8 +83,9 @@ const FAMILIES: [(&str, &[&[&str]]); 5] = [
 ];
 /// Libraries whose version can change a result.
 const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
-/// The same of replica selection.
-const NETRS_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
+/// The same of replica selection, and of plans.
+const NETRS_LIBRARIES: [&str; 4] = ["rand", "rand_core", "rand_distr", "rand_pcg"];
+const PLANNED_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
 /// What decides a verdict, beside results: constants, and rules.
 const RULES: [&str; 3] =
@@ -100,8 +103,12 @@ fn main() -> io::Result<()> {
         let version = hash(&root, &sources, &left_out)? ^ libraries(&root, &LIBRARIES)?;
         println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
     }
-    let version = hash(&root, NETRS, &[])? ^ libraries(&root, &NETRS_LIBRARIES)?;
-    println!("cargo::rustc-env=MIDFLIGHT_CELLS_NETRS={version:016x}");
+    let netrs: [(&str, &[&str], &[&str]); 2] =
+        [("NETRS", NETRS, &NETRS_LIBRARIES), ("PLANNED", PLANNED, &PLANNED_LIBRARIES)];
+    for (family, sources, used) in netrs {
+        let version = hash(&root, sources, &[])? ^ libraries(&root, used)?;
+        println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
+    }
     println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);
     Ok(())
 }

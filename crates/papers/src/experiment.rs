@@ -72,8 +72,15 @@ impl Experiment {
     pub fn version(&self) -> &'static str {
         match self {
             Self::Tasks(cell) => cell.scheme.version(),
+            Self::Replicas(_) if self.needs_ilp() => env!("MIDFLIGHT_CELLS_PLANNED"),
             Self::Replicas(_) => env!("MIDFLIGHT_CELLS_NETRS"),
         }
+    }
+
+    /// Whether only a build with the ILP can run it.
+    #[must_use]
+    pub fn needs_ilp(&self) -> bool {
+        matches!(self, Self::Replicas(cell) if cell.placement == netrs::Placement::Ilp)
     }
 
     /// The file of its trace, if it has one.

@@ -11,6 +11,7 @@ mod live;
 mod load;
 mod r#loop;
 mod modes;
+mod netrs;
 mod peers;
 mod ratio;
 mod reads_load;
@@ -68,6 +69,9 @@ enum Bench {
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
+    /// One run of NetRS's evaluation: seconds and memory
+    #[command(after_help = against::help(netrs::EXAMPLES))]
+    Netrs(Comparable),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -146,6 +150,7 @@ impl Args {
             | Bench::Bolt11(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
+            | Bench::Netrs(_)
             | Bench::Peers(_) => false,
         }
     }
@@ -162,6 +167,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Select(args) => args.run("select", &[], select::run),
+        Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Ilp(how) => ilp::run(&how),

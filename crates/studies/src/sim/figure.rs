@@ -12,6 +12,7 @@ use midflight_papers::cell::{Cell, Load};
 use midflight_papers::experiment::Experiment;
 use midflight_papers::figures::{self, Case, Effort, Figure};
 use midflight_papers::findings::Verdict;
+use midflight_placement::HAS_ILP;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::machine::cores;
 use midflight_terminal::{stdout, usage};
@@ -31,7 +32,8 @@ EXAMPLES
 
 FIGURES
   falcon-8, falcon-9-10, bolt-11, bolt-12, bolt-13a, bolt-13b, bolt-14, bolt-15, bolt-16,
-  bolt-17, scale, asic-passes
+  bolt-17, scale, asic-passes; netrs-4, netrs-5, netrs-6, netrs-7, netrs-change, netrs-flat,
+  netrs-selectors. Those of NetRS, but for netrs-flat, need a build with the ILP.
 
 RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.paper, FIGURE.ROW.ours  the paper's value, and the mean over the seeds
@@ -43,6 +45,7 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   figures.CLASS.total, .pass, .unsure, .shape, .fail
   figures.traces, .rules             real traces with columns; the hash of constants and rules
   figures.compared.rows, .equal, .turned, .verdict   with --compare
+  selectors.NAME.mean_ms, .p99_ms    by netrs-selectors: each selector at the RSNodes
 
 REAL TRACES
   bolt-13a, bolt-13b and bolt-15 have a column for each of google-sub.tr, google-like-80.tr and
@@ -120,6 +123,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let columns = Columns::in_folder(traces::folder(args.traces.as_deref())?);
     let study = |figure| Study::new(figure, effort, &columns, seeds);
     let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
+    let studies = runnable(studies, args.all)?;
     let absent = columns.absent().filter(|_| studies.iter().any(|study| study.figure.has_columns()));
     let complain = || absent.iter().for_each(|absent| eprintln!("{absent}"));
     if args.list {
@@ -183,6 +187,25 @@ fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {
         }
     }
     Ok(wanted)
+}
+
+/// Those that this build can run. Of all figures, others are left out, loudly; one that was named is an error.
+fn runnable(studies: Vec<Study>, all: bool) -> Result<Vec<Study>> {
+    let cannot = |study: &Study| !HAS_ILP && study.cases.iter().any(|case| case.cell.needs_ilp());
+    let (out, runnable): (Vec<Study>, Vec<Study>) = studies.into_iter().partition(cannot);
+    if out.is_empty() {
+        return Ok(runnable);
+    }
+    let names: Vec<&str> = out.iter().map(|study| study.figure.name).collect();
+    let what = format!(
+        "{}: this build has no ILP; install cmake, g++ and libclang-dev, and run `make` again",
+        names.join(", ")
+    );
+    if !all {
+        return Err(usage::error(what));
+    }
+    eprintln!("LEFT OUT: {what}");
+    Ok(runnable)
 }
 
 impl Study {
