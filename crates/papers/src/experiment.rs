@@ -201,10 +201,14 @@ mod tests {
             "load":{"name":"sw2"},"seed":3,"warmup_ms":0,"duration_ms":200}"#;
         let tasks = Experiment::read(tasks).unwrap();
         assert!(matches!(tasks, Experiment::Tasks(_)) && tasks.seed() == 3);
+        let flat = Experiment::read(r#"{"placement":"clients","network":false}"#).unwrap();
+        assert!(matches!(&flat, Experiment::Replicas(cell) if cell.network.is_none()));
+        let said = Experiment::read(r#"{"placement":"clients","network":7}"#).unwrap_err().to_string();
+        assert!(said.contains("or false"), "{said}");
         let replicas = Experiment::read(r#"{"placement":"tor","selector":"hot-cold"}"#).unwrap();
         assert!(matches!(replicas, Experiment::Replicas(_)));
         assert_ne!(tasks.version(), replicas.version());
-        for experiment in [tasks, replicas] {
+        for experiment in [tasks, replicas, flat] {
             let text = serde_json::to_string(&experiment.with_seed(9)).unwrap();
             let back: Experiment = serde_json::from_str(&text).unwrap();
             assert_eq!((back.seed(), &back), (9, &experiment.with_seed(9)));

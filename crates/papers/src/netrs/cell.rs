@@ -13,7 +13,8 @@ pub struct Cell {
     pub placement: Placement,
     /// How they choose.
     pub selector: Selects,
-    /// What takes time between clients and servers; none: nothing does.
+    /// What takes time between clients and servers; none, written `false`: nothing does.
+    #[serde(with = "or_false")]
     pub network: Option<Network>,
     /// Reads that come.
     pub requests: u32,
@@ -43,6 +44,34 @@ pub struct Cell {
     /// Of everything that is drawn: hosts, requests, servers' speeds, ties. Cells that differ in placement or selector only have the
     /// same requests, and the same luck in service.
     pub seed: u64,
+}
+
+/// TOML has no null, so that a sweep could not say that there is no network.
+mod or_false {
+    use super::Network;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "network must be a table of its keys, or false")]
+    enum Written {
+        Is(bool),
+        Network(Network),
+    }
+
+    pub(super) fn serialize<S: Serializer>(network: &Option<Network>, serializer: S) -> Result<S::Ok, S::Error> {
+        match network {
+            Some(network) => network.serialize(serializer),
+            None => serializer.serialize_bool(false),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Network>, D::Error> {
+        match Written::deserialize(deserializer)? {
+            Written::Is(false) => Ok(None),
+            Written::Is(true) => Err(de::Error::custom("network must be a table of its keys, or false")),
+            Written::Network(network) => Ok(Some(network)),
+        }
+    }
 }
 
 /// Who chooses replicas.
