@@ -62,8 +62,9 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
     let content = html! {
         header {
             h1 { "The papers' figures, simulated" }
-            p { "What the papers on Falcon and Bolt measured on a cluster with a programmable switch, run again in Midflight's "
-                "simulator: the production code of switch, client and executor, and the schemes it is compared with, in virtual time." }
+            p { "What the papers on Falcon and Bolt measured on a cluster with a programmable switch, and what the one on NetRS "
+                "simulated, run again: the production code of switch, client and executor, of selectors of replicas and of their "
+                "placement, and the schemes that they are compared with, in virtual time." }
             p.remark { (evidence(shown)) }
             @if how.quick {
                 p.remark { "A quick run: short, to see that it works. Values and verdicts may change in a full one." }

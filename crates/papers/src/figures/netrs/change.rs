@@ -26,28 +26,24 @@ pub(in super::super) const FIGURE: Figure = Figure {
 const CHANGES: &str = "ilp@change";
 /// The same requests, for which RSNodes have chosen from the beginning.
 const SETTLED: &str = "ilp@settled";
-/// When the plan changes.
-fn change_ms(effort: Effort) -> u32 {
-    effort.pick(3_400, 340)
-}
-
+/// When the plan changes: at about the middle of all requests.
+const CHANGE_MS: u32 = 3_400;
 /// Windows after the change: what it costs at first, and whether it is over. In milliseconds.
 const FIRST: (u64, u64) = (0, 100);
 const LATER: (u64, u64) = (1_000, 2_000);
 
-fn cases(effort: Effort) -> Vec<Case> {
-    let at = |place, ms| ILP.case(place, effort, |cell| cell.change_at_ms = Some(ms));
-    vec![at("change", change_ms(effort)), at("settled", 0)]
+/// A quick run is as long: it takes a second, and windows need their time.
+fn cases(_effort: Effort) -> Vec<Case> {
+    let at = |place, ms| ILP.case(place, Effort::Full, |cell| cell.change_at_ms = Some(ms));
+    vec![at("change", CHANGE_MS), at("settled", 0)]
 }
 
 /// The mean latency of the requests that come in a window after the change by that of the same requests where RSNodes are settled, seed by
-/// seed. A run is as long as its requests, of which the change is at about the middle: full ones and quick ones alike.
+/// seed.
 fn by_settled(results: &Replicas, (from, until): (u64, u64)) -> Option<Estimate> {
+    let bucket = |after: u64| ((u64::from(CHANGE_MS) + after) / BUCKET_MS) as usize;
     let mean = |result: &CellResult| {
-        let buckets = &result.over_time_ms;
-        let effort = if buckets.len() as u64 * BUCKET_MS > 2_000 { Effort::Full } else { Effort::Quick };
-        let bucket = |after: u64| ((u64::from(change_ms(effort)) + after) / BUCKET_MS) as usize;
-        let window = buckets.get(bucket(from)..bucket(until).min(buckets.len())).unwrap_or_default();
+        let window = result.over_time_ms.get(bucket(from)..bucket(until)).unwrap_or_default();
         window.iter().sum::<f64>() / window.len() as f64
     };
     results.factor(CHANGES, SETTLED, mean)
