@@ -7,7 +7,8 @@ const LITTLE: f64 = 1e-5;
 pub(crate) fn fullest(loads: &[u64], capacity: u64, values: &[f64], steps: u32) -> (Vec<usize>, f64) {
     let mut items: Vec<usize> =
         (0..loads.len()).filter(|&item| values[item] > 1e-12 && loads[item] <= capacity).collect();
-    let worth = |item: usize| values[item] / loads[item].max(1) as f64;
+    // What has no load comes first, at an infinite worth: then only the first item that does not fit is divided.
+    let worth = |item: usize| values[item] / loads[item] as f64;
     items.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)).then(a.cmp(&b)));
     let sums = items.iter().scan((0_u64, 0.0), |(load, value), &item| {
         *load += loads[item];
@@ -18,7 +19,7 @@ pub(crate) fn fullest(loads: &[u64], capacity: u64, values: &[f64], steps: u32) 
     let mut search =
         Search { loads, values, items: &items, sums, best: vec![], most: 0.0, given_up: 0.0, chosen: vec![], steps };
     search.go(0, capacity, 0.0);
-    let upper = (search.most + LITTLE).max(search.given_up);
+    let upper = search.most.max(search.given_up) + LITTLE;
     (search.best, upper)
 }
 
