@@ -86,7 +86,8 @@ fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize
         Relaxed::Solved(solution, bound) => {
             let degraded = solution.class_of.iter().filter(|class| class.is_none()).count();
             let number = bound.max(known);
-            let unpacked = crate::unpack::pack_all(instance, classes, &solution);
+            let all = |class: usize| classes.classes[class].operators.len();
+            let unpacked = crate::unpack::pack_all(instance, classes, &solution, all);
             let is_plan = degraded == number && unpacked.is_some_and(|plan| violations(instance, &plan).is_empty());
             Least { number, exact: is_plan || number == found }
         }

@@ -28,6 +28,8 @@ pub mod generate;
 mod ilp;
 pub mod input;
 pub mod instance;
+#[cfg(feature = "ilp")]
+mod knapsack;
 #[cfg_attr(not(feature = "ilp"), allow(dead_code, reason = "parts serve only the ILP"))]
 mod packing;
 pub mod plan;

@@ -48,14 +48,10 @@ pub(crate) fn pack(loads: &[u64], capacity: u64, bins: usize) -> Packed {
     if loads.iter().any(|&load| load > capacity) || l2(loads, capacity) > bins {
         return Packed::Impossible;
     }
-    let mut order: Vec<usize> = (0..loads.len()).collect();
-    order.sort_by_key(|&item| (std::cmp::Reverse(loads[item]), item));
-    let first = |_free: u64| 0;
-    let best = |free: u64| free;
-    let quick = fit(loads, &order, capacity, bins, first).or_else(|| fit(loads, &order, capacity, bins, best));
-    if let Some(found) = quick.or_else(|| fill(loads, &order, capacity, bins)) {
+    if let Some(found) = pack_quickly(loads, capacity, bins) {
         return Packed::Into(found);
     }
+    let order = heaviest_first(loads);
     if loads.len() > EXACT_MAX {
         return Packed::Unknown;
     }
@@ -80,6 +76,21 @@ pub(crate) fn pack(loads: &[u64], capacity: u64, bins: usize) -> Packed {
         Some(false) => Packed::Impossible,
         None => Packed::Unknown,
     }
+}
+
+fn heaviest_first(loads: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..loads.len()).collect();
+    order.sort_by_key(|&item| (std::cmp::Reverse(loads[item]), item));
+    order
+}
+
+/// The same without the search.
+pub(crate) fn pack_quickly(loads: &[u64], capacity: u64, bins: usize) -> Option<Vec<usize>> {
+    let order = heaviest_first(loads);
+    let first = |_free: u64| 0;
+    let best = |free: u64| free;
+    let quick = fit(loads, &order, capacity, bins, first).or_else(|| fit(loads, &order, capacity, bins, best));
+    quick.or_else(|| fill(loads, &order, capacity, bins))
 }
 
 /// Each item into the bin with room that has the least `rank` of its free space; the earliest of equal ones.

@@ -168,13 +168,14 @@ mod with_ilp {
     use super::{Best, Method, Options, Outcome, Use};
     use crate::classes::Classes;
     use crate::ilp::aggregate::{self, Aggregated, Goal, Relaxed};
+    use crate::ilp::columns::{Columns, Packed};
     use crate::ilp::full::{self, Full};
-    use crate::ilp::patterns::{Aim, Patterns, choose_division};
+    use crate::ilp::patterns::{Aim, Chosen, Patterns, choose_division, weights_of};
     use crate::instance::Instance;
     use crate::packing::Function;
     use crate::plan::Plan;
     use crate::pods::Pods;
-    use crate::unpack::{Unpacked, unpack};
+    use crate::unpack::{Unpacked, pack_all, unpack};
 
     /// How often the aggregated form is solved again with cuts that its last solution breaks.
     const ROUNDS: u32 = 12;
@@ -182,6 +183,10 @@ mod with_ilp {
     const BINARIES_MAX: usize = 50_000;
     /// The same of the form that is solved pod by pod.
     const PATTERN_ROUNDS: u32 = 10;
+    /// Columns for more groups take longer than there is time.
+    const COLUMN_GROUPS_MAX: usize = 300;
+    /// How often the same form is solved with what column generation says of groups that do not fit.
+    const COLUMN_ROUNDS: u32 = 8;
 
     /// A quarter of the time is for the first solution, a quarter for the full form, half for what is between them. No clock is
     /// read here: what is not used is given back.
@@ -231,15 +236,17 @@ mod with_ilp {
         best: &mut Best,
         options: &Options,
     ) -> bool {
+        let top = patterns.top();
         let mut functions = vec![Function::Steps(1)];
+        let mut weights = vec![weights_of(instance, classes, top, Function::Steps(1))];
         for round in 0..PATTERN_ROUNDS {
             if best.is_certain() {
                 return true;
             }
-            let share = if round == 0 { 4 } else { 24 };
+            let share = if round == 0 { 4 } else { 8 * (PATTERN_ROUNDS - 1) };
             let limit = options.time_limit / share;
-            let solved = patterns.solve(instance, classes, &functions, Aim::Fewest, limit);
-            let Some((solution, bound)) = solved else { return round > 0 };
+            let solved = patterns.solve(instance, classes, &weights, Aim::Fewest, limit);
+            let Chosen::Solution(solution, bound) = solved else { return round > 0 };
             best.bound = best.bound.max(bound);
             if let Some(plan) = unpack(instance, classes, &solution).plan {
                 best.offer(instance, plan, Method::Aggregated);
@@ -247,20 +254,82 @@ mod with_ilp {
             // Only the groups at the top may not fit: those of pods were counted out.
             let at_top = solution.class_of.iter().enumerate().filter(|(_, class)| **class == Some(patterns.top()));
             let loads: Vec<u64> = at_top.map(|(group, _)| instance.load(group)).collect();
-            let top = patterns.top();
             match Function::against(&loads, classes.classes[top].limit, solution.in_use[top]) {
-                Some(function) if !functions.contains(&function) => functions.push(function),
+                Some(function) if !functions.contains(&function) => {
+                    functions.push(function);
+                    weights.push(weights_of(instance, classes, top, function));
+                }
                 _ => break,
             }
         }
-        if !best.is_certain() {
-            let aim = Aim::EasiestOf(best.bound);
-            let solved = patterns.solve(instance, classes, &functions, aim, options.time_limit / 8);
-            if let Some(plan) = solved.and_then(|(solution, _)| unpack(instance, classes, &solution).plan) {
-                best.offer(instance, plan, Method::Aggregated);
-            }
+        if options.methods == Use::Best {
+            by_columns(instance, classes, patterns, weights, best, options);
         }
         true
+    }
+
+    /// What the groups at the top need if they are packed one by one: a better bound, and a better packing.
+    fn by_columns(
+        instance: &Instance,
+        classes: &Classes,
+        patterns: &Patterns,
+        mut weights: Vec<Vec<f64>>,
+        best: &mut Best,
+        options: &Options,
+    ) {
+        if best.is_certain() || instance.groups().len() > COLUMN_GROUPS_MAX {
+            return;
+        }
+        let top = patterns.top();
+        let loads: Vec<u64> = (0..instance.groups().len()).map(|group| instance.load(group)).collect();
+        let mut columns = Columns::new(&loads, classes.classes[top].limit);
+        let budget = instance.limits().extra_hops.max(1) as f64;
+        if let Some(relaxed) = columns.solve(patterns.pods(), budget, &[]) {
+            best.bound = best.bound.max(relaxed.bound);
+            weights.push(relaxed.weights);
+        }
+        // How many RSNodes more than the bound are asked for.
+        let mut more = 0;
+        for round in 0..COLUMN_ROUNDS {
+            if round + 2 == COLUMN_ROUNDS {
+                more = more.max(1);
+            }
+            let target = best.bound + more;
+            if best.plan.as_ref().is_some_and(|(plan, _)| plan.cost() <= target) {
+                return;
+            }
+            let aim = Aim::RoomiestOf(target);
+            let mut solution = match patterns.solve(instance, classes, &weights, aim, options.time_limit / 24) {
+                Chosen::Solution(solution, _) => solution,
+                Chosen::None => {
+                    best.bound = target + 1;
+                    continue;
+                }
+                Chosen::Unknown => {
+                    more += 1;
+                    continue;
+                }
+            };
+            let at_top: Vec<usize> = (0..loads.len()).filter(|&group| solution.class_of[group] == Some(top)).collect();
+            let sets = match columns.pack(&at_top, solution.in_use[top]) {
+                Packed::Into(sets) => sets,
+                Packed::Impossible(new) => {
+                    weights.push(new);
+                    continue;
+                }
+                Packed::Unknown => {
+                    more += 1;
+                    continue;
+                }
+            };
+            at_top.iter().for_each(|&group| solution.class_of[group] = None);
+            let in_use = |class: usize| solution.in_use[class];
+            let Some(mut plan) = pack_all(instance, classes, &solution, in_use) else { return };
+            for (set, &operator) in sets.iter().zip(&classes.classes[top].operators) {
+                set.iter().for_each(|&group| plan.rsnodes[group] = Some(operator));
+            }
+            best.offer(instance, plan, Method::Aggregated);
+        }
     }
 
     /// For pods that are too large to count out: prices for a bound and for divisions, of which the solver chooses; whether that

@@ -46,14 +46,19 @@ pub(crate) fn unpack(instance: &Instance, classes: &Classes, solution: &Aggregat
     Unpacked { plan: Some(plan), cuts: vec![] }
 }
 
-/// A plan with the operators of this solution and no more; `None` if none was found. Groups under DRS stay so.
-pub(crate) fn pack_all(instance: &Instance, classes: &Classes, solution: &Aggregated) -> Option<Plan> {
+/// A plan with at most so many operators of each class; `None` if none was found. Groups without a class get no RSNode.
+pub(crate) fn pack_all(
+    instance: &Instance,
+    classes: &Classes,
+    solution: &Aggregated,
+    most: impl Fn(usize) -> usize,
+) -> Option<Plan> {
     let mut plan = Plan::degraded(instance.groups().len());
     for (number, class) in classes.classes.iter().enumerate() {
         let at = |&group: &usize| solution.class_of[group] == Some(number);
         let groups: Vec<usize> = (0..instance.groups().len()).filter(at).collect();
         let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();
-        let Packed::Into(bin_of) = pack(&loads, class.limit, class.operators.len()) else { return None };
+        let Packed::Into(bin_of) = pack(&loads, class.limit, most(number)) else { return None };
         let placed = groups.iter().zip(bin_of);
         placed.for_each(|(&group, bin)| plan.rsnodes[group] = Some(class.operators[bin]));
     }

@@ -1,6 +1,7 @@
 //! The integer linear programs, solved by HiGHS.
 
 pub(crate) mod aggregate;
+pub(crate) mod columns;
 pub(crate) mod full;
 pub(crate) mod patterns;
 

@@ -23,18 +23,128 @@ const GROUPS_MAX: usize = 12;
 /// Values of functions are compared as integers.
 const SCALE: f64 = 1e9;
 
+/// The solver stops where less than 1 is to be gained: less than 4 % of an operator is no room.
+const ROOM_UNITS: f64 = 25.0;
+
 /// What the program is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// The fewest operators.
     Fewest,
-    /// At most so many operators, and the least load at the top: such a solution is the easiest to unpack.
-    EasiestOf(usize),
+    /// At most so many operators, and the most room at the top: such a solution is the easiest to unpack. The room is what is left
+    /// of the operators there, by load and by each of the weights.
+    RoomiestOf(usize),
 }
 
-/// The groups of one pod.
-struct Pod {
+/// What came of the program.
+pub(crate) enum Chosen {
+    /// A solution of the aggregated form, and a bound.
+    Solution(Aggregated, usize),
+    /// There is no solution.
+    None,
+    /// The time was too short to say.
+    Unknown,
+}
+
+/// The groups of one pod, and the ways to divide them.
+pub(crate) struct Pod {
     groups: Vec<usize>,
+    ways: Vec<Way>,
+}
+
+/// A way to divide a pod's groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub operators: usize,
+    pub hops: u64,
+    /// The groups at the top, as bits.
+    top: usize,
+    /// The place of each group's class in its options.
+    options: Vec<u8>,
+}
+
+impl Pod {
+    /// Counts out all ways that the pod's operators can hold. Of those with the same groups at the top the ones stay that no
+    /// other beats in operators and extra hops.
+    fn of(instance: &Instance, classes: &Classes, top: usize, groups: Vec<usize>) -> Self {
+        let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();
+        let mut used: Vec<usize> = groups.iter().flat_map(|&group| classes.options[group].iter().copied()).collect();
+        used.sort_unstable();
+        used.dedup();
+        // Classes with the same limit need equally many operators for the same groups; the top's are not counted here.
+        let mut tables: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        for &class in used.iter().filter(|class| **class != top) {
+            let limit = classes.classes[class].limit;
+            tables.entry(limit).or_insert_with(|| least_bins(&loads, limit));
+        }
+        let below: Vec<(usize, &[u8], usize)> = (0..used.len())
+            .filter(|&at| used[at] != top)
+            .map(|at| (at, &tables[&classes.classes[used[at]].limit][..], classes.classes[used[at]].operators.len()))
+            .collect();
+        let place = |class: usize| used.binary_search(&class).unwrap_or(0);
+        let options: Vec<Vec<(usize, u64)>> = groups
+            .iter()
+            .map(|&group| {
+                let option = |&class: &usize| (place(class), instance.extra_hops(group, classes.classes[class].tier));
+                classes.options[group].iter().map(option).collect()
+            })
+            .collect();
+        let mut fronts: Vec<Vec<Way>> = vec![vec![]; 1 << groups.len()];
+        let mut way = vec![0_u8; groups.len()];
+        let mut sets = vec![0_usize; used.len()];
+        loop {
+            sets.fill(0);
+            let mut hops = 0;
+            for (group, (&option, options)) in way.iter().zip(&options).enumerate() {
+                let (class, extra) = options[usize::from(option)];
+                sets[class] |= 1 << group;
+                hops += extra;
+            }
+            let bins = below.iter().try_fold(0, |sum, &(at, table, count)| {
+                let bins = usize::from(table[sets[at]]);
+                (bins <= count).then_some(sum + bins)
+            });
+            if let Some(operators) = bins.filter(|_| hops <= instance.limits().extra_hops) {
+                let top = used.binary_search(&top).map_or(0, |at| sets[at]);
+                let front = &mut fronts[top];
+                if !front.iter().any(|other| other.operators <= operators && other.hops <= hops) {
+                    front.retain(|other| other.operators < operators || other.hops < hops);
+                    front.push(Way { operators, hops, top, options: way.clone() });
+                }
+            }
+            // The next way, as a number whose digits are the options.
+            let Some(digit) = (0..way.len()).find(|&group| usize::from(way[group]) + 1 < options[group].len()) else {
+                break;
+            };
+            way[..digit].fill(0);
+            way[digit] += 1;
+        }
+        Self { groups, ways: fronts.into_iter().flatten().collect() }
+    }
+
+    fn pattern(&self, instance: &Instance, classes: &Classes, top: usize, weights: &[Vec<f64>], way: &Way) -> Pattern {
+        let class_of = self.groups.iter().zip(&way.options);
+        let class_of = class_of.map(|(&group, &option)| (group, classes.options[group][usize::from(option)]));
+        Pattern { operators: way.operators, ..Pattern::new(instance, classes, top, weights, class_of.collect()) }
+    }
+
+    /// The groups at the top.
+    pub(crate) fn at_top(&self, way: &Way) -> impl Iterator<Item = usize> {
+        let top = way.top;
+        self.groups.iter().enumerate().filter(move |(at, _)| top >> at & 1 == 1).map(|(_, &group)| group)
+    }
+
+    /// The way that costs least with these prices.
+    pub(crate) fn cheapest(&self, price: impl Fn(usize) -> f64, hop_price: f64) -> (f64, &Way) {
+        let mut sums = vec![0.0; 1 << self.groups.len()];
+        for set in 1..sums.len() {
+            let lowest = set.trailing_zeros() as usize;
+            sums[set] = sums[set & (set - 1)] + price(self.groups[lowest]);
+        }
+        let cost = |way: &Way| way.operators as f64 + way.hops as f64 * hop_price + sums[way.top];
+        let all = self.ways.iter().map(|way| (cost(way), way));
+        all.min_by(|a, b| a.0.total_cmp(&b.0)).expect("a pod has ways")
+    }
 }
 
 /// The pods and the class at the top, if the network is one whose patterns can be counted out.
@@ -56,6 +166,27 @@ struct Pattern {
 }
 
 impl Pattern {
+    /// Without operators of the pod.
+    fn new(
+        instance: &Instance,
+        classes: &Classes,
+        top: usize,
+        weights: &[Vec<f64>],
+        class_of: Vec<(usize, usize)>,
+    ) -> Self {
+        let hops = |&(group, class): &(usize, usize)| instance.extra_hops(group, classes.classes[class].tier);
+        let at_top = || class_of.iter().filter(|(_, class)| *class == top).map(|&(group, _)| group);
+        // Rounded down, so that a sum is never more than what it stands for.
+        let sum = |weights: &Vec<f64>| at_top().map(|group| (weights[group] * SCALE).floor() as u64).sum();
+        Self {
+            operators: 0,
+            top_load: at_top().map(|group| instance.load(group)).sum(),
+            hops: class_of.iter().map(hops).sum(),
+            sums: weights.iter().map(sum).collect(),
+            class_of,
+        }
+    }
+
     fn is_no_worse(&self, other: &Self) -> bool {
         self.operators <= other.operators
             && self.top_load <= other.top_load
@@ -73,18 +204,21 @@ impl Patterns {
             return None;
         }
         let topology = instance.topology();
-        let mut pods: BTreeMap<usize, Pod> = BTreeMap::new();
+        let mut pods: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (group, of) in instance.groups().iter().enumerate() {
             // The last area below the whole network.
             let pod = topology.around(of.rack).filter(|&area| topology.areas()[area].within.is_some()).last()?;
-            pods.entry(pod).or_insert_with(|| Pod { groups: vec![] }).groups.push(group);
+            pods.entry(pod).or_default().push(group);
         }
-        let few = |pod: &Pod| {
-            let ways =
-                pod.groups.iter().try_fold(1_usize, |ways, &group| ways.checked_mul(classes.options[group].len()));
-            pod.groups.len() <= GROUPS_MAX && ways.is_some_and(|ways| ways <= WAYS_MAX)
+        let few = |pod: &Vec<usize>| {
+            let ways = pod.iter().try_fold(1_usize, |ways, &group| ways.checked_mul(classes.options[group].len()));
+            pod.len() <= GROUPS_MAX && ways.is_some_and(|ways| ways <= WAYS_MAX)
         };
-        pods.values().all(few).then(|| Self { pods: pods.into_values().collect(), top })
+        if !pods.values().all(few) {
+            return None;
+        }
+        let pods: Vec<Pod> = pods.into_values().map(|groups| Pod::of(instance, classes, top, groups)).collect();
+        pods.iter().all(|pod| !pod.ways.is_empty()).then_some(Self { pods, top })
     }
 
     /// The class at the top.
@@ -92,18 +226,25 @@ impl Patterns {
         self.top
     }
 
-    /// A solution of the aggregated form, and a bound. The `functions` limit the groups at the top (see [`Function`]).
+    pub(crate) fn pods(&self) -> &[Pod] {
+        &self.pods
+    }
+
+    /// A solution of the aggregated form, and a bound. Each of `weights` has a number for each group; in any switch at the top
+    /// they add up to at most 1.
     pub(crate) fn solve(
         &self,
         instance: &Instance,
         classes: &Classes,
-        functions: &[Function],
+        weights: &[Vec<f64>],
         aim: Aim,
         limit: Duration,
-    ) -> Option<(Aggregated, usize)> {
-        let of_pod = |pod: &Pod| undominated(all_patterns(instance, classes, self.top, functions, pod));
+    ) -> Chosen {
+        let of_pod = |pod: &Pod| {
+            undominated(pod.ways.iter().map(|way| pod.pattern(instance, classes, self.top, weights, way)).collect())
+        };
         let patterns = self.pods.iter().map(of_pod).collect();
-        choose(instance, classes, self.top, functions, patterns, aim, limit)
+        choose(instance, classes, self.top, patterns, aim, limit)
     }
 }
 
@@ -115,11 +256,14 @@ pub(crate) fn choose_division(
     divisions: Vec<Vec<Division>>,
     limit: Duration,
 ) -> Option<Aggregated> {
-    let functions = [Function::Steps(1)];
-    let pattern = |division: Division| of_division(instance, classes, top, &functions, division);
+    let half = [weights_of(instance, classes, top, Function::Steps(1))];
+    let pattern = |division: Division| of_division(instance, classes, top, &half, division);
     let of_pod = |divisions: Vec<Division>| undominated(divisions.into_iter().filter_map(pattern).collect());
     let patterns = divisions.into_iter().map(of_pod).collect();
-    choose(instance, classes, top, &functions, patterns, Aim::Fewest, limit).map(|(solution, _)| solution)
+    match choose(instance, classes, top, patterns, Aim::Fewest, limit) {
+        Chosen::Solution(solution, _) => Some(solution),
+        Chosen::None | Chosen::Unknown => None,
+    }
 }
 
 /// The program: a pattern for each pod.
@@ -127,23 +271,19 @@ fn choose(
     instance: &Instance,
     classes: &Classes,
     top_class: usize,
-    functions: &[Function],
     patterns: Vec<Vec<Pattern>>,
     aim: Aim,
     limit: Duration,
-) -> Option<(Aggregated, usize)> {
+) -> Chosen {
     let top = &classes.classes[top_class];
     let mut problem = RowProblem::new();
-    let price = if aim == Aim::Fewest { 1.0 } else { 0.0 };
+    let fewest = aim == Aim::Fewest;
+    let price = f64::from(u8::from(fewest));
     let in_use = problem.add_integer_column(price, 0.0..=top.operators.len() as f64);
+    let room = (!fewest).then(|| problem.add_column(-ROOM_UNITS, 0.0..=top.operators.len() as f64));
     let mut columns: Vec<Vec<(Col, Pattern)>> = Vec::new();
     for pod in patterns {
-        let cost = |pattern: &Pattern| match aim {
-            Aim::Fewest => pattern.operators as f64,
-            // In thousandths of what an operator may get.
-            Aim::EasiestOf(_) => 1e3 * pattern.top_load as f64 / top.limit.max(1) as f64,
-        };
-        let column = |pattern: Pattern| (problem.add_integer_column(cost(&pattern), 0..=1), pattern);
+        let column = |pattern: Pattern| (problem.add_integer_column(price * pattern.operators as f64, 0..=1), pattern);
         columns.push(pod.into_iter().map(column).collect());
     }
     for pod in &columns {
@@ -155,21 +295,25 @@ fn choose(
     };
     let budget = instance.limits().extra_hops.max(1) as f64;
     problem.add_row(..=1.0, sum(&|pattern| pattern.hops as f64 / budget));
-    let load = sum(&|pattern| pattern.top_load as f64 / top.limit.max(1) as f64);
-    problem.add_row(..=0.0, load.into_iter().chain([(in_use, -1.0)]));
-    if let Aim::EasiestOf(operators) = aim {
+    if let Aim::RoomiestOf(operators) = aim {
         let of_pods = sum(&|pattern| pattern.operators as f64);
         problem.add_row(..=operators as f64, of_pods.into_iter().chain([(in_use, 1.0)]));
     }
-    for number in 0..functions.len() {
+    let rest: Vec<(Col, f64)> = room.map(|room| (room, 1.0)).into_iter().chain([(in_use, -1.0)]).collect();
+    let load = sum(&|pattern| pattern.top_load as f64 / top.limit.max(1) as f64);
+    problem.add_row(..=0.0, load.into_iter().chain(rest.iter().copied()));
+    let functions = columns.first().and_then(|pod| pod.first()).map_or(0, |(_, pattern)| pattern.sums.len());
+    for number in 0..functions {
         let sums = sum(&|pattern| pattern.sums[number] as f64 / SCALE);
-        problem.add_row(..=0.0, sums.into_iter().chain([(in_use, -1.0)]));
+        problem.add_row(..=0.0, sums.into_iter().chain(rest.iter().copied()));
     }
-    let Answer { values, bound, .. } = minimise(problem, None, limit);
-    let values = values?;
+    let Answer { values, bound, infeasible } = minimise(problem, None, limit);
+    let Some(values) = values else { return if infeasible { Chosen::None } else { Chosen::Unknown } };
     let mut class_of = vec![None; instance.groups().len()];
     for pod in &columns {
-        let (_, pattern) = pod.iter().find(|(column, _)| values[column.index()] > 0.5)?;
+        let Some((_, pattern)) = pod.iter().find(|(column, _)| values[column.index()] > 0.5) else {
+            return Chosen::Unknown;
+        };
         pattern.class_of.iter().for_each(|&(group, class)| class_of[group] = Some(class));
     }
     let mut counts = vec![0; classes.classes.len()];
@@ -179,7 +323,7 @@ fn choose(
         counts[class] = bins_of(&loads, classes.classes[class].limit);
     }
     counts[top_class] = values[in_use.index()].round() as usize;
-    Some((Aggregated { class_of, in_use: counts }, bound))
+    Chosen::Solution(Aggregated { class_of, in_use: counts }, bound)
 }
 
 fn loads_by_class(instance: &Instance, at: impl Iterator<Item = (usize, usize)>) -> BTreeMap<usize, Vec<u64>> {
@@ -199,21 +343,13 @@ fn of_division(
     instance: &Instance,
     classes: &Classes,
     top: usize,
-    functions: &[Function],
+    weights: &[Vec<f64>],
     division: Division,
 ) -> Option<Pattern> {
-    let mut pattern =
-        Pattern { operators: 0, top_load: 0, hops: 0, sums: vec![0; functions.len()], class_of: division.class_of };
-    let tier = |class: usize| classes.classes[class].tier;
-    pattern.hops = pattern.class_of.iter().map(|&(group, class)| instance.extra_hops(group, tier(class))).sum();
+    let mut pattern = Pattern::new(instance, classes, top, weights, division.class_of);
     for (class, loads) in loads_by_class(instance, pattern.class_of.iter().copied()) {
         let Class { limit, operators, .. } = &classes.classes[class];
-        if class == top {
-            pattern.top_load = loads.iter().sum();
-            for (sum, function) in pattern.sums.iter_mut().zip(functions) {
-                *sum = loads.iter().map(|&load| scaled(function, load, *limit)).sum();
-            }
-        } else {
+        if class != top {
             let bins = bins_of(&loads, *limit);
             if bins > operators.len() {
                 return None;
@@ -224,9 +360,10 @@ fn of_division(
     Some(pattern)
 }
 
-/// A function's value as an integer.
-fn scaled(function: &Function, load: u64, limit: u64) -> u64 {
-    (function.of(load, limit) * SCALE).floor() as u64
+/// A function's values for all groups, at the switches at the top.
+pub(crate) fn weights_of(instance: &Instance, classes: &Classes, top: usize, function: Function) -> Vec<f64> {
+    let limit = classes.classes[top].limit;
+    (0..instance.groups().len()).map(|group| function.of(instance.load(group), limit)).collect()
 }
 
 /// For each set of loads, as bits: how few bins hold it. The fewest bins, and of those with the fewest the emptiest last one,
@@ -244,59 +381,6 @@ fn least_bins(loads: &[u64], capacity: u64) -> Vec<u8> {
         }
     }
     best.into_iter().map(|(bins, _)| bins).collect()
-}
-
-/// Every way to divide the groups of a pod that its operators can hold.
-fn all_patterns(instance: &Instance, classes: &Classes, top: usize, functions: &[Function], pod: &Pod) -> Vec<Pattern> {
-    let loads: Vec<u64> = pod.groups.iter().map(|&group| instance.load(group)).collect();
-    // Classes with the same limit need equally many operators for the same groups.
-    let mut tables: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-    let mut used: Vec<usize> = pod.groups.iter().flat_map(|&group| classes.options[group].iter().copied()).collect();
-    used.sort_unstable();
-    used.dedup();
-    for class in used.iter().filter(|class| **class != top) {
-        let limit = classes.classes[*class].limit;
-        tables.entry(limit).or_insert_with(|| least_bins(&loads, limit));
-    }
-    let limit = classes.classes[top].limit;
-    let values_of = |&load: &u64| functions.iter().map(|function| scaled(function, load, limit)).collect();
-    let values: Vec<Vec<u64>> = loads.iter().map(values_of).collect();
-    let hops = |group: usize, class: usize| instance.extra_hops(pod.groups[group], classes.classes[class].tier);
-    let mut patterns = Vec::new();
-    let mut option = vec![0; pod.groups.len()];
-    loop {
-        let class_of: Vec<usize> =
-            pod.groups.iter().zip(&option).map(|(&group, &at)| classes.options[group][at]).collect();
-        let mut sets: Vec<(usize, usize)> = used.iter().map(|&class| (class, 0)).collect();
-        let mut pattern =
-            Pattern { operators: 0, top_load: 0, hops: 0, sums: vec![0; functions.len()], class_of: vec![] };
-        for (group, &class) in class_of.iter().enumerate() {
-            pattern.hops += hops(group, class);
-            if class == top {
-                pattern.top_load += loads[group];
-                pattern.sums.iter_mut().zip(&values[group]).for_each(|(sum, value)| *sum += value);
-            } else if let Some((_, set)) = sets.iter_mut().find(|(other, _)| *other == class) {
-                *set |= 1 << group;
-            }
-        }
-        let mut fits = pattern.hops <= instance.limits().extra_hops;
-        for &(class, set) in sets.iter().filter(|(_, set)| *set > 0) {
-            let bins = usize::from(tables[&classes.classes[class].limit][set]);
-            fits &= bins <= classes.classes[class].operators.len();
-            pattern.operators += bins;
-        }
-        if fits {
-            pattern.class_of = pod.groups.iter().copied().zip(class_of).collect();
-            patterns.push(pattern);
-        }
-        // The next way, as a number whose digits are the options.
-        let Some(digit) = (0..option.len()).find(|&group| option[group] + 1 < classes.options[pod.groups[group]].len())
-        else {
-            return patterns;
-        };
-        option[..digit].fill(0);
-        option[digit] += 1;
-    }
 }
 
 /// Those that no other one beats.
