@@ -66,17 +66,18 @@ fn marker(rack: u16) -> u32 {
     u32::from(rack / 2) << 16 | u32::from(rack)
 }
 
-/// Hosts 0 and 1 are in this rack, the second without a group; 2 and 3 in racks 1 and 3, which has no operator. Servers are in racks 0, 1, 2
+/// Hosts 0 and 1 are in this rack, the second without a group, and so is the machine of operator 1; 2 and 3 in racks 1 and 3, which has no operator. Servers are in racks 0, 1, 2
 /// and 3. RSNode 1 is here, 2 elsewhere.
 fn rules(own_rack: Option<u16>, label: Option<u16>, has_selector: bool) -> Rules {
     let host = |number, rack, group| (End { port: 0, ..client(number) }, Place::Host { rack, group });
     let hosts = [host(0, OWN, Some(1)), host(1, OWN, None), host(2, 1, Some(2)), host(3, 3, None)];
+    let of_operator = (End { port: 0, ..operator(1) }, Place::Host { rack: OWN, group: Some(2) });
     let servers = (0..4).map(|number| (server(number.into()), Place::Server { rack: number }));
     let operators = (1..3).map(|number| (operator(number), Place::Operator));
     Rules {
         own_rack,
         selector: has_selector.then(|| operator(9)),
-        places: hosts.into_iter().chain(servers).chain(operators).collect(),
+        places: hosts.into_iter().chain([of_operator]).chain(servers).chain(operators).collect(),
         racks: (0..3).map(|rack| (rack, (operator(rack.into()), marker(rack)))).collect(),
         rsnodes: BTreeMap::from([(1, None), (2, Some(operator(1)))]),
         groups: label.into_iter().map(|label| (1, label)).collect(),
@@ -95,7 +96,7 @@ fn all_packets() -> Vec<Came> {
     let mut senders: Vec<End> = (0..3).flat_map(|n| [client(n), server(n), operator(n)]).collect();
     senders.extend([server(3), nobody, other_port(server(1)), other_port(client(0)), End { port: 0, ..client(0) }]);
     let mut clients: Vec<End> = (0..4).map(client).collect();
-    clients.extend([nobody, End { port: 0, ..client(0) }]);
+    clients.extend([nobody, operator(1), End { port: 0, ..client(0) }]);
     let named = [server(0), server(1), server(3), nobody, client(0)];
     let mut packets = Vec::new();
     for kind in [Kind::Request, Kind::Response, Kind::Monitored] {
@@ -177,6 +178,9 @@ fn expected_of_answer(rules: &Rules, came: &Came, sender: Option<Place>) -> Opti
         return None;
     }
     if Some(rack) == rules.own_rack {
+        if rules.places.contains_key(&came.client) {
+            return None;
+        }
         let own = rules.racks.get(&rack)?.1;
         let tier = if own == marker { 2 } else { usize::from(own >> 16 == marker >> 16) };
         return Some(Caused { sent: sent(came.client, 3), copy, counted: group.map(|group| (group, tier)) });

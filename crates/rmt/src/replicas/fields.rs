@@ -84,6 +84,8 @@ fields! {
         pub(super) id: Field = b.metadata("id", W16),
         /// Where the client is: [`at`].
         pub(super) at: Field = b.metadata("client_at", W8),
+        /// 1: a server or an operator is at its address and port.
+        pub(super) taken: Field = b.metadata("client_taken", W8),
         /// Its rack.
         pub(super) client_rack: Field = b.metadata("client_rack", W16),
         /// 1: its traffic group is counted.

@@ -49,6 +49,7 @@ planted! {
     DegradedWithId = "degraded-with-id", "a degraded request keeps the id of its RSNode";
     TiersReversed = "tiers-reversed", "the monitor takes the lowest tier that may be, not the highest";
     CountsRefused = "counts-refused", "the monitor counts answers that reach no client";
+    Circle = "circle", "an answer whose client is an operator is delivered";
     PortOfNobody = "port-of-nobody", "an answer for port 0 is sent";
     UnknownRack = "unknown-rack", "an answer for a rack without an operator is sent nowhere, and counts as sent";
 }
@@ -100,6 +101,11 @@ fn plant(b: &mut Builder, f: &Fields, defect: Planted) {
         }
         Planted::TiersReversed => table(b, "tiers").entries.reverse(),
         Planted::CountsRefused => table(b, "monitor").gateway.retain(|compare| compare.field != f.did),
+        Planted::Circle => {
+            // The last entry is the one that no packet has: without it nothing would write what is read later.
+            let entries = &mut table(b, "no clients").entries;
+            entries.drain(..entries.len() - 1);
+        }
         Planted::PortOfNobody => retain(table(b, route), |name, matches| {
             name != "no such client" || matches[3] == Match::ANY || matches[0] == is_role(Role::Last)
         }),

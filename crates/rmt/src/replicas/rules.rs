@@ -98,6 +98,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: &Config, rules: &Rule
     peers(b, f, config, rules);
     hosts(b, f, config, rules);
     markers(b, f, config, rules);
+    no_clients(b, f, config, rules);
     clients(b, f, config, rules);
     groups(b, f, config, rules);
     servers(b, f, config, rules);
@@ -160,6 +161,22 @@ fn markers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     }
     table.entry([Match::is(u32::MAX); 2], &mark, &[0]).run(&Action::new("none").set(f.marker, 0));
     table.room(config.racks as usize).note("SM of the server's rack");
+}
+
+/// Stages 1 and 3: an operator's machine may be a host too. What is sent to an operator, even to this one, must not come back as an answer.
+fn no_clients(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
+    let i = &f.inside;
+    let taken = Action::new("taken").set(i.taken, 1);
+    let table = b.table(Ingress, 1, "no clients").when(f.op.is_not(Kind::Request as u32));
+    f.client.into_iter().for_each(|word| _ = table.exact(word));
+    table.exact(f.client_port);
+    for (end, _) in rules.places.iter().filter(|(_, known)| !matches!(known, Place::Host { .. })) {
+        table.entry_of(is_end(end), &taken, &[]);
+    }
+    table.entry_of([NOBODY.to_vec(), vec![Match::is(u32::MAX)]].concat(), &taken, &[]);
+    table.room(config.places as usize).note("servers and operators, which are no clients");
+    let nobody = b.table(Ingress, 3, "nobody").when(i.at.is(at::HERE)).when(i.taken.is(1));
+    nobody.run(&Action::new("nobody").set(i.at, 0)).note("the client of an answer is none");
 }
 
 /// Stage 2: where the client of an answer is.

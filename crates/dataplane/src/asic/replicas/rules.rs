@@ -14,6 +14,9 @@ pub(super) fn obey(rules: &mut Rules, config: &ReplicasConfig, order: &RuleOrder
         return Outcome::Bad;
     }
     match rule {
+        Rule::Own { selector: Some(selector), .. } if rules.places.contains_key(&of_address(selector)) => {
+            return Outcome::Bad;
+        }
         Rule::Own { rack, selector } => {
             (rules.own_rack, rules.selector) = (rack, selector.map(of_address));
         }
@@ -57,6 +60,9 @@ fn set<V>(rules: &mut BTreeMap<u16, V>, key: u16, value: Option<V>) {
 }
 
 fn put(rules: &mut Rules, config: &ReplicasConfig, end: End, place: Place) -> Outcome {
+    if rules.selector == Some(end) {
+        return Outcome::Bad;
+    }
     if !rules.places.contains_key(&end) && rules.places.len() >= config.places as usize {
         return Outcome::NoRoom;
     }
@@ -69,6 +75,9 @@ pub(super) fn check(rules: &Rules, config: &ReplicasConfig) -> Result<(), String
     let is_sound = |(end, place): (&End, &Place)| (end.port == 0) == matches!(place, Place::Host { .. });
     if !rules.places.iter().all(is_sound) {
         return Err("a host has a port, or a server none".to_owned());
+    }
+    if rules.selector.is_some_and(|selector| rules.places.contains_key(&selector)) {
+        return Err("the selector is at a server or operator".to_owned());
     }
     if rules.places.len() > config.places as usize { Err("too many places".to_owned()) } else { Ok(()) }
 }
