@@ -4,7 +4,7 @@
 //!
 //! - **Tables only.** No packet changes what another one meets, but for the monitor's counts. So a pass is a step, and needs no argument.
 //! - **One table a lookup.** A packet looks into a table once, so hosts, servers and operators, which the soft engine has in one table, are
-//!   in four here: senders, hosts of the rack, clients, servers.
+//!   in five here: senders, hosts of the rack, clients, who is no client, servers.
 //! - **Copies.** A mirror session makes the selector's copy of an answer. It comes back as a packet of its own, and takes a second pass.
 
 mod fields;
