@@ -30,6 +30,7 @@ static int check_places(struct mf_replicas *s)
 static int check_rules(struct mf_replicas *s)
 {
     CHECK(s->rack < s->racks || s->rack == MF_NO_RACK);
+    CHECK(s->selector.port == 0 || find_place(s, &s->selector, s->selector.port) == 0);
     CHECK(rsnode_at(s, MF_NO_RSNODE)->is_here == 0 && rsnode_at(s, MF_NO_RSNODE)->address.port == 0);
     for (uint32_t id = 1; id <= s->rsnodes; id++)
         CHECK(rsnode_at(s, id)->is_here <= 1);

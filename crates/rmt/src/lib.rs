@@ -108,6 +108,7 @@ mod program;
 pub mod reads;
 mod refusal;
 mod register;
+pub mod replicas;
 mod report;
 mod stages;
 mod table;

@@ -62,7 +62,7 @@ enum mf_replicas_what {
 enum mf_replicas_outcome {
     MF_RULE_DONE,
     MF_RULE_NO_ROOM, /* as many places as the configuration admits, or too many whose hashes are near */
-    MF_RULE_BAD,     /* beyond a bound of the configuration */
+    MF_RULE_BAD,     /* beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse */
 };
 
 struct mf_replicas_order {

@@ -23,6 +23,12 @@ MF_INLINE struct place *new_place(struct mf_replicas *s, const struct mf_address
     return 0;
 }
 
+/* A selector is no server, and no operator: that would send back each request that it gets. */
+MF_INLINE int is_selector(const struct mf_replicas *s, const struct mf_address *address)
+{
+    return s->selector.port != 0 && mf_address_equal(&s->selector, address);
+}
+
 MF_INLINE uint32_t set_place(struct mf_replicas *s, struct mf_replicas_order *order, uint32_t kind)
 {
     struct place *place = find_place(s, &order->address, order->address.port);
@@ -30,6 +36,8 @@ MF_INLINE uint32_t set_place(struct mf_replicas *s, struct mf_replicas_order *or
     if ((kind == PLACE_HOST) != (order->address.port == 0))
         return order_done(order, MF_RULE_BAD);
     if (kind != PLACE_OPERATOR && order->rack >= s->racks)
+        return order_done(order, MF_RULE_BAD);
+    if (is_selector(s, &order->address))
         return order_done(order, MF_RULE_BAD);
     if (kind == PLACE_HOST && order->group >= s->groups && order->group != MF_NO_GROUP)
         return order_done(order, MF_RULE_BAD);
@@ -74,6 +82,8 @@ MF_INLINE uint32_t remove_place(struct mf_replicas *s, struct mf_replicas_order 
 MF_INLINE uint32_t set_own(struct mf_replicas *s, struct mf_replicas_order *order)
 {
     if (order->rack >= s->racks && order->rack != MF_NO_RACK)
+        return order_done(order, MF_RULE_BAD);
+    if (order->address.port != 0 && find_place(s, &order->address, order->address.port) != 0)
         return order_done(order, MF_RULE_BAD);
     s->rack = order->rack;
     MF_COPY(&s->selector, &order->address);

@@ -23,6 +23,9 @@ MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *ca
     if (MF_UNLIKELY(host == 0 || ends->client.port == 0))
         return MF_V_UNKNOWN_CLIENT;
     if (host->rack == s->rack) {
+        /* An operator's machine may be a host too: what is sent to an operator, even to this one, must not come back as an answer. */
+        if (MF_UNLIKELY(find_place(s, &ends->client, ends->client.port) != 0))
+            return MF_V_UNKNOWN_CLIENT;
         count_for_monitor(s, call, host->group);
         s->stats.delivered++;
         mf_verdict verdict = pass_response(call, &ends->client);

@@ -75,7 +75,7 @@ pub enum Outcome {
     Done = 0,
     /// There are as many places as the configuration admits, or too many whose hashes are near.
     NoRoom = 1,
-    /// Beyond a bound of the configuration.
+    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse.
     Bad = 2,
 }
 

@@ -185,6 +185,7 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
         match self.bytes.next() {
             0..=3 => ends.client.reserved = 0x5555.into(),
             4..=7 => ends.client.port = 0.into(),
+            8..=11 => ends.client = operator_address(0).into(),
             _ => {}
         }
         let mut start = asked.start;
@@ -227,15 +228,21 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
         let id = self.rsnode();
         let rule = match self.bytes.below(11) {
             0 => {
-                let selector = Some(selector_address()).filter(|_| number < 200);
+                let selector = match number {
+                    0..=199 => Some(selector_address()),
+                    200..=209 => Some(operator_address(number % 4)),
+                    _ => None,
+                };
                 Rule::Own { rack: (number < 230).then_some(rack / 3), selector }
             }
             1 => Rule::Rack { rack, operator, marker: u32::from(number) << 15 },
             2 => {
                 let group = (number < 200).then_some(group);
-                Rule::Host { ip: client_address(number % 7).ip(), rack, group }
+                let host = if number % 16 == 15 { operator_address(0) } else { client_address(number % 7) };
+                Rule::Host { ip: host.ip(), rack, group }
             }
             3 => Rule::Server { address: server_address(number % 4), rack },
+            4 if number % 16 == 15 => Rule::Operator(selector_address()),
             4 => Rule::Operator(operator_address(number % 4)),
             5 => Rule::Gone(SocketAddr::new(client_address(number % 7).ip(), 0)),
             6 => Rule::Gone(server_address(number % 4)),

@@ -212,6 +212,9 @@ impl Model {
             return Err(Verdict::UnknownClient);
         };
         if Some(rack) == self.rack {
+            if self.places.contains_key(&client) {
+                return Err(Verdict::UnknownClient);
+            }
             self.count(answer.response.marker.get(), rack, group);
             self.stats.delivered += 1;
             return Ok(vec![(client, joined(answer))]);
@@ -248,6 +251,7 @@ impl Model {
         let is_id = |id: u16| id != 0 && u32::from(id) <= rsnodes;
         let (address, place) = match rule {
             Rule::Own { rack, .. } if !rack.is_none_or(is_rack) => return Outcome::Bad,
+            Rule::Own { selector: Some(selector), .. } if self.places.contains_key(&selector) => return Outcome::Bad,
             Rule::Own { rack, selector } => {
                 (self.rack, self.selector) = (rack, selector);
                 return Outcome::Done;
@@ -282,6 +286,9 @@ impl Model {
             Rule::Operator(address) if address.port() == 0 => return Outcome::Bad,
             Rule::Operator(address) => (address, Place::Operator),
         };
+        if self.selector == Some(address) {
+            return Outcome::Bad;
+        }
         if !self.places.contains_key(&address) && self.places.len() as u32 >= places {
             return Outcome::NoRoom;
         }

@@ -1,6 +1,7 @@
 //! Runs the transcripts of `transcripts/replicas/` against the reference model and the C core, here and in the kernel.
 
 use crate::files::{assert_same, cites, read_all, rewrite};
+use midflight_dataplane::asic_replicas::AsicReplicas;
 use midflight_dataplane::replicas::ReplicasConfig;
 use midflight_spec::replicas::Model;
 use midflight_spec::transcript::{AnyEngine, CheckedNative, ReplicasVocabulary, run};
@@ -25,6 +26,10 @@ fn new_core(config: &ReplicasConfig, epoch: u32, secret: u128) -> AnyEngine<Repl
     Box::new(CheckedNative::new(config, epoch, secret).expect("the transcript's bounds are legal"))
 }
 
+fn new_asic(config: &ReplicasConfig, _: u32, secret: u128) -> AnyEngine<ReplicasVocabulary> {
+    Box::new(AsicReplicas::new(config, secret).expect("a pipeline has room for the transcript's rules"))
+}
+
 /// The rules that an operator alone can keep or break.
 #[test]
 fn each_rule_of_the_operator_has_a_transcript() {
@@ -41,6 +46,12 @@ fn model_answers_as_written() {
 #[test]
 fn core_answers_as_written() {
     assert_same::<ReplicasVocabulary>(transcripts(), &mut new_core, run::<ReplicasVocabulary>);
+}
+
+/// Without any difference.
+#[test]
+fn asic_answers_as_written() {
+    assert_same::<ReplicasVocabulary>(transcripts(), &mut new_asic, run::<ReplicasVocabulary>);
 }
 
 /// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.

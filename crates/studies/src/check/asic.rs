@@ -8,6 +8,7 @@ use crate::memory;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_rmt::reads::{self, Reads};
+use midflight_rmt::replicas::{self, Replicas, Rules};
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
 use midflight_rmt::tasks::check::{Passes, Verdict, passes};
 use midflight_rmt::tasks::published::{self, Published};
@@ -54,6 +55,9 @@ RESULTS
   asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
   asic.reads.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
   asic.reads.kgroups_max             key groups for which there is room
+  asic.replicas.tables, .stages      of the program of an operator (NetRS), with its default bounds
+  asic.replicas.sram, .tcam          its share of the blocks
+  asic.replicas.places_max           hosts, servers and operators for which there is room
 With --planted
   asic.safe.planted                  planted defects that break a rule
   asic.safe.planted_caught           of these, caught
@@ -107,7 +111,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let front = Size::front("with front", wide)?;
     let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?, front];
     let reads = ReadsSize::all()?;
-    print(args, &(summary(&sizes) + &reads_summary(&reads)))?;
+    let replicas = ReplicasSize::all()?;
+    print(args, &(summary(&sizes) + &reads_summary(&reads) + &replicas_summary(&replicas)))?;
     let searched = search(args, chosen, &stop)?;
     let mut code = judge(&searched, &stop);
     let telling = Telling { transcript: args.transcript, json: args.json };
@@ -126,8 +131,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
-        Envelope::new("check asic", [measures(&sizes, &searched), more.measures, reads_measures(&reads)].concat())
-            .print(true)?;
+        let others = [reads_measures(&reads), replicas_measures(&replicas)].concat();
+        Envelope::new("check asic", [measures(&sizes, &searched), more.measures, others].concat()).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
     }
@@ -246,6 +251,47 @@ fn reads_measures([flair, largest]: &[ReadsSize; 2]) -> Vec<Measure> {
         Measure::quantity("asic.reads.sram", sram, "%"),
         Measure::quantity("asic.reads.tcam", tcam, "%"),
         Measure::count("asic.reads.kgroups_max", largest.kgroups.into(), "key groups"),
+    ]
+}
+
+/// How much of the switch the program of an operator uses.
+struct ReplicasSize {
+    name: &'static str,
+    report: Report,
+    places: u32,
+}
+
+impl ReplicasSize {
+    /// With the default bounds, and as large as there is room.
+    fn all() -> Result<[Self; 2], Refusal> {
+        let of = |name, size: replicas::Config| {
+            let report = Replicas::build(size, &Rules::default(), &Target::TOFINO_1)?.program().report().clone();
+            Ok(Self { name, report, places: size.places })
+        };
+        Ok([of("replicas", replicas::Config::DEFAULT)?, of("replicas, large", replicas::Config::LARGEST)?])
+    }
+}
+
+fn replicas_summary(sizes: &[ReplicasSize]) -> String {
+    let mut text = "on Tofino 1      stages  tables  registers      places  SRAM blocks  TCAM blocks\n".to_owned();
+    for ReplicasSize { name, report, places } in sizes {
+        let ([ingress, _], places) = (report.depth, units::thousands(u64::from(*places)));
+        let ([sram, tcam], tables, registers) = (report.memory_share(), report.tables(), report.registers.len());
+        let [sram, tcam] = [sram, tcam].map(|share| format!("{:.1} %", 100.0 * share));
+        text +=
+            &format!("{name:15}  {ingress:>6}  {tables:>6}  {registers:>9}  {places:>10}  {sram:>11}  {tcam:>11}\n");
+    }
+    text + "\n"
+}
+
+fn replicas_measures([default, largest]: &[ReplicasSize; 2]) -> Vec<Measure> {
+    let [sram, tcam] = default.report.memory_share().map(|share| 100.0 * share);
+    vec![
+        Measure::count("asic.replicas.tables", default.report.tables().into(), "tables"),
+        Measure::count("asic.replicas.stages", default.report.depth[0] as u64, "stages"),
+        Measure::quantity("asic.replicas.sram", sram, "%"),
+        Measure::quantity("asic.replicas.tcam", tcam, "%"),
+        Measure::count("asic.replicas.places_max", largest.places.into(), "places"),
     ]
 }
 
