@@ -14,7 +14,7 @@ pub(super) struct Placing {
     pub(super) bound: Option<u32>,
 }
 
-/// Long enough for every solution to be the same on every machine: what the solver has after a time depends on how fast it is.
+/// Long enough that it hardly ever ends the search: what the solver has after a time depends on how fast a machine is.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 impl Placing {

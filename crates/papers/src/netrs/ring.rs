@@ -32,9 +32,11 @@ impl Ring {
         points.sort_unstable();
         let group = |first: usize| {
             let mut replicas: Vec<Server> = Vec::with_capacity(replication);
-            let around = points[first..].iter().chain(&points[..first]);
-            for (_, server) in around {
-                if replicas.len() < replication && !replicas.contains(server) {
+            for (_, server) in points[first..].iter().chain(&points[..first]) {
+                if replicas.len() == replication {
+                    break;
+                }
+                if !replicas.contains(server) {
                     replicas.push(*server);
                 }
             }

@@ -55,7 +55,7 @@ struct UnderWay {
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A request has come to the switch of its selector.
+    /// A request has come to its selector.
     AtSelector(u32),
     AtServer {
         request: u32,
@@ -94,7 +94,7 @@ pub(super) struct Ran {
     /// From each request's arrival to its answer; in the order of requests.
     pub(super) latencies: Vec<Nanos>,
     /// Requests of each rack by the highest tier that they passed: what monitors count.
-    pub(super) monitored: Vec<[u64; 3]>,
+    pub(super) monitored: Vec<[u32; 3]>,
     pub(super) extra_hops: u64,
     pub(super) waited: u64,
     /// The busiest accelerator's time.
@@ -246,7 +246,7 @@ impl<'a> World<'a> {
         let site = self.site_of[self.requests[request as usize].client as usize];
         self.under_way[request as usize].site = site;
         if self.ways.at_switches {
-            let way = self.ways.up(self.sites[site as usize].place);
+            let way = self.ways.up(self.sites[site as usize].place) + self.ways.to_accelerator;
             self.plan(now + way, Event::AtSelector(request));
         } else {
             self.at_selector(now, request);
@@ -255,7 +255,7 @@ impl<'a> World<'a> {
 
     fn at_selector(&mut self, now: Nanos, request: u32) {
         let site = self.under_way[request as usize].site;
-        let now = self.sites[site as usize].takes(now + self.ways.to_accelerator, self.ways.selection);
+        let now = self.sites[site as usize].takes(now, self.ways.selection);
         let group = self.group(request);
         if let Some(backlog) = self.backlogs.get_mut(&(site, group)).filter(|backlog| !backlog.is_empty()) {
             backlog.push_back(request);

@@ -1,4 +1,5 @@
-//! The oracle, for simulations only: it knows each server's true state, now. What others can gain is at most its lead.
+//! The oracle, for simulations only: it knows each server's true state, now. What others can gain is about its lead; it does not look ahead, so it is
+//! no bound in the strict sense.
 
 use super::pick::least;
 use super::servers::{Servers, kept_in_servers};

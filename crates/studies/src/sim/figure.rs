@@ -39,7 +39,7 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.paper, FIGURE.ROW.ours  the paper's value, and the mean over the seeds
   FIGURE.ROW.ours_95                 half of the width of its 95 % confidence interval
   FIGURE.ROW.ratio                   ours by the paper's
-  FIGURE.ROW.class                   predicted, seen, set or hypothetical: how the value came about
+  FIGURE.ROW.class                   predicted, seen, set, measured or hypothetical
   FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
   FIGURE.pass, .unsure, .shape, .fail
   figures.CLASS.total, .pass, .unsure, .shape, .fail

@@ -1,14 +1,11 @@
 //! NetRS, figure 7: how long requests are in service.
 
-use super::utilisation::difference;
-use super::{CLIRS, ILP, MEAN, Replicas, against, plots, range, reduction, rsnodes, sweep};
+use super::{CLIRS, ILP, MEAN, P99, Replicas, against, plots, range, reduction, reduction_growth, rsnodes, sweep};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
-use crate::findings::Class::Predicted;
-use crate::findings::Paper::{Is, Says};
-use crate::findings::Unit::Share;
-use crate::findings::{Band, Findings, Row};
+use crate::findings::Findings;
+use crate::netrs::Selects;
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "netrs-7",
@@ -25,27 +22,37 @@ pub(in super::super) const FIGURE: Figure = Figure {
 /// Microseconds.
 const SERVICES: [u32; 5] = [100, 500, 1_000, 2_000, 4_000];
 
+/// The abstract's maximum of the 99th percentile, which the text places nowhere; figures 4 to 6 have lower ones.
+const MOST_OF_ALL: f64 = 0.871;
+/// How much there is to gain at the shortest service time.
+const ORACLE: &str = "ilp@oracle";
+
 fn cases(effort: Effort) -> Vec<Case> {
-    sweep(effort, &SERVICES, |cell, service_us| cell.service_us = service_us)
+    let mut cases = sweep(effort, &SERVICES, |cell, service_us| cell.service_us = service_us);
+    cases.push(ILP.case("oracle", effort, |cell| (cell.service_us, cell.selector) = (100, Selects::Oracle)));
+    cases
 }
 
 fn reduce(results: &Replicas) -> Findings {
     let words = |us: u32| format!("{} ms", f64::from(us) / 1e3);
-    let mut rows = vec![
-        against(results, CLIRS, "100", &words(100), MEAN, Is(0.238)),
-        against(results, CLIRS, "4000", &words(4_000), MEAN, Is(0.536)),
+    let names = SERVICES.map(|us| us.to_string());
+    let [_, most_of_all] = range(results, CLIRS, &names, P99, (0.0, MOST_OF_ALL));
+    let rows = vec![
+        against(results, CLIRS, "100", &words(100), MEAN, 0.238),
+        against(results, CLIRS, "4000", &words(4_000), MEAN, 0.536),
+        reduction_growth(results, (CLIRS, ILP), MEAN, ("100", "4000"), "with 4 ms than with 0.1 ms"),
+        most_of_all,
     ];
-    for us in &SERVICES[1..4] {
-        let paper = range("23.8 to 53.6 %", 0.238, 0.536);
-        rows.push(against(results, CLIRS, &us.to_string(), &words(*us), MEAN, paper));
-    }
-    let at = |us: u32| reduction(results, &CLIRS.at(us), &ILP.at(us), MEAN);
-    let what = "The reduction of the mean with 4 ms is above that with 0.1 ms by";
-    rows.push(
-        Row::new(Predicted, Share, "clirs-mean-growth", what, Says("more", Band::from(0.0)))
-            .found_alone(difference(at(4_000), at(100))),
-    );
     let places = SERVICES.map(|us| (us.to_string(), f64::from(us) / 1e3));
-    let notes = SERVICES.map(|us| format!("RSNodes with {}: {}.", words(us), rsnodes(results, &ILP.at(us))));
-    Findings { rows, plots: plots(results, "service time in ms", &places), notes: notes.into(), ..Findings::default() }
+    let mut notes =
+        SERVICES.map(|us| format!("RSNodes with {}: {}.", words(us), rsnodes(results, &ILP.at(us)))).to_vec();
+    let oracle = reduction(results, &CLIRS.at(100), ORACLE, MEAN);
+    if let Some(oracle) = oracle {
+        notes.push(format!(
+            "With 0.1 ms, the oracle at the RSNodes is below CliRS in the mean by {:.1} %.",
+            oracle.mean * 100.0
+        ));
+    }
+    let plots = plots(results, "service time in ms", &places);
+    Findings { rows, plots, notes, ..Findings::default() }
 }

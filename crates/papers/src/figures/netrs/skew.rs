@@ -1,11 +1,10 @@
 //! NetRS, figure 5: how unevenly clients ask.
 
-use super::{CLIRS, MEAN, P99, Replicas, against, plots, rsnodes, sweep};
+use super::{CLIRS, ILP, MEAN, P99, Replicas, against, growth, plots, rsnodes, sweep};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
-use crate::findings::Findings;
-use crate::findings::Paper::Is;
+use crate::findings::{Band, Findings, RATIO_WITHIN};
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "netrs-5",
@@ -27,15 +26,22 @@ fn cases(effort: Effort) -> Vec<Case> {
 
 fn reduce(results: &Replicas) -> Findings {
     let paper = [(20, 0.536, 0.657), (70, 0.458, 0.589), (90, 0.337, 0.369)];
-    let rows = paper.iter().flat_map(|&(percent, mean, p99)| {
+    let mut rows = Vec::new();
+    for (percent, mean, p99) in paper {
         let words =
             if percent == 20 { "no skew".into() } else { format!("{percent} % of requests by a fifth of the clients") };
-        [(MEAN, mean), (P99, p99)]
-            .map(|(quantity, share)| against(results, CLIRS, &percent.to_string(), &words, quantity, Is(share)))
-    });
-    let rows = rows.collect();
+        for (quantity, share) in [(MEAN, mean), (P99, p99)] {
+            rows.push(against(results, CLIRS, &percent.to_string(), &words, quantity, share));
+        }
+    }
+    let words = "with a skew of 90 % by that without";
+    let row = |contender, quantity, says| growth(results, contender, quantity, ("20", "90"), words, says);
+    for quantity in [MEAN, P99] {
+        rows.push(row(CLIRS, quantity, ("falls", Band::up_to(1.0))));
+        rows.push(row(ILP, quantity, ("no benefit", Band::around(1.0, RATIO_WITHIN))));
+    }
     let places = SKEWS.map(|percent| (percent.to_string(), f64::from(percent)));
-    let notes = SKEWS.map(|percent| format!("RSNodes at {percent} %: {}.", rsnodes(results, &super::ILP.at(percent))));
+    let notes = SKEWS.map(|percent| format!("RSNodes at {percent} %: {}.", rsnodes(results, &ILP.at(percent))));
     Findings {
         rows,
         plots: plots(results, "percent of requests by a fifth of the clients", &places),
