@@ -7,8 +7,8 @@
 //! | `groups` | replica groups: which servers have a key |
 //! | `waiting` | requests that rate control holds |
 
-mod groups;
-mod table;
+pub(crate) mod groups;
+pub(crate) mod table;
 mod waiting;
 
 pub use groups::GroupError;
