@@ -145,6 +145,12 @@ impl RsNode {
         self.selector.counts()
     }
 
+    /// Its selector.
+    #[must_use]
+    pub fn selector(&self) -> &dyn Selector {
+        &*self.selector
+    }
+
     /// Requests under way.
     #[must_use]
     pub fn under_way(&self) -> usize {
