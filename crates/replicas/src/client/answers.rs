@@ -1,9 +1,10 @@
 //! Handles what comes back: answers, refusals, cookies.
 
 use super::requests::State;
-use super::{Answer, Client, Event, Failure, VERSIONS_TOLD, Way};
+use super::{Answer, Client, Event, Failure, ReadKey, VERSIONS_TOLD, Way};
 use crate::select::Status;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::replicas::{Ends, Kind, NETRS_VERSION, NetrsResponse, Packet, Reject, ServerStatus, parse};
 use rand::RngExt;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ impl Client {
             Err(_) => self.counters.malformed += 1,
             Ok(Packet::Cookie(_, ends)) => self.handle_cookie(from, ends),
             Ok(Packet::Response(kind, response, status, ends, answered)) if self.is_for_me(kind) => {
-                if !self.is_known(from, ends) {
+                if !self.is_known(from, ends) && !planted(242) {
                     self.counters.foreign += 1;
                 } else if status.is_empty() && answered.is_empty() {
                     self.handle_refusal(now, ends.request.get());
@@ -55,6 +56,10 @@ impl Client {
         }
         let Some(request) = self.requests.get(number).filter(|request| request.sent > 0) else {
             self.counters.unexpected += 1;
+            if planted(243) {
+                let answer = Answer { server, bytes: answered.to_vec(), sends: 0 };
+                self.events.push_back(Event::Done { key: ReadKey(number), outcome: Ok(answer) });
+            }
             return;
         };
         // Of what was sent more often it is not known when (Karn).
@@ -99,6 +104,7 @@ impl Client {
         request.heeds_cookie = false;
         let said = u64::from_be_bytes(ends.client.ip[..8].try_into().unwrap_or_default());
         match (&mut self.way, request.last.and_then(|last| last.number)) {
+            (Way::Operator(_, cookie), _) if planted(241) && *cookie != 0 => {}
             (Way::Operator(_, cookie), _) => *cookie = said,
             (Way::Direct(direct), Some(server)) => direct.set_cookie(server, said),
             (Way::Direct(_), None) => {}

@@ -3,6 +3,7 @@
 
 use crate::select::Server;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::Address;
 use std::collections::VecDeque;
 
@@ -61,7 +62,8 @@ impl Table {
     /// The number of a request; none if the table is full.
     pub(crate) fn add(&mut self, entry: UnderWay) -> Option<u16> {
         let slot = self.free.pop_front()?;
-        let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0).wrapping_add(1);
+        let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0);
+        let generation = generation.wrapping_add(u16::from(!planted(221)));
         let number = slot | generation.checked_shl(self.slot_bits).unwrap_or(0);
         let before = std::mem::replace(&mut self.newest, slot.into());
         self.slots[usize::from(slot)] = Slot { number, entry: Some(entry), before, after: NONE };

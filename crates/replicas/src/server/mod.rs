@@ -19,6 +19,7 @@ pub use counters::Counters;
 use crate::client::ANSWERED_MAX;
 use cookies::Cookies;
 use jobs::{Job, Jobs};
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::replicas::{
     Ends, Kind, NETRS_XOR, Netrs, NetrsRequest, NetrsResponse, Packet, Reject, ServerStatus, parse,
@@ -164,7 +165,7 @@ impl Server {
     fn take(&mut self, now: Nanos, from: SocketAddr, kind: Kind, parts: (&NetrsRequest, &Ends, &[u8])) {
         let (&request, &ends, asked) = parts;
         let is_known = self.config.senders.as_ref().is_none_or(|senders| senders.contains(&from.ip()));
-        if kind != Kind::Direct && !is_known {
+        if kind != Kind::Direct && !is_known && !planted(252) {
             self.counters.foreign += 1;
             return;
         }
@@ -192,7 +193,7 @@ impl Server {
 
     fn has_cookie(&self, now: Nanos, from: SocketAddr, ends: &Ends) -> bool {
         let said = u64::from_be_bytes(ends.client.ip[..8].try_into().unwrap_or_default());
-        self.cookies.takes(now, from, said)
+        self.cookies.takes(now, from, said) || (planted(253) && said != 0)
     }
 
     /// Slots that are free get the first of those that wait.
@@ -205,10 +206,13 @@ impl Server {
         }
     }
 
+    fn serve_max(&self) -> Nanos {
+        if planted(254) { Nanos::MAX } else { self.config.serve_max }
+    }
+
     /// Requests that have waited for too long, or whose application says nothing.
     fn refuse_old(&mut self, now: Nanos) {
-        while let Some((key, job)) = now.checked_sub(self.config.serve_max).and_then(|until| self.jobs.end_since(until))
-        {
+        while let Some((key, job)) = now.checked_sub(self.serve_max()).and_then(|until| self.jobs.end_since(until)) {
             self.counters.served_too_long += 1;
             self.events.push_back(Event::TooLong { key });
             self.refuse(&job);
@@ -221,7 +225,8 @@ impl Server {
 
     /// No selector gets a copy of this: it would take it for a fast answer.
     fn refuse(&mut self, job: &Job) {
-        let kind = if job.kind == Kind::Direct { Kind::Direct } else { Kind::Monitored };
+        let is_direct = job.kind == Kind::Direct;
+        let kind = if is_direct || planted(251) { job.kind } else { Kind::Monitored };
         self.send(job, kind, &[], &[]);
     }
 
@@ -267,7 +272,7 @@ impl Endpoint for Server {
     fn poll_timeout(&self) -> Option<Nanos> {
         let [waits, serves] = self.jobs.oldest();
         let waits = waits.map(|since| since.saturating_add(self.config.wait_max));
-        let serves = serves.map(|since| since.saturating_add(self.config.serve_max));
+        let serves = serves.map(|since| since.saturating_add(self.serve_max()));
         [waits, serves].into_iter().flatten().min()
     }
 }

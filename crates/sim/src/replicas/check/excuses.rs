@@ -39,6 +39,12 @@ impl Trial {
                 .all(|fault| matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController))
     }
 
+    /// Whether operators have no reason to drop anything: all have their rules, and nobody forges packets.
+    pub(super) fn drops_nothing(&self) -> bool {
+        let drops = |what: &What| what.is_attack() || matches!(what, What::Common(Common::Crash(Party::Operator(_))));
+        !self.faults.iter().any(|fault| drops(&fault.what))
+    }
+
     /// Whether datagrams arrive more than once.
     pub(super) fn has_copies(&self) -> bool {
         let copies =

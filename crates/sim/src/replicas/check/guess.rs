@@ -36,6 +36,8 @@ fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     random.fill(&mut datagram[ends_at + offset_of!(Ends, request)..][..8]);
     if is_request {
         random.fill(&mut datagram[ends_at..][..8]);
+        // It asks what it likes.
+        random.fill(&mut datagram[ends_at + size_of::<Ends>()..]);
     }
     if random.random_bool(0.5) {
         random.fill(&mut datagram[..2]);

@@ -49,7 +49,7 @@ pub struct Findings {
     /// The operator of each client's rack.
     gateways: HashMap<NodeId, NodeId>,
     lets_no_read_fail: bool,
-    loses_nothing: bool,
+    drops_nothing: bool,
     has_copies: bool,
     has_drift: bool,
     open: HashMap<(NodeId, ReadKey), Open>,
@@ -90,7 +90,7 @@ impl Findings {
             groups,
             addresses,
             lets_no_read_fail: trial.lets_no_read_fail(),
-            loses_nothing: trial.loses_nothing(),
+            drops_nothing: trial.drops_nothing(),
             has_copies: trial.has_copies(),
             has_drift: trial.faults.iter().any(|fault| is_drift(&fault.what)),
             open: HashMap::new(),
@@ -182,14 +182,14 @@ impl Findings {
         Ok(())
     }
 
-    /// N7: a plan that changes drops nothing. N9: what is not NetRS's is neither answered nor sent on.
+    /// N7: operators that have their rules drop nothing, whatever the plan. N9: what is not NetRS's is neither answered nor sent on.
     fn judges(&self, node: NodeId, verdict: Verdict, sent: usize, is_netrs: bool) -> Checked {
         let who = self.who(node);
         let is_fine = matches!(verdict, Verdict::Forwarded | Verdict::NoCookie);
         holds!(
             N7,
-            is_fine || !self.loses_nothing,
-            "{who} drops a datagram ({verdict:?}) while nothing but the plan changes"
+            is_fine || !self.drops_nothing,
+            "{who} drops a datagram ({verdict:?}), though all operators have their rules, and nobody forges packets"
         );
         holds!(N9, is_netrs || sent == 0, "{who} sends {sent} datagrams for one that is not NetRS's");
         Ok(())
