@@ -81,7 +81,10 @@ impl<'a> Body<'a> {
     }
 
     /// So many parts of one kind. Memory is taken for what is there only.
-    fn list<T: FromBytes + KnownLayout + Immutable + Unaligned>(&mut self, count: u32) -> Result<&'a [T], ControlReject> {
+    fn list<T: FromBytes + KnownLayout + Immutable + Unaligned>(
+        &mut self,
+        count: u32,
+    ) -> Result<&'a [T], ControlReject> {
         let (list, rest) =
             <[T]>::ref_from_prefix_with_elems(self.0, count as usize).map_err(|_| ControlReject::BadLength)?;
         self.0 = rest;
@@ -91,7 +94,11 @@ impl<'a> Body<'a> {
     fn ask(&mut self) -> Result<Ask, ControlReject> {
         let ask: &ControlAsk = self.take()?;
         let term = term(ask.term);
-        Ok(Ask { number: ask.number.get(), term: (term != Term::NONE).then_some(term), inventory: flag(ask.inventory)? })
+        Ok(Ask {
+            number: ask.number.get(),
+            term: (term != Term::NONE).then_some(term),
+            inventory: flag(ask.inventory)?,
+        })
     }
 
     fn set(&mut self) -> Result<Set, ControlReject> {
