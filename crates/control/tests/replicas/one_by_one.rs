@@ -4,7 +4,7 @@ use crate::world::{MS, Path, STEP, World, times};
 use midflight_control::replicas::controller::{Failure, PlanRefused, UseOfId};
 use midflight_control::replicas::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn deployed(controllers: u32) -> World {
     let mut world = World::new(1, controllers, times());
@@ -56,9 +56,7 @@ fn n6_requests_pass_a_dead_rsnode_within_the_stated_time_and_its_groups_move() {
     }
     assert!(world.run_until_selected(5_000), "Algorithm 1 has moved them");
     assert!(!rsnodes(&world).contains(&dead));
-    let failed = |event: &Event| {
-        matches!(event, Event::OperatorFailed { operator, why: Failure::Silent, groups: 4 } if *operator == dead)
-    };
+    let failed = |event: &Event| matches!(event, Event::OperatorFailed { operator, why: Failure::Silent, groups: 4 } if *operator == dead);
     assert!(world.events.iter().any(|(_, event)| failed(event)));
 }
 
@@ -113,7 +111,9 @@ fn n6_a_selector_that_starts_again_gets_the_replica_groups() {
 
 #[test]
 fn n6_an_accelerator_that_gets_too_much_is_relieved() {
-    let mut world = deployed(1);
+    let mut world = World::new(1, 1, ControllerConfig { plan_every: 60_000 * MS, ..times() });
+    assert!(world.run_until_selected(5_000));
+    world.run(1_000);
     let before = rsnodes(&world);
     world.requests_per_step = 3;
     world.run(4_000);
@@ -122,53 +122,35 @@ fn n6_an_accelerator_that_gets_too_much_is_relieved() {
     assert!(rsnodes(&world).len() > before.len(), "1,200 requests a second need three");
 }
 
-/// N7: the old RSNode serves until the longest answer has come; its id then rests.
+/// N7: an old RSNode serves until the longest answer has come; then its id is removed everywhere.
 #[test]
-fn n7_an_old_rsnode_serves_until_all_answers_have_come() {
-    let mut world = deployed(1);
-    let old = world.controller(0).status().ids.clone();
-    let &[(id, Some(operator), UseOfId::Serving)] = old.as_slice() else { panic!("{old:?}") };
-    world.set_selector(operator, true);
-    // A plan by hand: each rack at its own operator.
-    let plan = plan_by_hand(&mut world, |world, group| world.network.labeller(group));
-    let wanted = plan.rsnodes.len();
-    let mut last_label = world.now;
-    for _ in 0..200 {
+fn n7_old_rsnodes_serve_until_all_answers_have_come() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let old = world.controller(0).status().ids;
+    assert_eq!(old.len(), 4, "{old:?}");
+    assert!(old.iter().all(|(.., used)| *used == UseOfId::Serving));
+    world.is_planning = true;
+    let mut last_label: BTreeMap<u16, u64> = old.iter().map(|&(id, ..)| (id, world.now)).collect();
+    for _ in 0..600 {
         world.step();
-        if world.nodes.iter().any(|node| node.switch.labels.values().any(|&label| label == id)) {
-            last_label = world.now;
-        } else if world.now < last_label + world.config.longest_response {
-            assert_eq!(world.nodes[operator].switch.rsnodes.get(&id), Some(&None), "it still serves");
+        for &(id, operator, _) in &old {
+            let at = operator.unwrap();
+            if world.nodes.iter().any(|node| node.switch.labels.values().any(|&label| label == id)) {
+                last_label.insert(id, world.now);
+            } else if world.now < last_label[&id] + world.config.longest_response {
+                assert_eq!(world.nodes[at].switch.rsnodes.get(&id), Some(&None), "id {id} still serves");
+            }
         }
     }
-    assert_eq!(rsnodes(&world).len(), wanted);
-    assert!(world.nodes.iter().all(|node| !node.switch.rsnodes.contains_key(&id)), "it is removed everywhere");
-}
-
-/// Takes the place of the planner for one plan.
-fn plan_by_hand(world: &mut World, at: impl Fn(&World, usize) -> usize) -> Plan {
-    world.is_planning = false;
-    world.events.clear();
-    world.requests_per_step = 3;
-    let wanted = loop {
-        world.step();
-        let wanted = world.events.iter().find_map(|(_, event)| match event {
-            Event::PlanWanted(wanted) => Some(wanted.clone()),
-            _ => None,
-        });
-        // When the planner knows that the old plan cannot stay.
-        match wanted {
-            Some(wanted) if wanted.instance.groups().iter().map(|group| group.rate().per_s()).sum::<f64>() > 1_000.0 => {
-                break wanted;
-            }
-            Some(_) => world.events.clear(),
-            None => {}
-        }
-    };
-    let plan = Plan { rsnodes: (0..4).map(|group| Some(at(world, group))).collect() };
-    let now = world.now;
-    world.controller(0).planned(now, wanted.number, &plan).expect("it is wanted");
-    plan
+    assert_eq!(rsnodes(&world).len(), 1, "one has room for all");
+    let now = world.controller(0).status().ids;
+    for (id, operator, _) in old.into_iter().filter(|old| now.iter().all(|now| now.0 != old.0)) {
+        let knows = world.nodes.iter().any(|node| node.switch.rsnodes.contains_key(&id));
+        assert!(!knows, "id {id} of {operator:?} is removed everywhere");
+    }
+    assert_eq!(now.len(), 1, "the ids of the others are free again: {now:?}");
 }
 
 #[test]

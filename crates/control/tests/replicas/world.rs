@@ -364,7 +364,8 @@ impl World {
         if !node.switch.hosts.values().any(|host| host.1 == Some(group)) {
             return Path::NoRules(first);
         }
-        let backup = |at: usize| if self.nodes[at].switch.servers.len() == 3 { Path::Backup } else { Path::NoRules(at) };
+        let backup =
+            |at: usize| if self.nodes[at].switch.servers.len() == 3 { Path::Backup } else { Path::NoRules(at) };
         let select = |at: usize| match self.nodes[at].switch.own {
             Some((_, Some(_))) if !self.nodes[at].switch.replica_groups.is_empty() => Path::Selected(at),
             // Without replica groups the selector sends a request to its backup.
@@ -401,10 +402,13 @@ impl World {
             // A request is lost only where an operator is down, or was, and has not got its rules back.
             match path {
                 Path::Down(_) | Path::Selected(_) | Path::Backup => {}
-                Path::NoRules(at) => assert!(self.nodes[at].was_down || self.events.is_empty() || {
-                    let is_deployed = self.nodes[at].switch.hosts.len() == 4;
-                    !is_deployed
-                }, "group {group} lost its way at {at}"),
+                Path::NoRules(at) => assert!(
+                    self.nodes[at].was_down || self.events.is_empty() || {
+                        let is_deployed = self.nodes[at].switch.hosts.len() == 4;
+                        !is_deployed
+                    },
+                    "group {group} lost its way at {at}"
+                ),
             }
             let first = self.network.labeller(group);
             let node = &mut self.nodes[first];

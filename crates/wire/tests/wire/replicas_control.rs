@@ -22,7 +22,11 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
     let label = RuleRecord { rack: 0, group: 3, rsnode: 12, marker: 0, address: at("0.0.0.0:0"), ..record(8) };
     let servers = vec![at("10.0.2.1:7800"), at("10.0.2.2:7800"), at("[fd00::3]:7800")];
     vec![
-        ("ask", "A standby asks how an operator is.", ControlMessage::Ask(Ask { number: 5, term: None, inventory: false })),
+        (
+            "ask",
+            "A standby asks how an operator is.",
+            ControlMessage::Ask(Ask { number: 5, term: None, inventory: false }),
+        ),
         (
             "ask_inventory",
             "A controller takes over, and asks which rules of the plan there are.",

@@ -240,7 +240,7 @@ impl Controller {
             }
             let Some(incarnation) = channel.incarnation else { continue };
             let (keys, complete) = channel.next(self.config.batch);
-            channel.sequence += 1;
+            channel.sequence = channel.sequence.saturating_add(1);
             let sequence = channel.sequence;
             let (keys, orders) = keys.into_iter().filter_map(|key| Some((key, self.order_for(operator, key)?))).unzip();
             let set = Set { term, sequence, incarnation, orders, complete };
@@ -252,7 +252,6 @@ impl Controller {
 
     /// Orders were carried out.
     pub(super) fn done(&mut self, operator: usize, done: &Done) {
-        let now = self.now;
         let channel = &mut self.channels[operator];
         let is_its = |sent: &Sent| {
             (sent.set.term, sent.set.sequence, sent.set.incarnation) == (done.term, done.sequence, done.incarnation)
@@ -279,7 +278,6 @@ impl Controller {
             };
             events.push(Event::OrderRefused { operator, order: Box::new(order.clone()), outcome });
         }
-        let _ = now;
         for (key, order) in sent.keys.iter().zip(&sent.set.orders) {
             if let (Key::Group(group), Order::Rule(record)) = (key, order)
                 && let Some(Rule::Group { rsnode, .. }) = super::super::order::rule(record)

@@ -40,7 +40,7 @@ impl Controller {
     }
 
     fn claim(&mut self) {
-        let term = Term { number: self.highest.number + 1, controller: self.me };
+        let term = Term { number: self.highest.number.saturating_add(1), controller: self.me };
         self.role = Role::Claiming(term);
         self.highest = term;
         self.quiet_since = None;
@@ -52,7 +52,6 @@ impl Controller {
         (self.flipping, self.is_deployed, self.selectors) = (None, true, 0);
         self.asked = None;
         self.channels.iter_mut().for_each(super::channel::Channel::close);
-        self.traffic.clear();
         self.counters.takeovers += 1;
         self.event(Event::TakesOver(term));
         self.next_tick = self.now;
@@ -83,7 +82,12 @@ impl Controller {
         let channel = &mut self.channels[operator];
         channel.controller_heard = report.heard_ns.map(|ago| at.saturating_sub(ago));
         match self.role {
-            Role::Standby => channel.incarnation = Some(report.incarnation),
+            Role::Standby => {
+                if channel.incarnation.replace(report.incarnation) != Some(report.incarnation) {
+                    self.traffic.forget(operator);
+                }
+                self.count(operator, report);
+            }
             Role::Claiming(_) => {}
             Role::Active(_) => {
                 if channel.incarnation.is_some_and(|known| known != report.incarnation) {

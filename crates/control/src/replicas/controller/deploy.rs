@@ -47,10 +47,13 @@ impl Controller {
                 continue;
             }
             let Some(id) = self.ids.allocate(operator) else {
-                self.counters.no_free_id += 1;
-                self.event(Event::NoFreeId);
+                if !std::mem::replace(&mut self.is_out_of_ids, true) {
+                    self.counters.no_free_id += 1;
+                    self.event(Event::NoFreeId);
+                }
                 continue;
             };
+            self.is_out_of_ids = false;
             self.give_replica_groups(operator);
             self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
         }

@@ -74,7 +74,7 @@ impl Ids {
 
     /// An id that others have used: new ones come after it.
     pub(super) fn note_newest(&mut self, id: u16) {
-        if self.newest == 0 || is_after(id, self.newest, self.most) {
+        if id != 0 && (self.newest == 0 || is_after(id, self.newest, self.most)) {
             self.newest = id;
         }
     }

@@ -1,7 +1,7 @@
 //! Counts of operators become rates. What cannot be true is counted under its name, and changes nothing.
 
-use super::Controller;
 use super::event::Event;
+use super::{Controller, Role};
 use midflight_endpoint::Nanos;
 use midflight_placement::Rate;
 use midflight_wire::replicas::control::Report;
@@ -40,13 +40,6 @@ impl Traffic {
             over: BTreeMap::new(),
             tiers,
         }
-    }
-
-    /// Of another term: counts may have been missed.
-    pub(super) fn clear(&mut self) {
-        self.bases.fill(None);
-        self.loads.fill(0.0);
-        self.over.clear();
     }
 
     /// An operator was started again: it counts from 0.
@@ -115,7 +108,7 @@ impl Controller {
             rates.push((group, rate));
         }
         let packets = if self.config.packets_per_request > 1 { new.copied - base.copied } else { 0 };
-        let load = (new.selected - base.selected + packets) as f64 / seconds;
+        let load = (new.selected - base.selected).saturating_add(packets) as f64 / seconds;
         let is_absurd = |rate: f64| !(0.0..=self.config.rate_max_per_s).contains(&rate);
         let beyond = |tiers: &[f64; 4]| {
             is_absurd(tiers.iter().sum()) || tiers[self.traffic.tiers.min(4)..].iter().any(|&rate| rate > 0.0)
@@ -132,7 +125,9 @@ impl Controller {
             }
         }
         self.traffic.loads[operator] = load;
-        self.check_load(operator);
+        if let Role::Active(_) = self.role {
+            self.check_load(operator);
+        }
     }
 
     /// Whether the accelerator beside an operator gets too much (section III-C).
