@@ -146,6 +146,11 @@ impl RsNode {
         self.selector.counts()
     }
 
+    /// How many selectors choose among the same servers, from now on.
+    pub fn set_selectors(&mut self, selectors: u32) {
+        self.selector.set_selectors(selectors);
+    }
+
     /// Its selector.
     #[must_use]
     pub fn selector(&self) -> &dyn Selector {

@@ -2,15 +2,20 @@
 
 pub mod check;
 mod client;
+mod controller;
 mod nodes;
 mod operator;
 mod selector;
 mod server;
 
 pub use client::{Ask, ClientActor, Work};
-pub use nodes::{Beside, add_client, add_operator, add_selector, add_server, client, operator, selector, server};
-pub use operator::{OperatorActor, Rules};
-pub use selector::{ReplicaGroups, SelectorActor};
+pub use controller::ControllerActor;
+pub use nodes::{
+    Beside, add_client, add_controller, add_operator, add_selector, add_server, client, controller, operator, selector,
+    server,
+};
+pub use operator::{Lies, OperatorActor, Rules};
+pub use selector::{ReplicaGroups, SelectorActor, Slot};
 pub use server::{Condition, ServerActor};
 
 use crate::Context;

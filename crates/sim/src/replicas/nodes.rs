@@ -1,7 +1,8 @@
 //! Production engines and endpoints as nodes of a world, and access to their state.
 
-use super::{ClientActor, OperatorActor, SelectorActor, ServerActor, Work};
+use super::{ClientActor, ControllerActor, OperatorActor, SelectorActor, ServerActor, Slot, Work};
 use crate::{Actor, Birth, NodeId, Place, World};
+use midflight_control::replicas::{Controller, ControllerConfig, Network};
 use midflight_dataplane::replicas::ReplicasConfig;
 use midflight_endpoint::Nanos;
 use midflight_replicas::client::{Client, ClientConfig};
@@ -10,16 +11,24 @@ use midflight_replicas::select::Algorithm;
 use midflight_replicas::server::{Server, ServerConfig};
 use rand::RngExt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 const BOUNDED: &str = "a trial's bounds are those of its endpoints";
 
-/// An operator that starts now, without rules. Its incarnation and secret are drawn by the world, at each start.
-pub fn add_operator(world: &mut World, place: Place, config: ReplicasConfig) -> NodeId {
+/// An operator that starts now, without rules, and takes them of these controllers (none: of a script). Its incarnation and secret are drawn by the world, at each start.
+pub fn add_operator(
+    world: &mut World,
+    place: Place,
+    config: ReplicasConfig,
+    controllers: Vec<SocketAddr>,
+    slot: Slot,
+) -> NodeId {
     world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
             let (incarnation, secret) = (birth.random.random_range(1..=u64::MAX), birth.random.random());
-            Box::new(OperatorActor::new(&config, incarnation, secret)) as Box<dyn Actor>
+            Box::new(OperatorActor::new(&config, incarnation, secret, controllers.clone(), slot.clone()))
+                as Box<dyn Actor>
         }),
     )
 }
@@ -37,6 +46,8 @@ pub struct Beside {
     pub selectors: u32,
     /// The time that each datagram takes it.
     pub cost: Nanos,
+    /// How its operator sees it.
+    pub slot: Slot,
 }
 
 /// A selector that starts now, without replica groups.
@@ -44,10 +55,10 @@ pub fn add_selector(world: &mut World, place: Place, beside: Beside) -> NodeId {
     world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
-            let Beside { config, servers, select, selectors, cost } = &beside;
+            let Beside { config, servers, select, selectors, cost, slot } = &beside;
             let (incarnation, seed) = (birth.random.random_range(1..=u64::MAX), birth.random.random());
             let rsnode = RsNode::new(*config, servers, seed, |count| select.selector(count, *selectors));
-            Box::new(SelectorActor::new(rsnode.expect(BOUNDED), incarnation, *cost)) as Box<dyn Actor>
+            Box::new(SelectorActor::new(rsnode.expect(BOUNDED), incarnation, *cost, slot.clone())) as Box<dyn Actor>
         }),
     )
 }
@@ -89,6 +100,24 @@ pub fn add_client(
             Box::new(ClientActor::new(client, work.clone(), birth.random.clone())) as Box<dyn Actor>
         }),
     )
+}
+
+/// A controller that starts now, as a standby.
+pub fn add_controller(world: &mut World, config: ControllerConfig, network: Arc<Network>) -> NodeId {
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |birth: &mut Birth| {
+            let me = birth.random.random_range(1..=u64::MAX);
+            let controller = Controller::new(birth.now, config, Arc::clone(&network), me);
+            Box::new(ControllerActor::new(controller, Arc::clone(&network))) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// The controller on a node, if it runs.
+#[must_use]
+pub fn controller(world: &World, node: NodeId) -> Option<&ControllerActor> {
+    world.actor(node)
 }
 
 /// The operator on a node, if it runs.

@@ -31,7 +31,8 @@ impl Trial {
             under_way: pick(random, &[1, 4, 64, 8_192, 8_192]),
             cost_us: pick(random, &[0, 5, 5, 50]),
             is_by_rack: random.random_bool(0.5),
-            detect_ms: pick(random, &[20, 60, 150]),
+            controllers: 0,
+            detect_ms: pick(random, &[60, 100, 150]),
             groups: pick(random, &[1, 3, 8]),
             replicas: random.random_range(1..=servers.len().min(3)),
             servers,
@@ -48,8 +49,29 @@ impl Trial {
             let attacks: Vec<_> = (0..random.random_range(1..=3)).map(|_| attack(random, heal_ms)).collect();
             trial.faults.extend(attacks);
         }
+        control(&mut stream(seed, Purpose::Faults, 2), &mut trial);
         trial.faults.sort_by_key(|fault| fault.at_ms);
         trial
+    }
+}
+
+/// Half of the trials have real controllers, and faults of theirs, in the place of a script's.
+fn control(random: &mut Pcg64, trial: &mut Trial) {
+    if random.random_bool(0.5) {
+        return;
+    }
+    trial.controllers = random.random_range(1..=3);
+    trial.heal_ms = trial.heal_ms.max(900);
+    let (controllers, operators) = (trial.controllers, trial.operators());
+    for fault in &mut trial.faults {
+        if matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController) {
+            let controller = Party::Controller(random.random_range(0..controllers));
+            fault.what = match random.random_range(0..4) {
+                0 | 1 => Common::Crash(controller).into(),
+                2 => Common::Drift { party: controller, ppm: PPM_MAX, ahead_ms: pick(random, &[0, 100, 5_000]) }.into(),
+                _ => What::Lies(random.random_range(0..operators)),
+            };
+        }
     }
 }
 
@@ -231,6 +253,8 @@ mod tests {
             "Forged",
             "Replayed",
             "Guessed",
+            "Crash Controller",
+            "Lies",
         ] {
             let words: Vec<_> = kind.split(' ').collect();
             assert!(kinds.iter().any(|seen| words.iter().all(|word| seen.contains(word))), "{kind}: {kinds:?}");

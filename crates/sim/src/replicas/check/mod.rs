@@ -6,6 +6,7 @@
 //! | `draw` | a trial from a seed |
 //! | `smaller` | steps that make a trial smaller |
 //! | `run` | a world from a trial, and its faults |
+//! | `network` | the network as real controllers know it |
 //! | `script` | who sets the rules of operators and selectors, in the place of a controller |
 //! | `heal` | after the last fault all must heal, and all counters must add up |
 //! | `excuses` | which faults excuse what |
@@ -21,6 +22,7 @@ mod guess;
 mod heal;
 mod monitor;
 mod mutants;
+mod network;
 mod rules;
 mod run;
 mod script;

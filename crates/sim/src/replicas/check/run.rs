@@ -3,10 +3,11 @@
 use super::guess::CRAFT;
 use super::monitor::{EXPIRE, Findings};
 use super::mutants::MUTANTS;
+use super::network::{controller_config, network};
 use super::script::{IDS, LOOKS, Script};
 use super::trial::{ClientSpec, Party, ServerSpec, Trial, What};
 use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
-use crate::replicas::{Beside, Condition, Work, nodes};
+use crate::replicas::{Beside, Condition, Lies, Slot, Work, nodes};
 use crate::{Action, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, Topology, World};
 use midflight_dataplane::replicas::ReplicasConfig;
 use midflight_endpoint::{MS, Nanos, SECOND};
@@ -86,21 +87,28 @@ impl Subject for ReplicasSubject {
         let mut site = Site::new(trial);
         let count = trial.operators();
         // Operators, selectors, servers and clients are added in this order.
-        let at = |first: usize, place: usize| NodeId((first + place) as u32).home();
+        let at: fn(usize, usize) -> SocketAddr = |first: usize, place: usize| NodeId((first + place) as u32).home();
         let servers: Vec<SocketAddr> = (0..trial.servers.len()).map(|place| at(2 * count, place)).collect();
         let senders: BTreeSet<IpAddr> = (0..2 * count).map(|place| at(0, place).ip()).collect();
         let servers_of = |group| trial.servers_of(group).map(|place| servers[place]).collect();
         let groups: Rc<[Vec<SocketAddr>]> = (0..trial.groups).map(servers_of).collect();
 
+        let first_client = 2 * count + trial.servers.len();
+        let first_controller = first_client + trial.clients.len();
+        let at_controllers: Vec<SocketAddr> = (0..trial.controllers).map(|place| at(first_controller, place)).collect();
+        let known = (trial.controllers > 0).then(|| network(trial, at, &groups));
+        let mut bounds = bounds(trial);
+        bounds.masks = known.as_ref().map_or(bounds.masks, |network| network.masks());
+        let slots: Vec<Slot> = (0..count).map(|_| Slot::default()).collect();
         let operators: Vec<NodeId> = (0..count)
-            .map(|place| {
-                let place = site.switch(place);
-                nodes::add_operator(&mut site.world, place, bounds(trial))
+            .map(|operator| {
+                let (place, slot) = (site.switch(operator), slots[operator].clone());
+                nodes::add_operator(&mut site.world, place, bounds, at_controllers.clone(), slot)
             })
             .collect();
         let selectors: Vec<NodeId> = (0..count)
             .map(|place| {
-                let beside = beside(trial, at(0, place), &servers);
+                let beside = beside(trial, at(0, place), &servers, slots[place].clone());
                 let place = site.switch(place);
                 nodes::add_selector(&mut site.world, place, beside)
             })
@@ -121,11 +129,18 @@ impl Subject for ReplicasSubject {
                 nodes::add_client(&mut site.world, host, client_config(&spec), way, work(&spec, &groups))
             })
             .collect();
+        let controllers: Vec<NodeId> = (0..trial.controllers)
+            .filter_map(|place| {
+                let (config, known) = (controller_config(trial, place), known.clone()?);
+                Some(nodes::add_controller(&mut site.world, config, known))
+            })
+            .collect();
         let places = Places::default()
             .with(Party::Operator, &operators)
             .with(Party::Selector, &selectors)
             .with(Party::Server, &server_nodes)
-            .with(Party::Client, &clients);
+            .with(Party::Client, &clients)
+            .with(Party::Controller, &controllers);
         let recent = add_attacker(trial, &mut site.world, CRAFT);
         let addresses = server_nodes.into_iter().zip(servers).collect();
         let findings = Findings::new(trial, places.clone(), Rc::clone(&groups), addresses, traced, recent);
@@ -146,13 +161,17 @@ impl Subject for ReplicasSubject {
     }
 
     fn begins(&mut self, what: &What) -> bool {
+        let is_script = self.stage.trial.controllers == 0;
         match what {
+            // Real controllers make their own plans.
+            What::Plan(_) | What::Degraded(_) | What::NoController if !is_script => return false,
             What::Plan(number) => self.script.plan = *number,
             What::Degraded(group) => drop(self.script.degraded.insert(*group)),
             What::NoController => self.script.is_dead = true,
             What::Slow { server, by } => self.set(*server, Condition::Slow(*by)),
             What::Absurd(server) => self.set(*server, Condition::Absurd),
             What::Silent(server) => self.set(*server, Condition::Silent),
+            What::Lies(operator) => self.set_lies(*operator, true),
             What::Common(_) => {}
         }
         true
@@ -165,15 +184,21 @@ impl Subject for ReplicasSubject {
             What::Slow { server, .. } | What::Absurd(server) | What::Silent(server) => {
                 self.set(*server, Condition::Well);
             }
+            What::Lies(operator) => self.set_lies(*operator, false),
             What::Plan(_) | What::Common(_) => {}
         }
     }
 
-    /// Meanwhile the rules are kept as they should be.
+    /// Meanwhile a script keeps the rules as they should be, unless controllers do.
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
-            self.operate();
+            if self.stage.trial.controllers == 0 {
+                self.operate();
+            }
             let next = at.min(self.stage.world.now() + LOOKS);
+            // A world in which nothing happens any more has no time.
+            let nothing = Action::command(self.stage.node(Party::Operator(0)), ());
+            self.stage.world.at(next, nothing);
             self.stage.run_until(next)?;
             if next >= at {
                 return Ok(());
@@ -187,6 +212,10 @@ impl Subject for ReplicasSubject {
 }
 
 impl ReplicasSubject {
+    fn set_lies(&mut self, operator: usize, lies: bool) {
+        self.stage.act(Action::command(self.stage.node(Party::Operator(operator)), Lies(lies)));
+    }
+
     fn set(&mut self, server: usize, condition: Condition) {
         self.stage.act(Action::command(self.stage.node(Party::Server(server)), condition));
     }
@@ -203,13 +232,14 @@ fn bounds(trial: &Trial) -> ReplicasConfig {
     }
 }
 
-fn beside(trial: &Trial, operator: SocketAddr, servers: &[SocketAddr]) -> Beside {
+fn beside(trial: &Trial, operator: SocketAddr, servers: &[SocketAddr], slot: Slot) -> Beside {
     Beside {
         config: RsNodeConfig { under_way: trial.under_way, expire: EXPIRE, waiting: 64, ..RsNodeConfig::new(operator) },
         servers: servers.to_vec(),
         select: trial.select,
         selectors: trial.operators() as u32,
         cost: trial.cost_us * 1_000,
+        slot,
     }
 }
 

@@ -44,6 +44,10 @@ fn drop_operators(best: &mut Trial, fails: Fails<'_, Trial>) {
             forget(smaller, Party::Selector(operator));
         });
     }
+    attempt(best, fails, |smaller| {
+        smaller.controllers = smaller.controllers.saturating_sub(1);
+        forget(smaller, Party::Controller(smaller.controllers));
+    });
     attempt(best, fails, |smaller| smaller.is_tree = false);
 }
 

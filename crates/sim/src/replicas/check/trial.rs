@@ -35,6 +35,9 @@ pub struct Trial {
     pub cost_us: u64,
     /// Whether hosts of a rack are one traffic group; else each client is one.
     pub is_by_rack: bool,
+    /// Controllers: up to 3, the first one active; 0: a script sets the rules.
+    #[serde(default)]
+    pub controllers: usize,
     /// Until somebody notices that an operator or a selector does not answer.
     pub detect_ms: u64,
     /// Replica groups: 1 to 64.
@@ -95,17 +98,19 @@ pub enum Party {
     Server(usize),
     /// A client.
     Client(usize),
+    /// A controller.
+    Controller(usize),
 }
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// Another plan: from then on each traffic group wants another RSNode, which this number says.
+    /// The script has another plan: from then on each traffic group wants another RSNode, which this number says.
     Plan(u32),
-    /// A traffic group is degraded meanwhile (DRS).
+    /// The script degrades a traffic group meanwhile (DRS).
     Degraded(usize),
-    /// Nobody sets rules meanwhile.
+    /// The script sets no rules meanwhile.
     NoController,
     /// A server takes longer meanwhile.
     Slow {
@@ -118,6 +123,8 @@ pub enum What {
     Absurd(usize),
     /// The application of a server answers nothing meanwhile.
     Silent(usize),
+    /// An operator reports counts that it invents meanwhile.
+    Lies(usize),
     /// What befalls every program.
     #[serde(untagged)]
     Common(Common<Party>),
@@ -142,6 +149,7 @@ impl check::What for What {
             Self::Slow { server, .. } | Self::Absurd(server) | Self::Silent(server) => {
                 keep_place(Party::Server, server, gone)
             }
+            Self::Lies(operator) => keep_place(Party::Operator, operator, gone),
             Self::Plan(_) | Self::Degraded(_) | Self::NoController => true,
         }
     }
@@ -154,12 +162,17 @@ impl check::Party for Party {
             Self::Selector(_) => "selector",
             Self::Server(_) => "server",
             Self::Client(_) => "client",
+            Self::Controller(_) => "controller",
         }
     }
 
     fn place(&mut self) -> &mut usize {
         match self {
-            Self::Operator(place) | Self::Selector(place) | Self::Server(place) | Self::Client(place) => place,
+            Self::Operator(place)
+            | Self::Selector(place)
+            | Self::Server(place)
+            | Self::Client(place)
+            | Self::Controller(place) => place,
         }
     }
 }
@@ -203,6 +216,7 @@ impl check::Trial for Trial {
         within("uppers", self.uppers, 0, TREE_UPPERS)?;
         within("servers", self.servers.len(), 1, 64)?;
         within("clients", self.clients.len(), 1, 64)?;
+        within("controllers", self.controllers, 0, 3)?;
         within("groups", self.groups, 1, 64)?;
         within("replicas", self.replicas, 1, self.servers.len().min(8))?;
         within("under_way", self.under_way as usize, 1, 1 << 16)?;
@@ -245,6 +259,7 @@ impl Trial {
             What::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
             What::Slow { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
             What::Slow { server, .. } | What::Absurd(server) | What::Silent(server) => known(Party::Server(*server)),
+            What::Lies(operator) => known(Party::Operator(*operator)),
             What::Degraded(group) if *group >= self.traffic_groups() => {
                 bad(format!("there is no traffic group {group}"))
             }
@@ -282,6 +297,7 @@ impl Trial {
             Party::Operator(n) | Party::Selector(n) => n < self.operators(),
             Party::Server(n) => n < self.servers.len(),
             Party::Client(n) => n < self.clients.len(),
+            Party::Controller(n) => n < self.controllers,
         }
     }
 }
