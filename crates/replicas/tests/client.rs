@@ -228,7 +228,8 @@ fn n8_what_is_not_for_it_changes_nothing_and_is_counted() {
         foreign: 2,
         not_for_client: 2,
         malformed: 1,
-        unexpected: 2,
+        unexpected: 1,
+        cookies_ignored: 1,
         other_version: 3,
         ..Counters::default()
     };

@@ -90,7 +90,7 @@ impl Client {
     fn handle_cookie(&mut self, from: SocketAddr, ends: &Ends) {
         let number = ends.request.get();
         let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
-            self.counters.unexpected += 1;
+            self.counters.cookies_ignored += 1;
             return;
         };
         if request.last.is_none_or(|last| last.to != from) {

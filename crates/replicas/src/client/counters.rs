@@ -43,8 +43,8 @@ pub struct Counters {
     pub not_for_client: u64,
     /// Datagrams dropped: not from the operator, or, in direct mode, not from the server that they name.
     pub foreign: u64,
-    /// Answers, refusals and cookies dropped: for no read that waits for them (copies, late or forged ones).
+    /// Answers and refusals dropped: for no read that waits for them (copies, late or forged ones).
     pub unexpected: u64,
-    /// Cookies dropped: another one came since the read was sent.
+    /// Cookies dropped: for no read that waits for an answer, or another one came since it was sent.
     pub cookies_ignored: u64,
 }
