@@ -25,20 +25,3 @@ fn a_seed_is_replayed_exactly() {
     let text = trial.to_toml().unwrap();
     assert_eq!(toml::from_str::<Trial>(&text).unwrap(), trial);
 }
-
-/// Temporary.
-#[cfg(feature = "mutants")]
-#[test]
-#[ignore = "temporary"]
-fn mutants_are_caught() {
-    for mutant in ReplicasSubject::MUTANTS {
-        let began = std::time::Instant::now();
-        let caught = mutant.hunt::<ReplicasSubject>(2, &|_| began.elapsed().as_secs() < 60);
-        match caught {
-            Some(caught) => {
-                println!("{} {}: {} at seed {}: {}", mutant.number, mutant.name, caught.rule, caught.seed, caught.what)
-            }
-            None => println!("{} {}: ESCAPED", mutant.number, mutant.name),
-        }
-    }
-}
