@@ -91,8 +91,14 @@ fn run(seed: u64, faults: Faults, happenings: &[(u64, Happening)], config: Contr
     heals(&mut world);
 }
 
+/// 48 of each, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 48, ..default } }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn n6_n7_any_deaths_under_an_erring_network(
