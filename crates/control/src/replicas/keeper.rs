@@ -170,10 +170,7 @@ impl RuleKeeper {
         self.counters.asked += 1;
         let Self { incarnation, term, sequence, .. } = *self;
         if ask.inventory {
-            let (rsnodes, labels) = self.plan();
-            let newest = self.newest;
-            let inventory = Inventory { number: ask.number, incarnation, term, sequence, newest, rsnodes, labels };
-            return ControlMessage::Inventory(inventory);
+            return ControlMessage::Inventory(self.inventory(ask.number));
         }
         let Load { selected, copied } = parts.load();
         ControlMessage::Report(Report {
@@ -191,7 +188,8 @@ impl RuleKeeper {
     }
 
     /// The RSNode ids and labels that it has.
-    fn plan(&self) -> (Vec<(u16, Option<SocketAddr>)>, Vec<(u16, u16)>) {
+    fn inventory(&self, number: u64) -> Inventory {
+        let Self { incarnation, term, sequence, newest, .. } = *self;
         let (mut rsnodes, mut labels) = (Vec::new(), Vec::new());
         for kept in self.rules.range(Key::RsNode(0)..=Key::Group(u16::MAX)).map(|(_, kept)| kept) {
             match kept.rule {
@@ -201,7 +199,7 @@ impl RuleKeeper {
                 _ => {}
             }
         }
-        (rsnodes, labels)
+        Inventory { number, incarnation, term, sequence, newest, rsnodes, labels }
     }
 
     fn set(&mut self, now: Nanos, set: &Set, parts: &mut impl Parts) -> ControlMessage {
@@ -289,7 +287,7 @@ impl RuleKeeper {
             // An address is one thing at a time.
             Rule::Operator(address) => drop(self.rules.remove(&Key::Server(address))),
             Rule::Server { address, .. } => drop(self.rules.remove(&Key::Operator(address))),
-            Rule::Serve(id) | Rule::RsNode { id, operator: Some(_) } if self.rules.get(&Key::RsNode(id)).is_none() => {
+            Rule::Serve(id) | Rule::RsNode { id, operator: Some(_) } if !self.rules.contains_key(&Key::RsNode(id)) => {
                 self.newest = id;
             }
             _ => {}

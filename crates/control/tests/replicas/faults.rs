@@ -19,7 +19,7 @@ enum Happening {
     Cut(usize, usize),
 }
 
-fn happening(operators: bool) -> impl Strategy<Value = Happening> {
+fn happening(operators: bool, cuts: bool) -> impl Strategy<Value = Happening> {
     let controllers = prop_oneof![
         (0..2_usize).prop_map(Happening::KillController),
         (0..2_usize).prop_map(Happening::StartController),
@@ -34,7 +34,7 @@ fn happening(operators: bool) -> impl Strategy<Value = Happening> {
         2 => (0..8_usize).prop_map(Happening::RestartOperator),
         1 => (0..8_usize).prop_map(Happening::SelectorGoes),
         1 => (0..8_usize).prop_map(Happening::SelectorComes),
-        2 => (0..2_usize, 0..8_usize).prop_map(|(controller, operator)| Happening::Cut(controller, operator)),
+        u32::from(cuts) * 2 => (0..2_usize, 0..8_usize).prop_map(|(controller, at)| Happening::Cut(controller, at)),
     ]
     .boxed()
 }
@@ -91,14 +91,25 @@ fn run(seed: u64, faults: Faults, happenings: &[(u64, Happening)], config: Contr
     heals(&mut world);
 }
 
+/// 48 of each, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 48, ..default } }
+}
+
+/// So few that they come round, and plans that come soon.
+fn few_ids(rsnodes: u16) -> ControllerConfig {
+    ControllerConfig { rsnodes, plan_every: 700_000_000, barred_for: 300_000_000, ..times() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn n6_n7_any_deaths_under_an_erring_network(
         seed: u64,
         (lost, twice, late) in (0..30_u64, 0..30_u64, 0..250_u64),
-        happenings in vec((0..2_500_u64, happening(true)), 0..12),
+        happenings in vec((0..2_500_u64, happening(true, true)), 0..12),
     ) {
         run(seed, Faults { lost, twice, late }, &happenings, times());
     }
@@ -108,8 +119,18 @@ proptest! {
     fn n7_controllers_die_between_any_two_messages_of_a_deployment(
         seed: u64,
         (lost, twice, late) in (0..20_u64, 0..30_u64, 0..150_u64),
-        happenings in vec((0..900_u64, happening(false)), 0..24),
+        happenings in vec((0..1_500_u64, happening(false, false)), 0..24),
     ) {
-        run(seed, Faults { lost, twice, late }, &happenings, ControllerConfig { rsnodes: 12, ..times() });
+        run(seed, Faults { lost, twice, late }, &happenings, few_ids(5));
+    }
+
+    /// Operators die and return, while ids come round.
+    #[test]
+    fn n7_ids_of_the_dead_are_not_used_again_too_early(
+        seed: u64,
+        (lost, late) in (0..20_u64, 0..150_u64),
+        happenings in vec((0..1_000_u64, happening(true, false)), 8..24),
+    ) {
+        run(seed, Faults { lost, twice: 10, late }, &happenings, few_ids(6));
     }
 }

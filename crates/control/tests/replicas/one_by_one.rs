@@ -270,3 +270,21 @@ fn n6_who_hears_of_few_operators_does_not_take_over() {
     world.run(2 * STEP / MS + 1_000);
     assert!(matches!(world.controller(0).role(), Role::Active(_)));
 }
+
+/// N7: the only id there is rests after its RSNode has failed (`World` checks for how long), also if the controller that has removed it is
+/// dead by then.
+#[test]
+fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
+    for is_killed in [false, true] {
+        let config = ControllerConfig { rsnodes: 1, longest_response: 3_500 * MS, plan_every: 500 * MS, ..times() };
+        let mut world = World::new(1, 2, config);
+        assert!(world.run_until_selected(9_000));
+        world.start(*rsnodes(&world).first().unwrap());
+        world.run(400);
+        assert!(world.nodes.iter().all(|node| node.switch.rsnodes.is_empty()), "it is removed");
+        if is_killed {
+            world.kill_controller(0);
+        }
+        assert!(world.run_until_selected(15_000), "{:?}", world.paths());
+    }
+}

@@ -125,6 +125,8 @@ pub(crate) struct Node {
     pub(crate) is_up: bool,
     /// It was down, or its selector was, at some time.
     pub(crate) was_down: bool,
+    /// It has had all its rules since it was started.
+    has_had_all: bool,
     selector: Option<u64>,
     highest: Term,
 }
@@ -140,6 +142,8 @@ pub(crate) enum Path {
     Down(usize),
     /// It was lost at this operator, which lacks rules.
     NoRules(usize),
+    /// It was sent to a selector that is not there.
+    NoSelector(usize),
 }
 
 enum Message {
@@ -216,7 +220,15 @@ impl World {
     fn node(&mut self) -> Node {
         let (incarnation, selector) = (self.draw(), Some(self.draw()));
         let keeper = RuleKeeper::new(incarnation, selector);
-        Node { keeper, switch: Switch::default(), is_up: true, was_down: false, selector, highest: Term::NONE }
+        Node {
+            keeper,
+            switch: Switch::default(),
+            is_up: true,
+            was_down: false,
+            has_had_all: false,
+            selector,
+            highest: Term::NONE,
+        }
     }
 
     pub(crate) fn start_controller(&mut self, place: usize) {
@@ -367,6 +379,7 @@ impl World {
         let backup =
             |at: usize| if self.nodes[at].switch.servers.len() == 3 { Path::Backup } else { Path::NoRules(at) };
         let select = |at: usize| match self.nodes[at].switch.own {
+            Some((_, Some(_))) if self.nodes[at].selector.is_none() => Path::NoSelector(at),
             Some((_, Some(_))) if !self.nodes[at].switch.replica_groups.is_empty() => Path::Selected(at),
             // Without replica groups the selector sends a request to its backup.
             _ => backup(at),
@@ -397,18 +410,17 @@ impl World {
     }
 
     fn requests(&mut self) {
+        for node in &mut self.nodes {
+            node.has_had_all |= node.switch.hosts.len() == self.network.hosts().len();
+        }
         for group in 0..self.network.groups().len() {
             let path = self.path(group as u16);
             // A request is lost only where an operator is down, or was, and has not got its rules back.
             match path {
-                Path::Down(_) | Path::Selected(_) | Path::Backup => {}
-                Path::NoRules(at) => assert!(
-                    self.nodes[at].was_down || self.events.is_empty() || {
-                        let is_deployed = self.nodes[at].switch.hosts.len() == 4;
-                        !is_deployed
-                    },
-                    "group {group} lost its way at {at}"
-                ),
+                Path::Selected(_) | Path::Backup => {}
+                Path::Down(at) => assert!(!self.nodes[at].is_up),
+                Path::NoRules(at) => assert!(!self.nodes[at].has_had_all, "group {group} lost its way at {at}"),
+                Path::NoSelector(at) => panic!("group {group}: {at} has no selector"),
             }
             let first = self.network.labeller(group);
             let node = &mut self.nodes[first];

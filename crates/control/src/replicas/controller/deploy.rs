@@ -81,7 +81,7 @@ impl Controller {
     /// What a group should be labelled with now: the label that it has, until the RSNode of the plan serves.
     fn label_for(&self, group: usize) -> Option<u16> {
         let wanted = self.labels[group].wanted;
-        let Some(operator) = self.target[group] else { return None };
+        let operator = self.target[group]?;
         let new = self.ids.of(operator, |used| used == Use::Serving);
         new.or_else(|| wanted.filter(|&id| self.ids.get(id).is_some_and(|node| node.is_known())))
     }
