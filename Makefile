@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
-# Whose bugs `make mutants` plants: tasks or reads.
+# Whose bugs `make mutants` plants: tasks, reads or replicas.
 PROGRAM ?= tasks
 # How often `make lab-reads` lets each fault happen.
 RUNS ?= 20

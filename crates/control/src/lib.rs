@@ -15,6 +15,7 @@ pub mod file;
 pub mod http;
 pub mod metrics;
 pub mod reads;
+pub mod replicas;
 pub mod tasks;
 
 pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};

@@ -1,7 +1,13 @@
-//! The endpoints of the replicas program, as state machines without I/O: which replica answers a read soonest.
+//! The replicas program: each read goes to the replica that will answer it soonest.
 //!
-//! - [`select`] chooses: a client may hold one of its selectors, or an operator on the path;
-//! - [`rsnode`] is what runs beside such an operator.
+//! | module | what is in it |
+//! |---|---|
+//! | [`client`] | reads in, one event for each out; through operators, or with a selector of its own |
+//! | [`server`] | NetRS's side of a store |
+//! | [`select`] | which of a key's replicas gets a read: one trait, and its selectors |
+//! | [`rsnode`] | what runs beside an operator that selects for others |
 
+pub mod client;
 pub mod rsnode;
 pub mod select;
+pub mod server;

@@ -23,6 +23,7 @@ mod happening;
 mod network;
 mod random;
 pub mod reads;
+pub mod replicas;
 mod switch;
 mod world;
 

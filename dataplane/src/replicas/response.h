@@ -12,6 +12,8 @@ MF_INLINE void count_for_monitor(struct mf_replicas *s, const struct call *call,
     if (MF_UNLIKELY(rack == 0 || group >= s->groups))
         return;
     uint32_t marker = ((const struct mf_netrs_response *)call->in->data)->marker;
+    if (MF_MUTANT(205) && marker == rack->marker)
+        return;
     group_at(s, group)->counts[tier_of(s, marker, rack->marker) % MF_TIERS_MAX]++;
 }
 
@@ -48,6 +50,8 @@ MF_INLINE mf_verdict copy_here(struct mf_replicas *s, const struct call *call)
 {
     mf_verdict verdict = pass_monitored(s, call);
     if (MF_UNLIKELY(verdict != MF_V_FORWARDED || s->selector.port == 0))
+        return verdict;
+    if (MF_MUTANT(202) && s->stats.packets[MF_KIND_RESPONSE] % 32 == 0)
         return verdict;
     MF_COPY(&call->out->forward.copy_to, &s->selector);
     s->stats.copied++;

@@ -23,19 +23,19 @@ pub enum GroupError {
 }
 
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     addresses: Vec<SocketAddr>,
     servers: HashMap<SocketAddr, Server>,
     groups: HashMap<u32, Candidates>,
 }
 
 impl Groups {
-    pub(super) fn new(addresses: &[SocketAddr]) -> Self {
+    pub(crate) fn new(addresses: &[SocketAddr]) -> Self {
         let numbered = addresses.iter().zip(0..=u16::MAX).map(|(&address, number)| (address, Server(number)));
         Self { addresses: addresses.to_vec(), servers: numbered.collect(), groups: HashMap::new() }
     }
 
-    pub(super) fn set(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
+    pub(crate) fn set(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         if group >> 24 != 0 {
             return Err(GroupError::TooLarge(group));
         }
@@ -52,19 +52,19 @@ impl Groups {
         }
     }
 
-    pub(super) fn get(&self, group: u32) -> Option<Candidates> {
+    pub(crate) fn get(&self, group: u32) -> Option<Candidates> {
         self.groups.get(&group).copied()
     }
 
-    pub(super) fn server(&self, address: SocketAddr) -> Option<Server> {
+    pub(crate) fn server(&self, address: SocketAddr) -> Option<Server> {
         self.servers.get(&address).copied()
     }
 
-    pub(super) fn has_server(&self, address: SocketAddr) -> bool {
+    pub(crate) fn has_server(&self, address: SocketAddr) -> bool {
         self.servers.contains_key(&address)
     }
 
-    pub(super) fn address(&self, server: Server) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, server: Server) -> Option<SocketAddr> {
         self.addresses.get(usize::from(server.0)).copied()
     }
 }

@@ -7,14 +7,15 @@
 //! | `groups` | replica groups: which servers have a key |
 //! | `waiting` | requests that rate control holds |
 
-mod groups;
-mod table;
+pub(crate) mod groups;
+pub(crate) mod table;
 mod waiting;
 
 pub use groups::GroupError;
 
 use crate::select::{Choice, Counts, Selector, Server, Status};
 use groups::Groups;
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
 use midflight_wire::replicas::{Ends, Kind, NETRS_XOR, Netrs, NetrsRequest, Packet, ServerStatus, parse};
 use rand::{Rng, SeedableRng};
@@ -145,6 +146,17 @@ impl RsNode {
         self.selector.counts()
     }
 
+    /// How many selectors choose among the same servers, from now on.
+    pub fn set_selectors(&mut self, selectors: u32) {
+        self.selector.set_selectors(selectors);
+    }
+
+    /// Its selector.
+    #[must_use]
+    pub fn selector(&self) -> &dyn Selector {
+        &*self.selector
+    }
+
     /// Requests under way.
     #[must_use]
     pub fn under_way(&self) -> usize {
@@ -155,6 +167,9 @@ impl RsNode {
         let Ok((request, _)) = NetrsRequest::ref_from_prefix(datagram) else { return };
         let Some(candidates) = self.groups.get(request.group()) else {
             self.counters.unknown_group += 1;
+            if planted(224) {
+                return self.send(now, datagram, Server(0));
+            }
             return self.degrade(datagram);
         };
         // Who came first of a group is served first.
@@ -189,7 +204,9 @@ impl RsNode {
             // Its answer goes past this RSNode: it would be nobody's here.
             None => {
                 self.counters.untracked += 1;
-                self.selector.expired(now, server);
+                if !planted(223) {
+                    self.selector.expired(now, server);
+                }
                 request.start.kind = Kind::Monitored as u8 | NETRS_XOR;
             }
         }
@@ -216,8 +233,8 @@ impl RsNode {
             self.counters.unmatched += 1;
             return;
         };
-        let is_its =
-            |entry: &UnderWay| (entry.server, entry.client, entry.request) == (server, ends.client, ends.request.get());
+        let of = |entry: &UnderWay| (entry.server, entry.client, entry.request);
+        let is_its = |entry: &UnderWay| planted(221) || of(entry) == (server, ends.client, ends.request.get());
         let Some(entry) = self.table.take(start.retained.get(), is_its) else {
             self.counters.unmatched += 1;
             return;
@@ -257,7 +274,9 @@ impl RsNode {
         let Some(until) = now.checked_sub(self.config.expire) else { return };
         while let Some(entry) = self.table.expire(until) {
             self.counters.expired += 1;
-            self.selector.expired(now, entry.server);
+            if !planted(222) {
+                self.selector.expired(now, entry.server);
+            }
         }
     }
 }

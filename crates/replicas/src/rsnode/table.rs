@@ -3,16 +3,17 @@
 
 use crate::select::Server;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::Address;
 use std::collections::VecDeque;
 
 /// All that an answer must repeat, and when the request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UnderWay {
-    pub(super) server: Server,
-    pub(super) client: Address,
-    pub(super) request: u64,
-    pub(super) sent: Nanos,
+pub(crate) struct UnderWay {
+    pub(crate) server: Server,
+    pub(crate) client: Address,
+    pub(crate) request: u64,
+    pub(crate) sent: Nanos,
 }
 
 /// A place in the table.
@@ -30,7 +31,7 @@ struct Slot {
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     slots: Vec<Slot>,
     /// The one that was free the longest is used next, so that a number comes again as late as possible.
     free: VecDeque<u16>,
@@ -42,7 +43,7 @@ pub(super) struct Table {
 
 impl Table {
     /// For so many requests, at most 65,536, rounded up to a power of two. `generation` is random.
-    pub(super) fn new(size: u32, generation: u16) -> Self {
+    pub(crate) fn new(size: u32, generation: u16) -> Self {
         let slot_bits = size.clamp(1, 1 << 16).next_power_of_two().ilog2();
         let size = 1_usize << slot_bits;
         Self {
@@ -54,14 +55,15 @@ impl Table {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// The number of a request; none if the table is full.
-    pub(super) fn add(&mut self, entry: UnderWay) -> Option<u16> {
+    pub(crate) fn add(&mut self, entry: UnderWay) -> Option<u16> {
         let slot = self.free.pop_front()?;
-        let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0).wrapping_add(1);
+        let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0);
+        let generation = generation.wrapping_add(u16::from(!planted(221)));
         let number = slot | generation.checked_shl(self.slot_bits).unwrap_or(0);
         let before = std::mem::replace(&mut self.newest, slot.into());
         self.slots[usize::from(slot)] = Slot { number, entry: Some(entry), before, after: NONE };
@@ -73,7 +75,7 @@ impl Table {
     }
 
     /// The request of this number, if the answer is its: it is not under way any more.
-    pub(super) fn take(&mut self, number: u16, is_its: impl FnOnce(&UnderWay) -> bool) -> Option<UnderWay> {
+    pub(crate) fn take(&mut self, number: u16, is_its: impl FnOnce(&UnderWay) -> bool) -> Option<UnderWay> {
         let slot = u32::from(number) & (self.slots.len() as u32 - 1);
         let found = &self.slots[slot as usize];
         found.entry.filter(|entry| found.number == number && is_its(entry))?;
@@ -95,12 +97,12 @@ impl Table {
     }
 
     /// When the oldest request was sent.
-    pub(super) fn oldest(&self) -> Option<Nanos> {
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
         self.slots.get(self.oldest as usize)?.entry.map(|entry| entry.sent)
     }
 
     /// A request that was sent at this time or before: it is not under way any more.
-    pub(super) fn expire(&mut self, until: Nanos) -> Option<UnderWay> {
+    pub(crate) fn expire(&mut self, until: Nanos) -> Option<UnderWay> {
         self.oldest().filter(|&sent| sent <= until)?;
         self.remove(self.oldest)
     }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
 use midflight_sim::reads::check::ReadsSubject;
+use midflight_sim::replicas::check::ReplicasSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
@@ -25,6 +26,7 @@ EXAMPLES
   midflight sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
   midflight sim check tasks --trial trial-4711.toml  a trial from a file
   midflight sim check reads                          the same for the linearizable store
+  midflight sim check replicas                       the same for the choice of replicas in the network
 
 RESULTS
   check.seeds                  that were tried: all, or those up to the first violation
@@ -81,12 +83,15 @@ pub(super) enum Program {
     Tasks,
     /// The linearizable store: R1 to R6
     Reads,
+    /// The choice of replicas in the network: N1 to N3, N6 to N9
+    Replicas,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => check::<TasksSubject>(args),
         Program::Reads => check::<ReadsSubject>(args),
+        Program::Replicas => check::<ReplicasSubject>(args),
     }
 }
 

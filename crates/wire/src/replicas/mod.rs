@@ -3,6 +3,7 @@
 //! [`layout`](NetrsRequest) holds the structures, byte for byte as in `dataplane/include/midflight/replicas_wire.h`; [`parse`] reads a
 //! datagram into a [`Packet`] or says why it is none.
 
+pub mod control;
 mod layout;
 mod parse;
 

@@ -10,3 +10,4 @@ mod owned;
 mod properties;
 mod reads;
 mod replicas;
+mod replicas_control;

@@ -1,0 +1,235 @@
+//! Who is active. A standby knows from the operators' reports whether they hear of an active controller; when most do not, it takes a
+//! higher term, and learns from them what is in force: nothing is kept on a disk.
+
+use super::channel::State;
+use super::config::Start;
+use super::event::Event;
+use super::ids::{RsNode, Use};
+use super::{Controller, Label, Role};
+use midflight_wire::replicas::control::{Inventory, Report, Term};
+use std::collections::BTreeSet;
+
+impl Controller {
+    /// Most of all operators, so that not two halves of a network have a controller each.
+    fn is_most(&self, operators: usize) -> bool {
+        2 * operators > self.channels.len()
+    }
+
+    /// How many operators have answered not long ago.
+    pub(super) fn heard_of_most(&self) -> bool {
+        let alive = |heard: u64| self.now.saturating_sub(heard) <= self.config.dead_after;
+        self.is_most(self.channels.iter().filter(|channel| channel.answered > 0 && alive(channel.heard)).count())
+    }
+
+    /// Takes over, if most operators have not heard of another controller for long enough.
+    pub(super) fn consider_takeover(&mut self) {
+        let recent = |at: u64, within: u64| self.now.saturating_sub(at) <= within;
+        let quiet = self.channels.iter().filter(|channel| {
+            let answers = channel.answered > 0 && recent(channel.heard, self.config.dead_after);
+            answers && !channel.controller_heard.is_some_and(|heard| recent(heard, self.config.takeover_after))
+        });
+        if !self.is_most(quiet.count()) {
+            self.quiet_since = None;
+            return;
+        }
+        let since = *self.quiet_since.get_or_insert(self.now);
+        let turn = self.config.takeover_after.saturating_mul(self.config.place.into());
+        if self.now >= since.saturating_add(turn) {
+            self.claim();
+        }
+    }
+
+    fn claim(&mut self) {
+        let term = Term { number: self.highest.number.saturating_add(1), controller: self.me };
+        self.role = Role::Claiming(term);
+        self.highest = term;
+        self.quiet_since = None;
+        // The questions of this moment were asked as a standby: what is claimed by the next ones.
+        self.claimed = (self.now, self.ticks);
+        self.ids.clear();
+        self.labels.fill(Label::default());
+        self.target.fill(None);
+        (self.flipping, self.is_deployed, self.selectors) = (None, true, 0);
+        self.asked = None;
+        self.channels.iter_mut().for_each(super::channel::Channel::close);
+        self.counters.takeovers += 1;
+        self.event(Event::TakesOver(term));
+        self.next_tick = self.now;
+    }
+
+    /// Another controller has a later term.
+    pub(super) fn step_down(&mut self, term: Term) {
+        self.role = Role::Standby;
+        self.quiet_since = None;
+        self.asked = None;
+        self.counters.steps_down += 1;
+        let now = self.now;
+        for channel in &mut self.channels {
+            channel.close();
+            channel.controller_heard = Some(now);
+        }
+        self.event(Event::SteppedDown(term));
+    }
+
+    /// An operator says how it is.
+    pub(super) fn report(&mut self, operator: usize, report: &Report) {
+        let Some(at) = self.asked_at(report.number).filter(|_| report.number > self.channels[operator].answered) else {
+            self.counters.stale += 1;
+            return;
+        };
+        self.counters.reports += 1;
+        self.is_alive(operator, at, report.number);
+        let channel = &mut self.channels[operator];
+        channel.controller_heard = report.heard_ns.map(|ago| at.saturating_sub(ago));
+        match self.role {
+            Role::Standby => {
+                if channel.incarnation.replace(report.incarnation) != Some(report.incarnation) {
+                    self.traffic.forget(operator);
+                }
+                self.count(operator, report);
+            }
+            Role::Claiming(_) => {}
+            Role::Active(_) => {
+                if channel.incarnation.is_some_and(|known| known != report.incarnation) {
+                    self.restarted(operator, report.incarnation);
+                }
+                self.selector_is(operator, report.selector);
+                self.count(operator, report);
+            }
+        }
+    }
+
+    /// An operator says what it has. From this answer on it obeys no older term, so what it says stays true.
+    pub(super) fn inventory(&mut self, operator: usize, inventory: &Inventory) {
+        let is_wanted = self.role.term() == Some(inventory.term) && inventory.number > self.claimed.1;
+        let at = self.asked_at(inventory.number).filter(|_| inventory.number > self.channels[operator].answered);
+        let (true, Some(at), State::Unknown) = (is_wanted, at, self.channels[operator].state) else {
+            self.counters.stale += 1;
+            return;
+        };
+        self.is_alive(operator, at, inventory.number);
+        if let Role::Active(_) = self.role
+            && self.channels[operator].incarnation.is_some_and(|known| known != inventory.incarnation)
+        {
+            self.restarted(operator, inventory.incarnation);
+        }
+        self.channels[operator].incarnation = Some(inventory.incarnation);
+        self.ids.note_newest(inventory.newest);
+        for &(id, at) in &inventory.rsnodes {
+            let claims = match at {
+                None => Some(operator),
+                Some(address) => self.network.operator_at(address),
+            };
+            self.learn_id(id, claims, at.is_none());
+        }
+        let groups = (0..self.labels.len()).filter(|&group| self.network.labeller(group) == operator);
+        for group in groups.collect::<Vec<_>>() {
+            let label = inventory.labels.iter().find(|&&(of, _)| usize::from(of) == group).map(|&(_, id)| id);
+            self.learn_label(group, label);
+        }
+        self.channels[operator].sequence = inventory.sequence;
+        match self.role {
+            Role::Active(_) => self.open(operator),
+            _ => {
+                self.channels[operator].state = State::Open;
+                self.try_to_settle();
+            }
+        }
+    }
+
+    /// An operator has a rule of this id.
+    fn learn_id(&mut self, id: u16, operator: Option<usize>, serves: bool) {
+        let claiming = matches!(self.role, Role::Claiming(_));
+        match self.ids.get(id) {
+            // While it is being claimed: known as Preparing until its operator says that it serves.
+            None if claiming && serves => self.ids.set(id, RsNode { operator, used: Use::Serving }),
+            None if claiming => self.ids.set(id, RsNode { operator, used: Use::Preparing }),
+            Some(RsNode { used: Use::Serving, operator: other }) if claiming && serves && other != operator => {
+                self.ids.set(id, RsNode { operator: None, used: Use::Removing });
+            }
+            Some(RsNode { used: Use::Preparing, .. }) if claiming && serves => {
+                self.ids.set(id, RsNode { operator, used: Use::Serving });
+            }
+            // Of a plan that is long gone, at an operator that was out of reach.
+            None => self.ids.set(id, RsNode { operator: None, used: Use::Removing }),
+            Some(_) => {}
+        }
+        self.ids.note_newest(id);
+    }
+
+    /// An operator has this label for a traffic group. If it was out of reach until now, and no plan says otherwise, it stays in force.
+    fn learn_label(&mut self, group: usize, label: Option<u16>) {
+        let was_known = self.labels[group].in_force.is_some();
+        self.labels[group].in_force = Some(label);
+        let node = label.and_then(|id| self.ids.get(id)).filter(|node| node.used == Use::Serving);
+        if let (Role::Active(_), false, None, Some(node)) = (self.role, was_known, self.target[group], node) {
+            (self.labels[group].wanted, self.target[group]) = (label, node.operator);
+        }
+    }
+
+    /// Begins to act, once all operators have said what they have, or most have, and the others are silent.
+    pub(super) fn try_to_settle(&mut self) {
+        let Role::Claiming(term) = self.role else { return };
+        let known = self.channels.iter().filter(|channel| channel.state == State::Open).count();
+        let waited = self.now >= self.claimed.0.saturating_add(self.config.dead_after);
+        if known < self.channels.len() && !(waited && self.is_most(known)) {
+            return;
+        }
+        self.role = Role::Active(term);
+        for channel in &mut self.channels {
+            if channel.state == State::Unknown {
+                channel.heard = channel.heard.max(self.claimed.0);
+            }
+        }
+        self.settle_ids();
+        self.settle_labels();
+        for operator in 0..self.channels.len() {
+            if self.channels[operator].state == State::Open {
+                self.open(operator);
+            }
+        }
+        self.next_plan = self.now;
+        self.event(Event::IsActive(term));
+        self.step();
+    }
+
+    /// Ids whose operator is known and serves stay; all others go, at every operator.
+    fn settle_ids(&mut self) {
+        let nodes: Vec<_> = self.ids.iter().collect();
+        for (id, node) in nodes {
+            let has_operator = node.operator.is_some_and(|operator| self.channels[operator].state == State::Open);
+            if node.used != Use::Serving || !has_operator {
+                self.ids.set_use(id, Use::Removing);
+            }
+        }
+    }
+
+    /// The plan in force is what the labels say. A deployment that was interrupted ends here: what it had changed stays changed, what it
+    /// had not stays as it was.
+    fn settle_labels(&mut self) {
+        let mut labelled = BTreeSet::new();
+        for (group, label) in self.labels.iter_mut().enumerate() {
+            let id = label.in_force.flatten();
+            let node = id.and_then(|id| self.ids.get(id)).filter(|node| node.used == Use::Serving);
+            self.target[group] = node.and_then(|node| node.operator);
+            label.wanted = id.filter(|_| node.is_some());
+            labelled.extend(label.in_force.flatten());
+        }
+        if labelled.is_empty() && self.config.start == Start::OwnRack {
+            for group in 0..self.target.len() {
+                let own = self.network.labeller(group);
+                self.target[group] = Some(own).filter(|&own| self.channels[own].can_select);
+            }
+        }
+    }
+
+    /// Sends all its rules to an operator.
+    pub(super) fn open(&mut self, operator: usize) {
+        let keys = self.all_keys(operator);
+        let sequence = self.channels[operator].sequence;
+        self.channels[operator].open(sequence, keys.into_iter());
+        if self.ids.of(operator, |used| matches!(used, Use::Serving | Use::Retiring(_))).is_some() {
+            self.give_replica_groups(operator);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! From what is in force to the plan, one step at a time (N7). Nothing remembers which step is next: each call looks at what is in force
+//! and does what comes next from there. So a failure, another plan or another controller may come between any two steps.
+
+use super::super::order::Key;
+use super::channel::{Barred, State};
+use super::event::{Event, Failure};
+use super::ids::Use;
+use super::{Controller, Role};
+use std::collections::BTreeSet;
+
+impl Controller {
+    /// Does what can be done now.
+    pub(super) fn step(&mut self) {
+        let Role::Active(_) = self.role else { return };
+        self.prepare_new();
+        self.finish_prepared();
+        self.flip_labels();
+        self.retire_old();
+        self.tell_number();
+        let is_deployed = (0..self.labels.len()).all(|group| self.is_as_planned(group));
+        if is_deployed && !self.is_deployed {
+            self.event(Event::Deployed);
+        }
+        self.is_deployed = is_deployed;
+    }
+
+    fn is_as_planned(&self, group: usize) -> bool {
+        let node = self.labels[group].in_force.flatten().and_then(|id| self.ids.get(id));
+        self.labels[group].in_force.is_some() && node.and_then(|node| node.operator) == self.target[group]
+    }
+
+    /// Operators of the plan that are no RSNodes get an id; those that were until a moment ago keep theirs.
+    fn prepare_new(&mut self) {
+        // An id that another controller has removed a moment ago may be that of answers on their way.
+        let may_allocate = self.now >= self.claimed.0.saturating_add(self.config.longest_response);
+        let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
+        for operator in wanted {
+            if self.ids.of(operator, |used| matches!(used, Use::Preparing | Use::Serving)).is_some() {
+                continue;
+            }
+            if let Some(id) = self.ids.of(operator, |used| matches!(used, Use::Retiring(_))) {
+                self.ids.set_use(id, Use::Serving);
+                continue;
+            }
+            let channel = &self.channels[operator];
+            if !channel.is_live() || channel.selector.is_none() || !may_allocate {
+                continue;
+            }
+            let Some(id) = self.ids.allocate(operator) else {
+                if !std::mem::replace(&mut self.is_out_of_ids, true) {
+                    self.counters.no_free_id += 1;
+                    self.event(Event::NoFreeId);
+                }
+                continue;
+            };
+            self.is_out_of_ids = false;
+            self.give_replica_groups(operator);
+            self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
+        }
+    }
+
+    /// An id may be a label once its selector has the replica groups and all operators know where it is.
+    fn finish_prepared(&mut self) {
+        let prepared: Vec<_> = self.ids.iter().filter(|(_, node)| node.used == Use::Preparing).collect();
+        for (id, node) in prepared {
+            let Some(owner) = node.operator else { continue };
+            let key = Key::RsNode(id);
+            if self.channels.iter().any(|channel| channel.is_live() && channel.refused.contains(&key)) {
+                self.channels[owner].barred = Barred::Back(self.now);
+                self.fail(owner, Failure::Refuses);
+                return;
+            }
+            let lacks_it = self.channels.iter().any(|channel| channel.is_live() && channel.lacks(key));
+            let owner = &self.channels[owner];
+            if owner.is_live() && !lacks_it && !owner.lacks_replica_groups() && owner.grouped == owner.selector {
+                self.ids.set_use(id, Use::Serving);
+            }
+        }
+    }
+
+    /// What a group should be labelled with now: the label that it has, until the RSNode of the plan serves.
+    fn label_for(&self, group: usize) -> Option<u16> {
+        let wanted = self.labels[group].wanted;
+        let operator = self.target[group]?;
+        let new = self.ids.of(operator, |used| used == Use::Serving);
+        new.or_else(|| wanted.filter(|&id| self.ids.get(id).is_some_and(|node| node.is_known())))
+    }
+
+    /// Changes one label at a time, and waits for the answer before the next one.
+    fn flip_labels(&mut self) {
+        if let Some(group) = self.flipping {
+            let channel = &self.channels[self.network.labeller(group)];
+            if channel.is_live() && channel.lacks(Key::Group(group as u16)) {
+                return;
+            }
+            self.flipping = None;
+        }
+        let changed: Vec<usize> =
+            (0..self.labels.len()).filter(|&group| self.label_for(group) != self.labels[group].wanted).collect();
+        // What nobody hears of is changed at once: it is sent when its operator is back.
+        let (live, lost): (Vec<usize>, Vec<usize>) =
+            changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
+        lost.into_iter().for_each(|group| self.flip(group));
+        let first = live.iter().copied().find(|&group| self.has_room(group)).or(live.first().copied());
+        if let Some(group) = first {
+            self.flip(group);
+            self.flipping = Some(group);
+        }
+    }
+
+    fn flip(&mut self, group: usize) {
+        self.labels[group].wanted = self.label_for(group);
+        self.channels[self.network.labeller(group)].need(Key::Group(group as u16));
+    }
+
+    /// Whether the group fits at its new RSNode beside those that are there now: these come first, so that plans which exchange groups
+    /// overload nobody on the way, if that is possible.
+    fn has_room(&self, group: usize) -> bool {
+        let topology = self.network.topology();
+        let accelerator = |operator: usize| topology.operators()[operator].accelerator;
+        let Some(to) = self.target[group].map(accelerator) else { return true };
+        let at = |group: usize| {
+            let id = self.labels[group].wanted?;
+            Some(accelerator(self.ids.get(id)?.operator?))
+        };
+        let there = (0..self.labels.len()).filter(|&other| other != group && at(other) == Some(to));
+        let load: f64 = there.chain([group]).map(|group| self.traffic.rate(group)).sum();
+        load * self.config.packets_per_request as f64 * 1000.0 <= topology.accelerators()[to].limit() as f64
+    }
+
+    /// Whether any group is, or may be, labelled with this id.
+    fn is_label(&self, id: u16) -> bool {
+        self.labels.iter().any(|label| {
+            // What an operator has that was never heard of may be anything.
+            label.wanted == Some(id) || label.in_force.is_none_or(|label| label == Some(id))
+        })
+    }
+
+    /// RSNodes that no group has serve until all answers have come, then are removed everywhere, then their ids rest.
+    fn retire_old(&mut self) {
+        let nodes: Vec<_> = self.ids.iter().collect();
+        for (id, node) in nodes {
+            let wanted = node.operator.is_some_and(|operator| self.target.contains(&Some(operator)));
+            let passed = |since: u64| self.now >= since.saturating_add(self.config.longest_response);
+            match node.used {
+                Use::Preparing | Use::Serving if !wanted && !self.is_label(id) => {
+                    self.ids.set_use(id, Use::Retiring(self.now));
+                }
+                Use::Retiring(_) if self.is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
+                Use::Retiring(since) if passed(since) => {
+                    self.ids.set_use(id, Use::Removing);
+                    self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
+                }
+                Use::Removing if !self.may_be_known(id) && !self.is_label(id) => {
+                    self.ids.set_use(id, Use::Resting(self.now));
+                }
+                Use::Resting(since) if passed(since) => self.ids.free(id),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether an operator has a rule of this id, or may have one.
+    fn may_be_known(&self, id: u16) -> bool {
+        self.channels.iter().enumerate().any(|(operator, channel)| match channel.state {
+            State::Open => channel.lacks(Key::RsNode(id)),
+            State::Unknown => !self.is_lost(operator),
+        })
+    }
+
+    /// Selectors weigh their own requests by how many selectors there are.
+    fn tell_number(&mut self) {
+        let rsnodes: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
+        if self.selectors == rsnodes.len() {
+            return;
+        }
+        self.selectors = rsnodes.len();
+        for (operator, channel) in self.channels.iter_mut().enumerate() {
+            if rsnodes.contains(&operator) && channel.grouped.is_some() {
+                channel.need(Key::Selectors);
+            }
+        }
+    }
+}

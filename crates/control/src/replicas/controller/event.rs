@@ -1,0 +1,141 @@
+//! What a controller tells its driver.
+
+use midflight_dataplane::replicas::Outcome;
+use midflight_placement::failure::Decision;
+use midflight_placement::{Instance, Options, Plan, solve_or_degrade};
+use midflight_wire::replicas::control::{Order, Term};
+
+/// Something that the driver must know or act on.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// It takes over: operators that hear of this term obey no older one.
+    TakesOver(Term),
+    /// It knows what is in force, and acts.
+    IsActive(Term),
+    /// It has heard of a later term, and is a standby.
+    SteppedDown(Term),
+    /// An operator does not select any more (N6).
+    OperatorFailed {
+        /// Which one.
+        operator: usize,
+        /// Why.
+        why: Failure,
+        /// Traffic groups that have lost their RSNode.
+        groups: usize,
+    },
+    /// An operator that was dead answers.
+    OperatorBack(usize),
+    /// The driver should have this planned, and call [`super::Controller::planned`].
+    PlanWanted(Box<PlanWanted>),
+    /// A plan was looked at.
+    PlanDecided(Decision),
+    /// All labels are those of the plan.
+    Deployed,
+    /// An accelerator got too much: the groups that it selected for are degraded until the next plan.
+    Overloaded {
+        /// Its place in the topology's list.
+        accelerator: usize,
+        /// Traffic groups.
+        groups: usize,
+    },
+    /// An operator did not carry out an order: its configuration has other bounds than this one's.
+    OrderRefused {
+        /// The operator.
+        operator: usize,
+        /// The order.
+        order: Box<Order>,
+        /// What its core said; `None`: nothing that we know.
+        outcome: Option<Outcome>,
+    },
+    /// All RSNode ids are in use, or were until a moment ago.
+    NoFreeId,
+}
+
+/// Why an operator does not select any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It has not answered for too long.
+    Silent,
+    /// It was started again, and had no rules.
+    Restarted,
+    /// There is no selector beside it.
+    NoSelector,
+    /// It did not carry out an order that an RSNode needs.
+    Refuses,
+}
+
+/// What a plan is wanted for.
+#[derive(Clone, Debug)]
+pub struct PlanWanted {
+    /// Which one: the answer repeats it.
+    pub number: u64,
+    /// Network, traffic, limits.
+    pub instance: Instance,
+}
+
+impl PlanWanted {
+    /// Plans, for as long as the options say: not for the thread that drives the controller.
+    #[must_use]
+    pub fn solve(&self, options: &Options) -> Plan {
+        solve_or_degrade(&self.instance, options).solved.plan
+    }
+}
+
+/// Why a plan was not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanRefused {
+    /// Another one was asked for since, or none.
+    #[error("plan {0} is not wanted: it is too late, or operators have failed or come back since it was asked for")]
+    NotWanted(u64),
+    /// It breaks a constraint (N4).
+    #[error("plan {number} breaks a constraint: {first}")]
+    Violates {
+        /// Which one.
+        number: u64,
+        /// The first constraint.
+        first: String,
+    },
+}
+
+/// What became of messages, plans and statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerCounters {
+    /// Reports that were taken.
+    pub reports: u64,
+    /// Reports that were older than one that was taken before, or answers to a question long ago.
+    pub stale: u64,
+    /// Messages that no operator sends, or of an operator that does not exist.
+    pub foreign: u64,
+    /// Messages that operators refused.
+    pub refused: u64,
+    /// SETs that were sent.
+    pub sets: u64,
+    /// SETs that were sent again.
+    pub repeats: u64,
+    /// Operators that failed.
+    pub failures: u64,
+    /// Times that it took over.
+    pub takeovers: u64,
+    /// Times that it heard of a later term.
+    pub steps_down: u64,
+    /// Plans that were asked for.
+    pub plans_wanted: u64,
+    /// Plans that were taken.
+    pub plans_taken: u64,
+    /// Plans that were not worth their moves.
+    pub plans_kept: u64,
+    /// Plans that were refused.
+    pub plans_refused: u64,
+    /// Plans that did not come in time.
+    pub plans_late: u64,
+    /// Counters of operators that went backwards: not used.
+    pub statistics_backwards: u64,
+    /// Rates that nobody believes: not used.
+    pub statistics_absurd: u64,
+    /// Counts of traffic groups that the operator does not label: not used.
+    pub statistics_foreign: u64,
+    /// Accelerators that got too much.
+    pub overloads: u64,
+    /// RSNodes that were wanted while no id was free.
+    pub no_free_id: u64,
+}

@@ -1,0 +1,125 @@
+//! RSNode ids. One is used again only after all others were: an operator that was out of reach for a while meets an id that it does not
+//! know, not one that means another RSNode by now.
+
+use midflight_endpoint::Nanos;
+use std::collections::BTreeMap;
+
+/// What an id is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Operators learn of it.
+    Preparing,
+    /// Groups may be labelled with it.
+    Serving,
+    /// No group has it since then.
+    Retiring(Nanos),
+    /// Operators forget it.
+    Removing,
+    /// No operator has it since then.
+    Resting(Nanos),
+}
+
+/// An RSNode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RsNode {
+    /// `None`: no operator that this controller knows.
+    pub(super) operator: Option<usize>,
+    pub(super) used: Use,
+}
+
+impl RsNode {
+    /// Whether operators should know it.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.used, Use::Preparing | Use::Serving | Use::Retiring(_))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ids {
+    nodes: BTreeMap<u16, RsNode>,
+    newest: u16,
+    most: u16,
+}
+
+impl Ids {
+    pub(super) fn new(most: u16) -> Self {
+        Self { nodes: BTreeMap::new(), newest: 0, most }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, RsNode)> {
+        self.nodes.iter().map(|(&id, &node)| (id, node))
+    }
+
+    pub(super) fn get(&self, id: u16) -> Option<RsNode> {
+        self.nodes.get(&id).copied()
+    }
+
+    pub(super) fn set(&mut self, id: u16, node: RsNode) {
+        self.nodes.insert(id, node);
+    }
+
+    pub(super) fn set_use(&mut self, id: u16, used: Use) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.used = used;
+        }
+    }
+
+    pub(super) fn free(&mut self, id: u16) {
+        self.nodes.remove(&id);
+    }
+
+    /// An id that others have used: new ones come after it.
+    pub(super) fn note_newest(&mut self, id: u16) {
+        if id != 0 && (self.newest == 0 || is_after(id, self.newest, self.most)) {
+            self.newest = id;
+        }
+    }
+
+    /// A fresh one, for this operator.
+    pub(super) fn allocate(&mut self, operator: usize) -> Option<u16> {
+        let next = |id: u16| if id >= self.most { 1 } else { id + 1 };
+        let mut ids = std::iter::successors(Some(next(self.newest)), |&id| Some(next(id))).take(self.most.into());
+        let id = ids.find(|id| !self.nodes.contains_key(id))?;
+        self.newest = id;
+        self.set(id, RsNode { operator: Some(operator), used: Use::Preparing });
+        Some(id)
+    }
+
+    /// The id with which an operator is or becomes an RSNode.
+    pub(super) fn of(&self, operator: usize, is_it: impl Fn(Use) -> bool) -> Option<u16> {
+        self.iter().find(|(_, node)| node.operator == Some(operator) && is_it(node.used)).map(|(id, _)| id)
+    }
+}
+
+/// Whether `id` comes within the half of the circle after `other`.
+fn is_after(id: u16, other: u16, most: u16) -> bool {
+    let ahead = (u32::from(id) + u32::from(most) - u32::from(other)) % u32::from(most.max(1));
+    ahead != 0 && ahead <= u32::from(most) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n7_an_id_is_used_again_only_after_all_others() {
+        let mut ids = Ids::new(4);
+        assert_eq!((ids.allocate(0), ids.allocate(1)), (Some(1), Some(2)));
+        ids.free(1);
+        assert_eq!((ids.allocate(0), ids.allocate(0)), (Some(3), Some(4)));
+        assert_eq!((ids.allocate(0), ids.allocate(0)), (Some(1), None), "2, 3 and 4 are in use");
+        ids.free(3);
+        assert_eq!(ids.allocate(0), Some(3));
+    }
+
+    #[test]
+    fn n7_new_ids_come_after_those_of_the_controller_before() {
+        let mut ids = Ids::new(10);
+        [9, 1, 8].into_iter().for_each(|id| ids.note_newest(id));
+        assert_eq!(ids.allocate(0), Some(2), "1 is after 9 in the circle");
+    }
+}

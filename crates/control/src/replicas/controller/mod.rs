@@ -1,0 +1,221 @@
+//! The controller: it knows what is in force at each operator, what should be, and sends the difference.
+//!
+//! | where | what |
+//! |---|---|
+//! | `channel` | one operator as the controller sees it: alive or not, which rules it lacks |
+//! | `ids` | RSNode ids: prepared, serving, retired, resting until they may be used again |
+//! | `claim` | standby, taking over, learning the state from operators |
+//! | `failure` | who is dead, and what follows |
+//! | `deploy` | from the labels in force to those of the plan |
+//! | `statistics` | counts to rates; accelerators that get too much |
+//! | `plans` | asking for plans, and taking them or not |
+//!
+//! A driver's turn: `handle` each message that arrived, `handle_timeout` if it is due; then `poll_event` and `poll_transmit` until
+//! `None`; then sleep until `poll_timeout`. Messages to an operator that cannot be reached may be dropped: they are repeated.
+
+mod channel;
+mod claim;
+mod config;
+mod deploy;
+mod event;
+mod failure;
+mod ids;
+mod plans;
+mod statistics;
+mod status;
+
+pub use config::{ControllerConfig, Start};
+pub use event::{ControllerCounters, Event, Failure, PlanRefused, PlanWanted};
+pub use status::{OperatorStatus, Role, Status, UseOfId};
+
+use super::network::Network;
+use channel::{Channel, State};
+use ids::Ids;
+use midflight_endpoint::Nanos;
+use midflight_wire::replicas::control::{Ask, ControlMessage, Refusal, Term};
+use plans::Asked;
+use statistics::Traffic;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The label of a traffic group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Label {
+    /// What its operator is known to have; `None`: that is not known.
+    in_force: Option<Option<u16>>,
+    /// What its operator is told to have.
+    wanted: Option<u16>,
+}
+
+/// A controller, active or standby.
+#[derive(Debug)]
+pub struct Controller {
+    config: ControllerConfig,
+    network: Arc<Network>,
+    /// A random number of this process.
+    me: u64,
+    now: Nanos,
+    next_tick: Nanos,
+    /// Questions are numbered, and the last ones are known with their time: an answer says when its sender was alive.
+    ticks: u64,
+    asked_at: VecDeque<(u64, Nanos)>,
+    role: Role,
+    /// The highest that it has heard of.
+    highest: Term,
+    quiet_since: Option<Nanos>,
+    /// When it took over, and with which question.
+    claimed: (Nanos, u64),
+    channels: Vec<Channel>,
+    ids: Ids,
+    /// By traffic group.
+    labels: Vec<Label>,
+    /// By traffic group: which operator should select for it.
+    target: Vec<Option<usize>>,
+    flipping: Option<usize>,
+    is_deployed: bool,
+    is_out_of_ids: bool,
+    selectors: usize,
+    traffic: Traffic,
+    asked: Option<Asked>,
+    plans: u64,
+    next_plan: Nanos,
+    out: VecDeque<(usize, ControlMessage)>,
+    events: VecDeque<Event>,
+    counters: ControllerCounters,
+}
+
+impl Controller {
+    /// A standby, which takes over if no other controller is active. `me`: a random number of this process.
+    #[must_use]
+    pub fn new(now: Nanos, config: ControllerConfig, network: Arc<Network>, me: u64) -> Self {
+        let operators = network.operators();
+        let groups = network.groups().len();
+        let tiers = network.topology().tiers();
+        let channels = (0..operators).map(|operator| Channel::new(now, network.selector(operator).is_some())).collect();
+        Self {
+            ids: Ids::new(config.rsnodes),
+            traffic: Traffic::new(operators, groups, tiers),
+            labels: vec![Label::default(); groups],
+            target: vec![None; groups],
+            me,
+            now,
+            next_tick: now,
+            ticks: 0,
+            asked_at: VecDeque::new(),
+            role: Role::Standby,
+            highest: Term::NONE,
+            quiet_since: None,
+            claimed: (now, 0),
+            channels,
+            flipping: None,
+            is_deployed: true,
+            is_out_of_ids: false,
+            selectors: 0,
+            asked: None,
+            plans: 0,
+            next_plan: now,
+            out: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: ControllerCounters::default(),
+            config,
+            network,
+        }
+    }
+
+    /// The next message, and the operator that it is for.
+    pub fn poll_transmit(&mut self) -> Option<(usize, ControlMessage)> {
+        self.out.pop_front()
+    }
+
+    /// What has happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When `handle_timeout` must be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Nanos {
+        self.next_tick
+    }
+
+    /// The time has come.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        if self.now < self.next_tick {
+            return;
+        }
+        self.next_tick = self.now + self.config.ask_every;
+        self.ask_all();
+        match self.role {
+            Role::Standby => self.consider_takeover(),
+            Role::Claiming(_) => self.try_to_settle(),
+            Role::Active(_) => {
+                self.find_the_dead();
+                self.forget_the_lost();
+                self.ask_for_plan();
+                self.step();
+            }
+        }
+        self.send_all();
+    }
+
+    /// Asks every operator how it is.
+    fn ask_all(&mut self) {
+        self.ticks += 1;
+        self.asked_at.push_back((self.ticks, self.now));
+        let kept = 2 + self.config.dead_after / self.config.ask_every.max(1);
+        while self.asked_at.len() as u64 > kept {
+            self.asked_at.pop_front();
+        }
+        let term = self.role.term();
+        for (operator, channel) in self.channels.iter().enumerate() {
+            let inventory = term.is_some() && channel.state == State::Unknown;
+            self.out.push_back((operator, ControlMessage::Ask(Ask { number: self.ticks, term, inventory })));
+        }
+    }
+
+    /// When a question of this number was asked, if that is not too long ago.
+    fn asked_at(&self, number: u64) -> Option<Nanos> {
+        self.asked_at.iter().find(|&&(asked, _)| asked == number).map(|&(_, at)| at)
+    }
+
+    /// A message of an operator.
+    pub fn handle(&mut self, now: Nanos, operator: usize, message: &ControlMessage) {
+        self.now = self.now.max(now);
+        let term = match message {
+            ControlMessage::Report(report) => report.term,
+            ControlMessage::Inventory(inventory) => inventory.term,
+            ControlMessage::Done(done) => done.term,
+            ControlMessage::Refused(refused) => refused.term,
+            ControlMessage::Ask(_) | ControlMessage::Set(_) => {
+                self.counters.foreign += 1;
+                return;
+            }
+        };
+        if operator >= self.channels.len() {
+            self.counters.foreign += 1;
+            return;
+        }
+        self.highest = self.highest.max(term);
+        if self.role.term().is_some_and(|mine| term > mine) {
+            return self.step_down(term);
+        }
+        match message {
+            ControlMessage::Report(report) => self.report(operator, report),
+            ControlMessage::Inventory(inventory) => self.inventory(operator, inventory),
+            ControlMessage::Done(done) => self.done(operator, done),
+            ControlMessage::Refused(refused) => {
+                self.counters.refused += 1;
+                if self.role.term() == Some(refused.term) && refused.why != Refusal::OlderTerm {
+                    self.refused(operator, refused);
+                }
+            }
+            ControlMessage::Ask(_) | ControlMessage::Set(_) => {}
+        }
+        self.send_all();
+    }
+
+    fn event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+}

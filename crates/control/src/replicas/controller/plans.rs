@@ -1,0 +1,108 @@
+//! Asking for plans, and taking them or not. Planning takes long, so it is done elsewhere: what comes back is checked as if anybody had
+//! made it.
+
+use super::Controller;
+use super::event::{Event, PlanRefused, PlanWanted};
+use midflight_endpoint::Nanos;
+use midflight_placement::failure::{Decision, decide};
+use midflight_placement::{Instance, Plan, violations};
+use std::collections::BTreeSet;
+
+/// A plan that was asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    number: u64,
+    at: Nanos,
+    instance: Instance,
+}
+
+impl Controller {
+    /// Operators that no plan may use.
+    pub(super) fn barred(&self) -> BTreeSet<usize> {
+        let is_barred = |operator: &usize| self.channels[*operator].is_barred(self.now, self.config.barred_for);
+        (0..self.channels.len()).filter(is_barred).collect()
+    }
+
+    /// What a plan depends on. `None`: the traffic of a rack that answers is not known yet, or there is none at all.
+    pub(super) fn instance(&self, barred: &BTreeSet<usize>) -> Option<Instance> {
+        let groups = 0..self.labels.len();
+        let is_missing = |group: usize| {
+            let operator = &self.channels[self.network.labeller(group)];
+            !self.traffic.is_known(group) && operator.is_live() && self.has_hosts(group)
+        };
+        let has_traffic = groups.clone().any(|group| self.traffic.rate(group) > 0.0);
+        if !has_traffic || groups.clone().any(is_missing) {
+            return None;
+        }
+        let traffic = self.network.traffic(|group| self.traffic.by_tier(group));
+        let topology = self.network.topology().clone();
+        let instance = Instance::with_share(topology, traffic, self.config.extra_hops, self.config.packets_per_request);
+        Some(instance.bar(barred.iter().copied()))
+    }
+
+    fn has_hosts(&self, group: usize) -> bool {
+        self.network.hosts().iter().any(|host| host.group.map(usize::from) == Some(group))
+    }
+
+    /// What was asked for is not what is wanted any more.
+    pub(super) fn plan_anew(&mut self) {
+        self.asked = None;
+        self.next_plan = self.now;
+    }
+
+    /// Asks for a plan, if it is time.
+    pub(super) fn ask_for_plan(&mut self) {
+        if let Some(asked) = &self.asked {
+            if self.now.saturating_sub(asked.at) <= self.config.plan_timeout {
+                return;
+            }
+            self.counters.plans_late += 1;
+            self.asked = None;
+        }
+        // Who hears of few operators only is probably cut off itself: no time for plans.
+        if self.now < self.next_plan || !self.heard_of_most() {
+            return;
+        }
+        let Some(instance) = self.instance(&self.barred()) else { return };
+        self.plans += 1;
+        self.counters.plans_wanted += 1;
+        self.next_plan = self.now.saturating_add(self.config.plan_every);
+        let (number, at) = (self.plans, self.now);
+        self.asked = Some(Asked { number, at, instance: instance.clone() });
+        self.event(Event::PlanWanted(Box::new(PlanWanted { number, instance })));
+    }
+
+    /// A plan that was wanted. Takes it if it is better than what is in force by more than the hysteresis.
+    ///
+    /// # Errors
+    /// If it is not the one that is wanted now, or breaks a constraint. Nothing has changed then.
+    pub fn planned(&mut self, now: Nanos, number: u64, plan: &Plan) -> Result<Decision, PlanRefused> {
+        self.now = self.now.max(now);
+        let Some(asked) = self.asked.take_if(|asked| asked.number == number) else {
+            self.counters.plans_refused += 1;
+            return Err(PlanRefused::NotWanted(number));
+        };
+        if self.now.saturating_sub(asked.at) > self.config.plan_timeout {
+            self.counters.plans_late += 1;
+            return Err(PlanRefused::NotWanted(number));
+        }
+        if let Some(first) = violations(&asked.instance, plan).first() {
+            self.counters.plans_refused += 1;
+            return Err(PlanRefused::Violates { number, first: first.to_string() });
+        }
+        let old = Plan { rsnodes: self.target.clone() };
+        let decision = decide(&asked.instance, &old, plan, self.config.hysteresis);
+        match &decision {
+            Decision::Keep { .. } => self.counters.plans_kept += 1,
+            Decision::Take { .. } => {
+                self.counters.plans_taken += 1;
+                self.target.clone_from(&plan.rsnodes);
+                self.is_deployed = false;
+                self.step();
+                self.send_all();
+            }
+        }
+        self.event(Event::PlanDecided(decision.clone()));
+        Ok(decision)
+    }
+}

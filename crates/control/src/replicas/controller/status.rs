@@ -1,0 +1,115 @@
+//! What a controller shows of itself.
+
+use super::Controller;
+use super::channel::State;
+use super::event::ControllerCounters;
+use super::ids::Use;
+use midflight_wire::replicas::control::Term;
+
+/// What a controller is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It listens.
+    #[default]
+    Standby,
+    /// It learns what is in force, with this term.
+    Claiming(Term),
+    /// It gives orders, with this term.
+    Active(Term),
+}
+
+impl Role {
+    /// Its term; a standby has none.
+    #[must_use]
+    pub fn term(self) -> Option<Term> {
+        match self {
+            Self::Standby => None,
+            Self::Claiming(term) | Self::Active(term) => Some(term),
+        }
+    }
+}
+
+/// What an RSNode id is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseOfId {
+    /// Operators learn of it.
+    Preparing,
+    /// Groups may be labelled with it.
+    Serving,
+    /// No group is labelled with it any more; answers may still come.
+    Retiring,
+    /// Operators forget it.
+    Removing,
+    /// No operator has it; it is not used again yet.
+    Resting,
+}
+
+/// An operator, as its controller sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperatorStatus {
+    /// It answers.
+    pub is_alive: bool,
+    /// What rules of the plan it has is known.
+    pub is_known: bool,
+    /// It has all rules that it should have.
+    pub is_up_to_date: bool,
+    /// It is in no plan.
+    pub is_barred: bool,
+}
+
+/// A controller at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What it is.
+    pub role: Role,
+    /// By operator.
+    pub operators: Vec<OperatorStatus>,
+    /// By traffic group: the RSNode id that its requests are labelled with, as far as is known.
+    pub labels: Vec<Option<u16>>,
+    /// By traffic group: the operator that should select for it.
+    pub target: Vec<Option<usize>>,
+    /// RSNode ids with their operators.
+    pub ids: Vec<(u16, Option<usize>, UseOfId)>,
+    /// All labels are those of the plan.
+    pub is_deployed: bool,
+    /// What became of messages, plans and statistics.
+    pub counters: ControllerCounters,
+}
+
+impl Controller {
+    /// What it is.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let operators = self.channels.iter().map(|channel| OperatorStatus {
+            is_alive: !channel.is_dead,
+            is_known: channel.state != State::Unknown,
+            is_up_to_date: channel.is_up_to_date(),
+            is_barred: channel.is_barred(self.now, self.config.barred_for),
+        });
+        let ids = self.ids.iter().map(|(id, node)| {
+            let used = match node.used {
+                Use::Preparing => UseOfId::Preparing,
+                Use::Serving => UseOfId::Serving,
+                Use::Retiring(_) => UseOfId::Retiring,
+                Use::Removing => UseOfId::Removing,
+                Use::Resting(_) => UseOfId::Resting,
+            };
+            (id, node.operator, used)
+        });
+        Status {
+            role: self.role,
+            operators: operators.collect(),
+            labels: self.labels.iter().map(|label| label.in_force.flatten()).collect(),
+            target: self.target.clone(),
+            ids: ids.collect(),
+            is_deployed: self.is_deployed,
+            counters: self.counters,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The operator's side of the protocol, message by message.
+
+use crate::world::Switch;
+use midflight_control::replicas::order::order;
+use midflight_control::replicas::{Ask, ControlMessage, Order, Refusal, RuleKeeper, Set, Term};
+use midflight_dataplane::replicas::{Replicas, ReplicasConfig, Rule};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::net::SocketAddr;
+
+const FIRST: Term = Term { number: 1, controller: 5 };
+const LATER: Term = Term { number: 2, controller: 4 };
+const ME: u64 = 0xBEEF;
+
+fn at(number: u8) -> SocketAddr {
+    ([10, 0, 0, number], 7700).into()
+}
+
+fn set(term: Term, sequence: u64, rules: &[Rule]) -> ControlMessage {
+    let orders = rules.iter().copied().map(order).collect();
+    ControlMessage::Set(Set { term, sequence, incarnation: ME, orders, complete: false })
+}
+
+fn complete(message: ControlMessage) -> ControlMessage {
+    let ControlMessage::Set(set) = message else { panic!("{message:?}") };
+    ControlMessage::Set(Set { complete: true, ..set })
+}
+
+fn ask(term: Option<Term>, inventory: bool) -> ControlMessage {
+    ControlMessage::Ask(Ask { number: 9, term, inventory })
+}
+
+struct Side {
+    keeper: RuleKeeper,
+    switch: Switch,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self { keeper: RuleKeeper::new(ME, Some(1)), switch: Switch::default() }
+    }
+
+    fn give(&mut self, message: &ControlMessage) -> ControlMessage {
+        self.keeper.handle(1_000, message, &mut self.switch).expect("an answer")
+    }
+
+    fn refusal(&mut self, message: &ControlMessage) -> Option<Refusal> {
+        match self.give(message) {
+            ControlMessage::Refused(refused) => Some(refused.why),
+            _ => None,
+        }
+    }
+}
+
+const SERVE: Rule = Rule::Serve(3);
+
+#[test]
+fn n7_orders_of_an_older_term_are_refused_from_the_first_word_of_a_later_one() {
+    let mut side = Side::new();
+    assert_eq!(side.refusal(&set(FIRST, 1, &[SERVE])), None);
+    assert_eq!(side.refusal(&ask(Some(LATER), true)), None);
+    assert_eq!(side.refusal(&set(FIRST, 2, &[Rule::Serve(4)])), Some(Refusal::OlderTerm));
+    assert_eq!(side.refusal(&ask(Some(FIRST), false)), Some(Refusal::OlderTerm));
+    assert!(!side.switch.rsnodes.contains_key(&4));
+    // Of two with the same number, the one with the greater one of its own is followed.
+    let same = Term { controller: 9, ..LATER };
+    assert_eq!(side.refusal(&set(same, 1, &[Rule::Serve(5)])), None);
+    assert_eq!(side.refusal(&set(LATER, 1, &[Rule::Serve(6)])), Some(Refusal::OlderTerm));
+    assert_eq!(side.keeper.counters().older_term, 3);
+}
+
+#[test]
+fn n7_orders_are_carried_out_once_and_in_their_sequence() {
+    let mut side = Side::new();
+    let label = |id: u16| Rule::Group { group: 0, rsnode: Some(id) };
+    let (first, second) = (set(FIRST, 1, &[label(1)]), set(FIRST, 2, &[label(2)]));
+    assert_eq!(side.refusal(&second), Some(Refusal::OutOfSequence), "the first is missing");
+    let done = side.give(&first);
+    assert_eq!(side.give(&first), done, "the same again");
+    assert_eq!(side.refusal(&second), None);
+    assert_eq!(side.refusal(&first), Some(Refusal::OutOfSequence), "too late");
+    assert_eq!(side.switch.labels.get(&0), Some(&2));
+    assert_eq!(side.refusal(&set(FIRST, u64::MAX, &[label(3)])), Some(Refusal::OutOfSequence));
+    let counters = side.keeper.counters();
+    assert_eq!((counters.sets, counters.repeated, counters.out_of_sequence), (2, 1, 3));
+}
+
+#[test]
+fn n6_orders_for_an_operator_that_has_started_again_are_refused() {
+    let mut side = Side::new();
+    side.keeper = RuleKeeper::new(ME + 1, None);
+    assert_eq!(side.refusal(&set(FIRST, 1, &[SERVE])), Some(Refusal::OtherIncarnation));
+    assert_eq!(side.keeper.term(), Term::NONE);
+}
+
+#[test]
+fn n7_a_new_term_removes_what_it_has_not_set() {
+    let mut side = Side::new();
+    let (host, other) = ([10, 0, 1, 1].into(), [10, 0, 1, 2].into());
+    let of = |ip| Rule::Host { ip, rack: 0, group: Some(0) };
+    let own = Rule::Own { rack: Some(0), selector: None };
+    let rules = [own, Rule::Operator(at(1)), SERVE, Rule::Group { group: 0, rsnode: Some(3) }, of(host), of(other)];
+    side.give(&complete(set(FIRST, 1, &rules)));
+    side.give(&set(LATER, 1, &[own, Rule::Operator(at(1)), of(host)]));
+    assert_eq!(side.keeper.rules().count(), 6, "not before it is complete");
+    side.give(&complete(set(LATER, 2, &[Rule::RsNode { id: 4, operator: Some(at(1)) }])));
+    let left: Vec<Rule> = side.keeper.rules().collect();
+    assert_eq!(left, [own, Rule::Operator(at(1)), Rule::RsNode { id: 4, operator: Some(at(1)) }, of(host)]);
+    assert!(side.switch.labels.is_empty());
+    assert_eq!(side.switch.rsnodes.into_iter().collect::<Vec<_>>(), [(4, Some(at(1)))]);
+    assert_eq!(side.keeper.counters().swept, 3);
+}
+
+#[test]
+fn n7_an_inventory_says_what_the_next_controller_must_know() {
+    let mut side = Side::new();
+    let rules = [SERVE, Rule::RsNode { id: 9, operator: Some(at(2)) }, Rule::Group { group: 7, rsnode: Some(9) }];
+    side.give(&set(FIRST, 1, &rules));
+    side.give(&set(FIRST, 2, &[Rule::RsNode { id: 3, operator: None }]));
+    let ControlMessage::Inventory(inventory) = side.give(&ask(Some(LATER), true)) else { panic!() };
+    assert_eq!((inventory.term, inventory.sequence, inventory.newest), (LATER, 0, 9));
+    assert_eq!((inventory.rsnodes, inventory.labels), (vec![(9, Some(at(2)))], vec![(7, 9)]));
+}
+
+/// An operator's core with small bounds says which orders it refuses.
+#[test]
+fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
+    struct Core(Replicas);
+    impl midflight_control::replicas::Parts for Core {
+        fn set(&mut self, rule: Rule) -> midflight_dataplane::replicas::Outcome {
+            self.0.set(rule)
+        }
+        fn counts(&self, group: u16) -> [u64; 4] {
+            self.0.counts(group)
+        }
+        fn load(&self) -> midflight_control::replicas::keeper::Load {
+            Default::default()
+        }
+        fn set_replica_group(&mut self, _: u32, _: &[SocketAddr]) -> midflight_dataplane::replicas::Outcome {
+            midflight_dataplane::replicas::Outcome::Bad
+        }
+        fn set_selectors(&mut self, _: u32) {}
+    }
+    let config = ReplicasConfig { racks: 2, groups: 1, rsnodes: 3, places: 4, ..ReplicasConfig::default() };
+    let mut core = Core(Replicas::new(&config, 1, 1).unwrap());
+    let mut keeper = RuleKeeper::new(ME, None);
+    let rack = |rack| Rule::Rack { rack, operator: Some(at(1)), marker: 0 };
+    let mut message = set(FIRST, 1, &[rack(1), rack(2), Rule::Serve(3), Rule::Serve(4)]);
+    if let ControlMessage::Set(set) = &mut message {
+        set.orders.push(Order::ReplicaGroup { group: 1, servers: vec![at(9)] });
+    }
+    let Some(ControlMessage::Done(done)) = keeper.handle(0, &message, &mut core) else { panic!() };
+    assert_eq!(done.refused, [(1, 2), (3, 2), (4, 2)]);
+    assert_eq!(keeper.rules().count(), 2);
+    let host = Rule::Host { ip: at(5).ip(), rack: 1, group: Some(0) };
+    let own = Rule::Own { rack: Some(1), selector: None };
+    keeper.handle(0, &set(FIRST, 2, &[own, host]), &mut core).unwrap();
+    let Some(ControlMessage::Report(report)) = keeper.handle(5, &ask(None, false), &mut core) else { panic!() };
+    assert_eq!((report.counts, report.heard_ns, report.at_ns), (vec![(0, [0; 4])], Some(5), 5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever comes in whatever order: the term never goes back, and what the operator has is what was set last by the greatest.
+    #[test]
+    fn n7_no_order_of_an_older_term_is_obeyed(messages in vec((0..4_u64, 0..3_u64, 0..4_u64, any::<bool>()), 0..60)) {
+        let mut side = Side::new();
+        let mut highest = Term::NONE;
+        let mut label = None;
+        for (number, controller, sequence, is_ask) in messages {
+            let term = Term { number: number + 1, controller };
+            let id = (1 + number * 100 + controller * 10 + sequence) as u16;
+            let sets = side.keeper.counters().sets;
+            let message = if is_ask { ask(Some(term), false) } else { set(term, sequence, &[Rule::Group { group: 0, rsnode: Some(id) }]) };
+            side.give(&message);
+            if side.keeper.counters().sets > sets {
+                prop_assert!(term >= highest);
+                label = Some(id);
+            }
+            highest = highest.max(term);
+            prop_assert_eq!(side.keeper.term(), highest);
+            prop_assert_eq!(side.switch.labels.get(&0).copied(), label);
+        }
+    }
+}

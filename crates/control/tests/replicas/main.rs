@@ -1,0 +1,9 @@
+//! The controller of replicas and the keepers beside operators, together.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+mod faults;
+mod keeper;
+mod networks;
+mod one_by_one;
+mod world;

@@ -1,0 +1,290 @@
+//! What follows from each single event.
+
+use crate::world::{MS, Path, STEP, World, times};
+use midflight_control::replicas::controller::{Failure, PlanRefused, UseOfId};
+use midflight_control::replicas::{ControllerConfig, Event, Role, Start};
+use midflight_placement::{Options, Plan, Use};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn deployed(controllers: u32) -> World {
+    let mut world = World::new(1, controllers, times());
+    assert!(world.run_until_selected(5_000), "{:?}", world.controller(0).status());
+    world.run(1_000);
+    world
+}
+
+fn rsnodes(world: &World) -> BTreeSet<usize> {
+    let at = |path: &Path| match path {
+        Path::Selected(at) => *at,
+        other => panic!("{other:?}"),
+    };
+    world.paths().iter().map(at).collect()
+}
+
+#[test]
+fn n4_the_first_plan_is_made_of_what_the_monitors_count_of_degraded_requests() {
+    let mut world = World::new(1, 1, times());
+    world.run(500);
+    assert_eq!(world.paths(), [Path::Backup; 4], "rules are set, and all groups degraded");
+    assert!(world.run_until_selected(3_000));
+    // 400 requests a second, of which an accelerator takes 500.
+    assert_eq!(rsnodes(&world).len(), 1);
+    world.run(1_000);
+    let status = world.controller(0).status();
+    assert!(status.is_deployed && status.operators.iter().all(|operator| operator.is_up_to_date), "{status:?}");
+    assert!(world.events.iter().any(|(_, event)| matches!(event, Event::Deployed)));
+}
+
+#[test]
+fn n4_the_start_may_be_at_the_racks_own_operators() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    assert_eq!(rsnodes(&world).len(), 4);
+}
+
+/// N6: within the stated time the racks' operators send nothing to the dead RSNode any more, and its groups have another one soon.
+#[test]
+fn n6_requests_pass_a_dead_rsnode_within_the_stated_time_and_its_groups_move() {
+    let mut world = deployed(1);
+    let dead = *rsnodes(&world).first().unwrap();
+    world.kill(dead);
+    let config = world.config;
+    world.run((config.dead_after + config.ask_every) / MS + 30);
+    for (group, path) in world.paths().into_iter().enumerate() {
+        assert!(path != Path::Down(dead) || world.network.labeller(group) == dead, "group {group}: {path:?}");
+    }
+    assert!(world.run_until_selected(5_000), "Algorithm 1 has moved them");
+    assert!(!rsnodes(&world).contains(&dead));
+    let failed = |event: &Event| matches!(event, Event::OperatorFailed { operator, why: Failure::Silent, groups: 4 } if *operator == dead);
+    assert!(world.events.iter().any(|(_, event)| failed(event)));
+}
+
+#[test]
+fn n6_an_operator_that_was_dead_is_in_no_plan_until_it_has_been_back_for_a_while() {
+    let mut world = deployed(1);
+    let dead = *rsnodes(&world).first().unwrap();
+    world.kill(dead);
+    world.run(1_000);
+    world.start(dead);
+    world.run(500);
+    let status = world.controller(0).status();
+    assert!(status.operators[dead].is_alive && status.operators[dead].is_barred);
+    assert!(status.operators[dead].is_up_to_date, "it has all its rules again");
+    world.run(1_500);
+    assert!(!world.controller(0).status().operators[dead].is_barred);
+}
+
+#[test]
+fn n6_an_operator_that_starts_again_at_once_gets_its_rules_and_its_old_id_is_removed() {
+    let mut world = deployed(1);
+    let again = *rsnodes(&world).first().unwrap();
+    let id = world.controller(0).status().ids[0].0;
+    world.start(again);
+    world.run(300);
+    assert!(world.nodes.iter().all(|node| !node.switch.rsnodes.contains_key(&id)), "it is not its id any more");
+    assert!(world.paths().iter().all(|path| matches!(path, Path::Backup | Path::Selected(_))), "{:?}", world.paths());
+    assert!(world.run_until_selected(5_000));
+    let restarted = |event: &Event| matches!(event, Event::OperatorFailed { why: Failure::Restarted, .. });
+    assert!(world.events.iter().any(|(_, event)| restarted(event)));
+}
+
+#[test]
+fn n6_a_selector_that_is_gone_costs_no_request_and_its_groups_move() {
+    let mut world = deployed(1);
+    let without = *rsnodes(&world).first().unwrap();
+    world.set_selector(without, false);
+    assert!(world.paths().iter().all(|path| *path == Path::Backup), "at once");
+    assert!(world.run_until_selected(3_000));
+    assert!(!rsnodes(&world).contains(&without));
+}
+
+#[test]
+fn n6_a_selector_that_starts_again_gets_the_replica_groups() {
+    let mut world = deployed(1);
+    let again = rsnodes(&world);
+    world.set_selector(*again.first().unwrap(), true);
+    assert_eq!(world.path(0), Path::Backup);
+    world.run(500);
+    assert_eq!(rsnodes(&world), again);
+}
+
+#[test]
+fn n6_an_accelerator_that_gets_too_much_is_relieved() {
+    let mut world = World::new(1, 1, ControllerConfig { plan_every: 60_000 * MS, ..times() });
+    assert!(world.run_until_selected(5_000));
+    world.run(1_000);
+    let before = rsnodes(&world);
+    world.requests_per_step = 3;
+    world.run(4_000);
+    assert!(world.events.iter().any(|(_, event)| matches!(event, Event::Overloaded { groups: 4, .. })));
+    assert!(world.run_until_selected(6_000));
+    assert!(rsnodes(&world).len() > before.len(), "1,200 requests a second need three");
+}
+
+/// N7: an old RSNode serves until the longest answer has come; then its id is removed everywhere.
+#[test]
+fn n7_old_rsnodes_serve_until_all_answers_have_come() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let old = world.controller(0).status().ids;
+    assert_eq!(old.len(), 4, "{old:?}");
+    assert!(old.iter().all(|(.., used)| *used == UseOfId::Serving));
+    world.is_planning = true;
+    let mut last_label: BTreeMap<u16, u64> = old.iter().map(|&(id, ..)| (id, world.now)).collect();
+    for _ in 0..600 {
+        world.step();
+        for &(id, operator, _) in &old {
+            let at = operator.unwrap();
+            if world.nodes.iter().any(|node| node.switch.labels.values().any(|&label| label == id)) {
+                last_label.insert(id, world.now);
+            } else if world.now < last_label[&id] + world.config.longest_response {
+                assert_eq!(world.nodes[at].switch.rsnodes.get(&id), Some(&None), "id {id} still serves");
+            }
+        }
+    }
+    assert_eq!(rsnodes(&world).len(), 1, "one has room for all");
+    let now = world.controller(0).status().ids;
+    for (id, operator, _) in old.into_iter().filter(|old| now.iter().all(|now| now.0 != old.0)) {
+        let knows = world.nodes.iter().any(|node| node.switch.rsnodes.contains_key(&id));
+        assert!(!knows, "id {id} of {operator:?} is removed everywhere");
+    }
+    assert_eq!(now.len(), 1, "the ids of the others are free again: {now:?}");
+}
+
+#[test]
+fn n5_a_plan_that_is_late_or_wrong_or_of_other_operators_changes_nothing() {
+    let mut world = World::new(1, 1, times());
+    world.is_planning = false;
+    let wanted = loop {
+        world.step();
+        if let Some((_, Event::PlanWanted(wanted))) = world.events.pop() {
+            break wanted;
+        }
+    };
+    let good = wanted.solve(&Options { methods: Use::FirstFit, ..Options::default() });
+    let now = world.now;
+    let target = world.controller(0).status().target;
+    assert_eq!(world.controller(0).planned(now, 77, &good), Err(PlanRefused::NotWanted(77)));
+    let tor = world.network.topology().operator("tor-0");
+    let off_path = Plan { rsnodes: vec![tor; 4] };
+    assert!(matches!(world.controller(0).planned(now, wanted.number, &off_path), Err(PlanRefused::Violates { .. })));
+    let again = world.controller(0).planned(now, wanted.number, &good);
+    assert_eq!(again, Err(PlanRefused::NotWanted(wanted.number)), "an answer ends a question");
+    assert_eq!(world.controller(0).status().target, target);
+    // Of a network in which an operator has failed since.
+    world.events.clear();
+    let wanted = loop {
+        world.step();
+        if let Some((_, Event::PlanWanted(wanted))) = world.events.pop() {
+            break wanted;
+        }
+    };
+    world.kill(0);
+    world.run(650);
+    let now = world.now;
+    let late = world.controller(0).planned(now, wanted.number, &good);
+    assert_eq!(late, Err(PlanRefused::NotWanted(wanted.number)));
+}
+
+#[test]
+fn n7_counts_that_cannot_be_true_change_no_plan() {
+    let mut world = deployed(1);
+    let before = world.controller(0).status();
+    for node in &mut world.nodes {
+        node.switch.counts.values_mut().for_each(|counts| counts[0] /= 2);
+    }
+    world.run(700);
+    for node in &mut world.nodes {
+        node.switch.counts.values_mut().for_each(|counts| counts[0] = u64::MAX - 1_000_000);
+    }
+    world.run(700);
+    for node in &mut world.nodes {
+        node.switch.counts.values_mut().for_each(|counts| counts[0] = 7);
+    }
+    world.run(3_000);
+    let after = world.controller(0).status();
+    assert_eq!(after.target, before.target);
+    assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_absurd >= 4, "{:?}", after.counters);
+}
+
+/// N6, N7: a standby learns from the operators what is in force.
+#[test]
+fn n7_a_standby_takes_over_and_changes_nothing() {
+    let mut world = deployed(2);
+    let before: Vec<_> = world.nodes.iter().map(|node| node.switch.labels.clone()).collect();
+    let paths = world.paths();
+    world.kill_controller(0);
+    world.is_planning = false;
+    for _ in 0..400 {
+        world.step();
+        assert_eq!(world.paths(), paths);
+    }
+    assert_eq!(world.active(), [1]);
+    let after: Vec<_> = world.nodes.iter().map(|node| node.switch.labels.clone()).collect();
+    assert_eq!(after, before);
+    let status = world.controller(1).status();
+    assert!(status.operators.iter().all(|operator| operator.is_up_to_date) && status.is_deployed, "{status:?}");
+    // The first one comes back, and is a standby now.
+    world.start_controller(0);
+    world.run(5_000);
+    assert_eq!(world.active(), [1]);
+    assert_eq!(world.controller(0).role(), Role::Standby);
+}
+
+#[test]
+fn n6_without_any_controller_nothing_changes() {
+    let mut world = deployed(2);
+    let paths = world.paths();
+    world.kill_controller(0);
+    world.kill_controller(1);
+    for _ in 0..1_000 {
+        world.step();
+        assert_eq!(world.paths(), paths);
+    }
+}
+
+#[test]
+fn n6_of_two_controllers_that_believe_to_be_active_the_older_one_steps_down_when_it_hears_of_the_other() {
+    let mut world = deployed(2);
+    // The first one reaches only two operators.
+    let far: Vec<_> = (2..world.nodes.len()).map(|operator| (0, operator)).collect();
+    world.cut.extend(far);
+    world.cut.extend([(1, 0), (1, 1)]);
+    world.run(4_000);
+    assert_eq!(world.active(), [0, 1], "both: neither hears of the other");
+    world.cut.clear();
+    world.run(1_000);
+    assert_eq!(world.active(), [1]);
+    assert!(world.run_until_selected(5_000));
+}
+
+#[test]
+fn n6_who_hears_of_few_operators_does_not_take_over() {
+    let mut world = World::new(1, 1, times());
+    world.cut.extend((0..4).map(|operator| (0, operator)));
+    world.run(5_000);
+    assert_eq!(world.controller(0).role(), Role::Standby, "4 of 8");
+    world.cut.remove(&(0, 0));
+    world.run(2 * STEP / MS + 1_000);
+    assert!(matches!(world.controller(0).role(), Role::Active(_)));
+}
+
+/// N7: the only id there is rests after its RSNode has failed (`World` checks for how long), also if the controller that has removed it is
+/// dead by then.
+#[test]
+fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
+    for is_killed in [false, true] {
+        let config = ControllerConfig { rsnodes: 1, longest_response: 3_500 * MS, plan_every: 500 * MS, ..times() };
+        let mut world = World::new(1, 2, config);
+        assert!(world.run_until_selected(9_000));
+        world.start(*rsnodes(&world).first().unwrap());
+        world.run(400);
+        assert!(world.nodes.iter().all(|node| node.switch.rsnodes.is_empty()), "it is removed");
+        if is_killed {
+            world.kill_controller(0);
+        }
+        assert!(world.run_until_selected(15_000), "{:?}", world.paths());
+    }
+}

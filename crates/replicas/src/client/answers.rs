@@ -1,0 +1,135 @@
+//! Handles what comes back: answers, refusals, cookies.
+
+use super::requests::State;
+use super::{Answer, Client, Event, Failure, ReadKey, VERSIONS_TOLD, Way};
+use crate::select::Status;
+use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
+use midflight_wire::replicas::{Ends, Kind, NETRS_VERSION, NetrsResponse, Packet, Reject, ServerStatus, parse};
+use rand::RngExt;
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+impl Client {
+    pub(super) fn answer(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        match parse(datagram) {
+            Ok(Packet::Version(start)) => self.handle_version(from, start.version),
+            Err(Reject::BadVersion(version)) => self.handle_version(from, version),
+            Err(_) => self.counters.malformed += 1,
+            Ok(Packet::Cookie(_, ends)) => self.handle_cookie(from, ends),
+            Ok(Packet::Response(kind, response, status, ends, answered)) if self.is_for_me(kind) => {
+                if !self.is_known(from, ends) && !planted(242) {
+                    self.counters.foreign += 1;
+                } else if status.is_empty() && answered.is_empty() {
+                    self.handle_refusal(now, ends.request.get());
+                } else {
+                    self.handle_answer(now, response, status, ends, answered);
+                }
+            }
+            Ok(_) => self.counters.not_for_client += 1,
+        }
+    }
+
+    fn is_for_me(&self, kind: Kind) -> bool {
+        match self.way {
+            Way::Operator(..) => kind == Kind::Monitored,
+            Way::Direct(_) => kind == Kind::Direct,
+        }
+    }
+
+    /// Whether an answer may come from there.
+    fn is_known(&self, from: SocketAddr, ends: &Ends) -> bool {
+        match &self.way {
+            Way::Operator(operator, _) => from == *operator,
+            Way::Direct(direct) => direct.server(from).is_some() && from == SocketAddr::from(ends.server),
+        }
+    }
+
+    fn handle_answer(&mut self, now: Nanos, response: &NetrsResponse, status: &[u8], ends: &Ends, answered: &[u8]) {
+        let (number, server) = (ends.request.get(), SocketAddr::from(ends.server));
+        if let Way::Direct(direct) = &mut self.way
+            && let Some(server) = direct.server(server)
+        {
+            let retained = response.start.retained.get();
+            let is_its = direct.answered(now, server, retained, number, read_status(status));
+            self.counters.unmatched += u64::from(!is_its);
+        }
+        let Some(request) = self.requests.get(number).filter(|request| request.sent > 0) else {
+            self.counters.unexpected += 1;
+            if planted(243) {
+                let answer = Answer { server, bytes: answered.to_vec(), sends: 0 };
+                self.events.push_back(Event::Done { key: ReadKey(number), outcome: Ok(answer) });
+            }
+            return;
+        };
+        // Of what was sent more often it is not known when (Karn).
+        if request.sent == 1 && request.state == State::Sent {
+            self.round_trip.sample(now.saturating_sub(request.last_sent_at));
+        }
+        let sends = request.sent;
+        self.end(number, Ok(Answer { server, bytes: answered.to_vec(), sends }));
+    }
+
+    /// The server had no room. The read is sent again later, to another backup.
+    fn handle_refusal(&mut self, now: Nanos, number: u64) {
+        let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        self.counters.refused += 1;
+        if request.sent >= self.config.sends_max {
+            return self.end(number, Err(Failure::Refused));
+        }
+        request.state = State::Pausing;
+        request.pause = (request.pause * 2).clamp(self.config.pause_min, self.config.pause_max);
+        let pause = self.random.random_range(request.pause.div_ceil(2)..=request.pause);
+        self.requests.schedule(number, now.saturating_add(pause));
+    }
+
+    /// The operator, or a server, wants a cookie: the read is sent again at once, but not in circles.
+    fn handle_cookie(&mut self, from: SocketAddr, ends: &Ends) {
+        let number = ends.request.get();
+        let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
+            self.counters.cookies_ignored += 1;
+            return;
+        };
+        if request.last.is_none_or(|last| last.to != from) {
+            self.counters.foreign += 1;
+            return;
+        }
+        if !request.heeds_cookie {
+            self.counters.cookies_ignored += 1;
+            return;
+        }
+        request.heeds_cookie = false;
+        let said = u64::from_be_bytes(ends.client.ip[..8].try_into().unwrap_or_default());
+        match (&mut self.way, request.last.and_then(|last| last.number)) {
+            (Way::Operator(_, cookie), _) if planted(241) && *cookie != 0 => {}
+            (Way::Operator(_, cookie), _) => *cookie = said,
+            (Way::Direct(direct), Some(server)) => direct.set_cookie(server, said),
+            (Way::Direct(_), None) => {}
+        }
+        self.requests.make_ready(number, State::ReadyAgain);
+    }
+
+    /// From who is asked only: others could fill what is remembered.
+    fn handle_version(&mut self, from: SocketAddr, version: u8) {
+        self.counters.other_version += 1;
+        let is_asked = match &self.way {
+            Way::Operator(operator, _) => from == *operator,
+            Way::Direct(direct) => direct.server(from).is_some(),
+        };
+        if version == NETRS_VERSION || !is_asked || self.told_versions.len() >= VERSIONS_TOLD {
+            return;
+        }
+        if self.told_versions.insert((from, version)) {
+            self.events.push_back(Event::OtherVersion { at: from, version });
+        }
+    }
+}
+
+/// What a server says of itself, if it can be read.
+fn read_status(status: &[u8]) -> Option<Status> {
+    let status = ServerStatus::ref_from_bytes(status).ok()?;
+    Some(Status { queue: status.queue.get(), service_us: status.service_us.get(), sequence: status.sequence.get() })
+}

@@ -1,0 +1,233 @@
+//! The client of a replicated store: reads in, one event for each out.
+//!
+//! It sends reads to the operator of its rack, where the network selects a replica, or ([`Client::direct`]) selects by itself, with any
+//! selector of [`crate::select`]. `docs/internals/replicas.md` is the protocol.
+//!
+//! | where | what |
+//! |---|---|
+//! | `config`, `counters` | bounds and times; what became of all that came |
+//! | `events` | reads, and what is said of them |
+//! | `requests` | reads that have not ended, and when something is due about them |
+//! | `transmit` | writes requests |
+//! | `answers` | handles what comes back |
+//! | `direct` | the client's own selector, and its attempts |
+
+mod answers;
+mod config;
+mod counters;
+mod direct;
+mod events;
+mod requests;
+mod transmit;
+
+pub use config::{ClientConfig, ConfigError};
+pub use counters::Counters;
+pub use events::{ANSWERED_MAX, ASKED_MAX, Answer, Event, Failure, Read, ReadKey, SubmitError};
+
+use crate::rsnode::GroupError;
+use crate::select::Selector;
+use direct::Direct;
+use midflight_endpoint::{Endpoint, Nanos, RoundTrip};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use requests::{Request, Requests, State};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// Other versions that were told of.
+const VERSIONS_TOLD: usize = 64;
+
+/// Who selects.
+enum Way {
+    /// The network: this operator of its rack, which wants this cookie (0: none is known).
+    Operator(SocketAddr, u64),
+    /// This client.
+    Direct(Direct),
+}
+
+/// Sends reads, and matches their answers. Drive it as [`Endpoint`] says.
+pub struct Client {
+    config: ClientConfig,
+    counters: Counters,
+    /// For pauses.
+    random: Pcg32,
+    /// What goes on the wire comes from a cipher, so that nobody can compute the seed or later numbers from it.
+    secrets: StdRng,
+    way: Way,
+    requests: Requests,
+    round_trip: RoundTrip,
+    told_versions: BTreeSet<(SocketAddr, u8)>,
+    events: VecDeque<Event>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// One for which the network selects. `operator`: that of its rack.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that says which field to change.
+    pub fn new(config: ClientConfig, operator: SocketAddr) -> Result<Self, ConfigError> {
+        Self::with(config, |_, _| Way::Operator(operator, 0))
+    }
+
+    /// One that selects by itself. `servers`: all that there may be; it knows no replica groups yet.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that says which field to change; or there are more than 65,535 servers.
+    pub fn direct(
+        config: ClientConfig,
+        servers: &[SocketAddr],
+        selector: impl FnOnce(u16) -> Box<dyn Selector + Send>,
+    ) -> Result<Self, ConfigError> {
+        let many = ConfigError { name: "servers", value: servers.len() as u64, range: "at most 65,535" };
+        let count = u16::try_from(servers.len()).map_err(|_| many)?;
+        Self::with(config, |config, secrets| {
+            Way::Direct(Direct::new(config, servers, secrets.next_u32() as u16, selector(count)))
+        })
+    }
+
+    fn with(config: ClientConfig, way: impl FnOnce(&ClientConfig, &mut StdRng) -> Way) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut secrets = StdRng::seed_from_u64(config.seed);
+        Ok(Self {
+            counters: Counters::default(),
+            random: Pcg32::seed_from_u64(config.seed),
+            way: way(&config, &mut secrets),
+            secrets,
+            requests: Requests::default(),
+            round_trip: RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max),
+            told_versions: BTreeSet::new(),
+            events: VecDeque::new(),
+            config,
+        })
+    }
+
+    /// A replica group: who has its keys. Only direct mode needs it; a group that is known is not changed.
+    ///
+    /// # Errors
+    /// Where a server is not known, the servers are no candidates, or the group has others.
+    pub fn set_group(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
+        match &mut self.way {
+            Way::Direct(direct) => direct.set_group(group, servers),
+            Way::Operator(..) => Ok(()),
+        }
+    }
+
+    /// Begins a read; [`Event::Done`] will say what came of it.
+    ///
+    /// # Errors
+    /// A [`SubmitError`]: then nothing was begun.
+    pub fn submit(&mut self, now: Nanos, read: Read) -> Result<ReadKey, SubmitError> {
+        read.check()?;
+        let queued = self.requests.queued();
+        if self.requests.len() >= self.config.under_way_max && queued >= self.config.queued_max {
+            return Err(SubmitError::QueueFull(queued));
+        }
+        // It never recurs, and who sees one knows none of the others: an answer counts by it.
+        let mut number = self.secrets.next_u64();
+        while self.requests.get(number).is_some() {
+            number = self.secrets.next_u64();
+        }
+        let request = Request::new(read, now.saturating_add(self.config.timeout));
+        self.requests.insert(number, request, self.config.under_way_max);
+        self.counters.submitted += 1;
+        Ok(ReadKey(number))
+    }
+
+    /// Reads that have not ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Direct mode: attempts that count as outstanding.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        if let Way::Direct(direct) = &self.way { direct.under_way() } else { 0 }
+    }
+
+    /// Direct mode: its selector.
+    #[must_use]
+    pub fn selector(&self) -> Option<&dyn Selector> {
+        if let Way::Direct(direct) = &self.way { Some(direct.selector()) } else { None }
+    }
+
+    /// The smoothed round trip; `None` before the first was measured.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Nanos> {
+        self.round_trip.smoothed()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// A read has ended.
+    fn end(&mut self, number: u64, outcome: Result<Answer, Failure>) {
+        if self.requests.remove(number, self.config.under_way_max).is_none() {
+            return;
+        }
+        match &outcome {
+            Ok(_) => self.counters.answered += 1,
+            Err(failure) => {
+                self.counters.failed += 1;
+                match failure {
+                    Failure::TimedOut => self.counters.timed_out += 1,
+                    Failure::Refused => self.counters.refused_to_the_end += 1,
+                }
+            }
+        }
+        self.requests.tidy();
+        self.events.push_back(Event::Done { key: ReadKey(number), outcome });
+    }
+
+    fn expire(&mut self, now: Nanos) {
+        if let Way::Direct(direct) = &mut self.way {
+            self.counters.expired += direct.expire(now);
+        }
+    }
+}
+
+impl Endpoint for Client {
+    type Event = Event;
+
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        self.expire(now);
+        self.answer(now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.expire(now);
+        while let Some(number) = self.requests.pop_due(now) {
+            let Some(request) = self.requests.get(number) else { continue };
+            if now >= request.deadline {
+                self.end(number, Err(Failure::TimedOut));
+                continue;
+            }
+            self.counters.unanswered += u64::from(request.state == State::Sent);
+            self.requests.make_ready(number, State::Ready);
+        }
+        self.requests.tidy();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let expiry = if let Way::Direct(direct) = &self.way { direct.next_expiry() } else { None };
+        [self.requests.next_due(), expiry].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,193 @@
+//! Reads that have not ended, by their random numbers, and when something is due about them.
+
+use super::events::Read;
+use crate::select::Server;
+use midflight_endpoint::mutants::planted;
+use midflight_endpoint::{Deadlines, Nanos};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Where a read stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// As many as may are under way.
+    Queued,
+    /// To be sent in this turn of the driver.
+    Ready,
+    /// The same, with the cookie that came: no new attempt.
+    ReadyAgain,
+    /// Waits for its answer.
+    Sent,
+    /// Will be sent again later: its server had no room, or rate control holds it.
+    Pausing,
+}
+
+/// Where a request was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sending {
+    pub(super) to: SocketAddr,
+    /// The server that it names.
+    pub(super) server: SocketAddr,
+    /// In direct mode: RV, which names the attempt.
+    pub(super) retained: u16,
+    /// In direct mode: who that is, for its cookie.
+    pub(super) number: Option<Server>,
+}
+
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) read: Read,
+    pub(super) state: State,
+    /// When it fails.
+    pub(super) deadline: Nanos,
+    /// When something is to be done about it.
+    due: Nanos,
+    /// How often it was sent, without repeats for a cookie.
+    pub(super) sent: u32,
+    pub(super) last_sent_at: Nanos,
+    pub(super) last: Option<Sending>,
+    /// Whether a cookie may cause it to be sent again at once.
+    pub(super) heeds_cookie: bool,
+    /// The present time for an answer.
+    pub(super) patience: Nanos,
+    /// The last pause after a refusal.
+    pub(super) pause: Nanos,
+}
+
+impl Request {
+    pub(super) fn new(read: Read, deadline: Nanos) -> Self {
+        Self {
+            read,
+            state: State::Queued,
+            deadline,
+            due: deadline,
+            sent: 0,
+            last_sent_at: 0,
+            last: None,
+            heeds_cookie: false,
+            patience: 0,
+            pause: 0,
+        }
+    }
+
+    /// The replica that it names next.
+    pub(super) fn backup(&self) -> Option<SocketAddr> {
+        let at = self.sent as usize % self.read.backups.len().max(1);
+        self.read.backups.get(at).copied()
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Requests {
+    open: HashMap<u64, Request>,
+    deadlines: Deadlines,
+    /// To be sent in this turn.
+    ready: VecDeque<u64>,
+    /// Those that wait for their turn, and may have ended.
+    queued: VecDeque<u64>,
+    under_way: usize,
+}
+
+impl Requests {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.open.len() - self.under_way
+    }
+
+    /// Adds a read under a number that no open one has.
+    pub(super) fn insert(&mut self, number: u64, request: Request, under_way_max: usize) {
+        let due = request.due;
+        self.open.insert(number, request);
+        self.schedule(number, due);
+        self.queued.push_back(number);
+        self.fill(under_way_max);
+    }
+
+    /// As many are under way as may.
+    fn fill(&mut self, under_way_max: usize) {
+        while self.under_way < under_way_max {
+            let Some(number) = self.queued.pop_front() else { return };
+            let Some(request) = self.open.get_mut(&number) else { continue };
+            request.state = State::Ready;
+            self.ready.push_back(number);
+            self.under_way += 1;
+        }
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Request> {
+        self.open.get(&number)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Request> {
+        self.open.get_mut(&number)
+    }
+
+    /// It has ended; the next one gets its turn.
+    pub(super) fn remove(&mut self, number: u64, under_way_max: usize) -> Option<Request> {
+        let request = self.open.remove(&number)?;
+        if request.state == State::Queued {
+            // Else numbers of reads that have ended would pile up where none under way ends.
+            self.queued.retain(|&queued| queued != number);
+        } else {
+            self.under_way -= usize::from(!(planted(245) && request.state == State::Pausing));
+            self.fill(under_way_max);
+        }
+        Some(request)
+    }
+
+    /// To be sent in this turn.
+    pub(super) fn make_ready(&mut self, number: u64, state: State) {
+        if let Some(request) = self.open.get_mut(&number) {
+            request.state = state;
+            self.ready.push_back(number);
+        }
+    }
+
+    /// The next one to send.
+    pub(super) fn next_ready(&mut self) -> Option<u64> {
+        while let Some(number) = self.ready.pop_front() {
+            let state = self.open.get(&number).map(|request| request.state);
+            if matches!(state, Some(State::Ready | State::ReadyAgain)) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Something is to be done about it at this time, or at its end.
+    pub(super) fn schedule(&mut self, number: u64, at: Nanos) {
+        let Some(request) = self.open.get_mut(&number) else { return };
+        request.due = at.min(request.deadline);
+        let due = request.due;
+        let Self { open, deadlines, .. } = self;
+        deadlines.push(due, number, open.len(), |at, number| is_due(open, at, number));
+        deadlines.tidy(|at, number| is_due(open, at, number));
+    }
+
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        self.deadlines.next()
+    }
+
+    pub(super) fn pop_due(&mut self, now: Nanos) -> Option<u64> {
+        while let Some((at, number)) = self.deadlines.pop_due(now) {
+            if is_due(&self.open, at, number) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// After some have ended: what is due next is what an open one waits for.
+    pub(super) fn tidy(&mut self) {
+        let Self { open, deadlines, .. } = self;
+        deadlines.tidy(|at, number| is_due(open, at, number));
+    }
+}
+
+fn is_due(open: &HashMap<u64, Request>, at: Nanos, number: u64) -> bool {
+    open.get(&number).is_some_and(|request| request.due == at)
+}

@@ -1,0 +1,34 @@
+//! The fault campaign's subject: a replicated store behind operators, its faults, and the rules N1 to N3 and N6 to N9.
+//!
+//! | where | what |
+//! |---|---|
+//! | `trial` | a trial, as data |
+//! | `draw` | a trial from a seed |
+//! | `smaller` | steps that make a trial smaller |
+//! | `run` | a world from a trial, and its faults |
+//! | `network` | the network as real controllers know it |
+//! | `script` | who sets the rules of operators and selectors, in the place of a controller |
+//! | `heal` | after the last fault all must heal, and all counters must add up |
+//! | `excuses` | which faults excuse what |
+//! | `rules` | the names of the rules |
+//! | `monitor` | follows each read, and checks what can be seen at once |
+//! | `guess` | what an attacker knows of the packets |
+//! | `trace` | the events, in words |
+//! | `mutants` | bugs that the campaign must find |
+
+mod draw;
+mod excuses;
+mod guess;
+mod heal;
+mod monitor;
+mod mutants;
+mod network;
+mod rules;
+mod run;
+mod script;
+mod smaller;
+mod trace;
+mod trial;
+
+pub use run::ReplicasSubject;
+pub use trial::{ClientSpec, Fault, Party, ServerSpec, Trial, What};

@@ -1,0 +1,26 @@
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 220 are in the C core, those below
+//! 240 in what runs beside it, the others in client and server; no number is one of another program's.
+
+use crate::check::Mutant;
+
+/// All of them.
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant::new(201, "cookie-unchecked", "dataplane/src/replicas/cookie.h", 1500),
+    Mutant::new(202, "no-copy-for-selector", "dataplane/src/replicas/response.h", 1500),
+    Mutant::new(204, "cookie-lives-longer", "dataplane/src/replicas/cookie.h", 1500),
+    Mutant::new(205, "own-rack-uncounted", "dataplane/src/replicas/response.h", 1500),
+    Mutant::new(206, "no-backup-without-selector", "dataplane/src/replicas/request.h", 1500),
+    Mutant::new(221, "rv-alone", "crates/replicas/src/rsnode/mod.rs", 1500),
+    Mutant::new(222, "expired-still-outstanding", "crates/replicas/src/rsnode/mod.rs", 1500),
+    Mutant::new(223, "untracked-still-outstanding", "crates/replicas/src/rsnode/mod.rs", 1500),
+    Mutant::new(224, "unknown-group-to-anybody", "crates/replicas/src/rsnode/mod.rs", 1500),
+    Mutant::new(241, "first-cookie-kept", "crates/replicas/src/client/answers.rs", 1500),
+    Mutant::new(242, "answer-from-anybody", "crates/replicas/src/client/answers.rs", 1500),
+    Mutant::new(243, "late-answer-told-again", "crates/replicas/src/client/answers.rs", 1500),
+    Mutant::new(244, "attempts-never-expire", "crates/replicas/src/client/direct.rs", 1500),
+    Mutant::new(245, "turn-not-passed-on", "crates/replicas/src/client/requests.rs", 1500),
+    Mutant::new(251, "refusal-teaches", "crates/replicas/src/server/mod.rs", 1500),
+    Mutant::new(252, "request-from-anybody", "crates/replicas/src/server/mod.rs", 1500),
+    Mutant::new(253, "direct-without-cookie", "crates/replicas/src/server/mod.rs", 1500),
+    Mutant::new(254, "silent-slot-kept", "crates/replicas/src/server/mod.rs", 1500),
+];

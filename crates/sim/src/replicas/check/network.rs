@@ -1,0 +1,95 @@
+//! The network of a trial, as its controllers know it.
+
+use super::script::IDS;
+use super::trial::Trial;
+use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_control::replicas::{ControllerConfig, Grouping, Network, NetworkParts, Start};
+use midflight_endpoint::MS;
+use midflight_placement::{Accelerator, input};
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Operators of a pod, besides those of its two racks.
+const UPPERS_A_POD: usize = 2;
+
+fn pod_of(rack: usize) -> usize {
+    rack / 2
+}
+
+/// The network of a trial, whose nodes have addresses by the first number of their kind and their place.
+pub(super) fn network(trial: &Trial, at: fn(usize, usize) -> SocketAddr, groups: &[Vec<SocketAddr>]) -> Arc<Network> {
+    let count = trial.operators();
+    let (first_server, first_client) = (2 * count, 2 * count + trial.servers.len());
+    let topology = input::topology(&topology(trial), &Accelerator::paper("each".into())).expect("it is one");
+    let parts = NetworkParts {
+        topology,
+        operators: (0..count)
+            .map(|place| OperatorAt {
+                switch: format!("switch-{place}"),
+                address: at(0, place),
+                selector: Some(at(count, place)),
+            })
+            .collect(),
+        hosts: (0..trial.clients.len())
+            .map(|place| HostAt { host: format!("host-{place}"), ip: at(first_client, place).ip() })
+            .collect(),
+        servers: (0..trial.servers.len())
+            .map(|place| ServerAt {
+                at: format!("rack-{}", trial.rack_of_server(place)),
+                address: at(first_server, place),
+            })
+            .collect(),
+        grouping: if trial.is_by_rack { Grouping::Racks } else { Grouping::Hosts },
+        replica_groups: (0..).zip(groups).map(|(id, servers)| ReplicaGroup { id, servers: servers.clone() }).collect(),
+    };
+    Arc::new(Network::new(parts).expect("a trial's network makes sense"))
+}
+
+/// Operators behind those of the racks are aggregation switches, two a pod, and then core switches.
+fn topology(trial: &Trial) -> String {
+    let pods = pod_of(trial.racks - 1) + 1;
+    let switch = |upper: usize| format!("\"switch-{}\"", trial.racks + upper);
+    let (lower, upper): (Vec<_>, Vec<_>) = (0..trial.uppers).partition(|upper| *upper < UPPERS_A_POD * pods);
+    let list = |uppers: Vec<usize>| uppers.into_iter().map(switch).collect::<Vec<_>>().join(", ");
+    let mut text = format!("core = [{}]\npods = [\n", list(upper));
+    for pod in 0..pods {
+        let own = lower.iter().copied().filter(|upper| upper / UPPERS_A_POD == pod).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {{ id = \"pod-{pod}\", switches = [{}] }},", list(own));
+    }
+    text += "]\nracks = [\n";
+    for rack in 0..trial.racks {
+        let hosts = (0..trial.clients.len()).filter(|client| trial.rack_of_client(*client) == rack);
+        let hosts: Vec<String> = hosts.map(|client| format!("\"host-{client}\"")).collect();
+        let (pod, hosts) = (pod_of(rack), hosts.join(", "));
+        let _ = writeln!(
+            text,
+            "  {{ id = \"rack-{rack}\", within = \"pod-{pod}\", tor = \"switch-{rack}\", hosts = [{hosts}] }},"
+        );
+    }
+    text + "]\naccelerator = { cores = 1, service_time_us = 50.0, utilisation = 0.5 }\n"
+}
+
+/// Times are short, so that much happens.
+pub(super) fn controller_config(trial: &Trial, place: usize) -> ControllerConfig {
+    ControllerConfig {
+        place: place as u32,
+        ask_every: 10 * MS,
+        dead_after: trial.detect_ms * MS,
+        repeat_after: 20 * MS,
+        barred_for: 300 * MS,
+        takeover_after: 50 * MS,
+        longest_response: 1_500 * MS,
+        forget_after: 3_000 * MS,
+        window: 100 * MS,
+        plan_every: 200 * MS,
+        plan_timeout: 200 * MS,
+        hysteresis: 0,
+        extra_hops: if trial.seed.is_multiple_of(2) { 1.0 } else { 0.2 },
+        rsnodes: IDS,
+        batch: 16,
+        start: if trial.seed.is_multiple_of(3) { Start::OwnRack } else { Start::Degraded },
+        ..ControllerConfig::default()
+    }
+}

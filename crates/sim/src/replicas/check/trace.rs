@@ -1,0 +1,61 @@
+//! What happens, in words.
+
+use crate::NodeId;
+use crate::check::Trace;
+use crate::replicas::ReplicasEvent;
+use midflight_wire::replicas::{Ends, Packet, ServerStatus, parse};
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+/// A packet and its fields.
+pub(super) fn describe(datagram: &[u8]) -> String {
+    match parse(datagram) {
+        Err(reject) => format!("{} bytes: {reject}", datagram.len()),
+        Ok(Packet::Request(request, ends, _)) => {
+            format!("REQUEST {} rsnode {} group {}", said(ends), request.start.rsnode, request.group())
+        }
+        Ok(Packet::ForServer(kind, request, ends, _)) => format!(
+            "f({}) {} rsnode {} RV {:x} group {}",
+            format!("{kind:?}").to_uppercase(),
+            said(ends),
+            request.start.rsnode,
+            request.start.retained,
+            request.group()
+        ),
+        Ok(Packet::Response(kind, response, status, ends, answered)) => {
+            let status = match ServerStatus::ref_from_bytes(status) {
+                Ok(status) => format!("queue {} #{} {} us", status.queue, status.sequence, status.service_us),
+                Err(_) if status.is_empty() && answered.is_empty() => "refused".to_owned(),
+                Err(_) => format!("{} bytes of status", status.len()),
+            };
+            let (kind, start) = (format!("{kind:?}").to_uppercase(), response.start);
+            format!("{kind} {} rsnode {} RV {:x}: {status}", said(ends), start.rsnode, start.retained)
+        }
+        Ok(Packet::Cookie(_, ends)) => format!("COOKIE #{:x}", ends.request),
+        Ok(Packet::Version(start)) => format!("VERSION {}", start.version),
+    }
+}
+
+/// Which request it is.
+fn said(ends: &Ends) -> String {
+    let (client, server) = (SocketAddr::from(ends.client), SocketAddr::from(ends.server));
+    let client = if client.port() == 0 { "with a cookie".to_owned() } else { format!("of {}", client.ip()) };
+    format!("#{:x} {client} server {}", ends.request, server.ip())
+}
+
+/// What an actor has recorded; `None`: the datagrams say it.
+pub(super) fn event(trace: &Trace, node: NodeId, event: &ReplicasEvent) -> Option<String> {
+    let name = trace.name(node);
+    Some(match event {
+        ReplicasEvent::Begun { key, group, token } => {
+            format!("{name} begins #{:x}: group {group}, token {token:x}", key.0)
+        }
+        ReplicasEvent::Ended { key, outcome: Ok(answer) } => {
+            format!("{name} has an answer of {} to #{:x}, sent {} times", answer.server.ip(), key.0, answer.sends)
+        }
+        ReplicasEvent::Ended { key, outcome: Err(failure) } => format!("{name} gives #{:x} up: {failure}", key.0),
+        ReplicasEvent::Served { group, token } => format!("{name} serves token {token:x} of group {group}"),
+        ReplicasEvent::Verdict { verdict, .. } => format!("{name}: {verdict:?}"),
+        ReplicasEvent::Asked { .. } | ReplicasEvent::Selected(_) => return None,
+    })
+}

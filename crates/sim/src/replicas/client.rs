@@ -1,0 +1,147 @@
+//! The production client, and workers that use it: each begins its next read when the last has ended.
+
+use super::ReplicasEvent;
+use crate::{Actor, Context, Wake};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_replicas::client::{Client, Event, Read, ReadKey};
+use midflight_wire::replicas::{Packet, parse};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What workers do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// How many there are.
+    pub workers: u32,
+    /// Reads of each, over the life of the process.
+    pub reads: u32,
+    /// Pause after each, at most.
+    pub think: Nanos,
+    /// The servers of each replica group.
+    pub groups: Rc<[Vec<SocketAddr>]>,
+}
+
+/// The endpoint and its workers.
+pub struct ClientActor {
+    client: Client,
+    work: Work,
+    random: Pcg64,
+    /// Reads that each worker has still to do.
+    left: Vec<u32>,
+    /// The worker of each open read.
+    workers: HashMap<ReadKey, usize>,
+}
+
+/// What its user may ask of a client.
+#[derive(Clone, Copy, Debug)]
+pub enum Ask {
+    /// A read of this replica group, now.
+    Read(u32),
+    /// Its workers begin nothing more.
+    Stop,
+}
+
+impl std::fmt::Debug for ClientActor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientActor").field("work", &self.work).finish_non_exhaustive()
+    }
+}
+
+impl ClientActor {
+    /// A client that has just started. `random` is of this life only.
+    #[must_use]
+    pub fn new(client: Client, work: Work, random: Pcg64) -> Self {
+        let left = vec![work.reads; work.workers as usize];
+        Self { client, work, random, left, workers: HashMap::new() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn work(&mut self, context: &mut Context<'_>, worker: usize) {
+        if self.left.get(worker).is_none_or(|left| *left == 0) {
+            return;
+        }
+        let group = self.random.random_range(0..self.work.groups.len() as u32);
+        if self.read(context, group, worker) {
+            self.left[worker] -= 1;
+        } else {
+            context.after(self.work.think + 1, worker as u64);
+        }
+    }
+
+    /// Begins a read; the backups are in any order.
+    fn read(&mut self, context: &mut Context<'_>, group: u32, worker: usize) -> bool {
+        let Some(servers) = self.work.groups.get(group as usize) else { return false };
+        let mut backups = servers.clone();
+        backups.rotate_left(self.random.random_range(0..servers.len()));
+        let token = self.random.random::<u64>();
+        let read = Read { group, backups, asked: token.to_be_bytes().to_vec() };
+        let Ok(key) = self.client.submit(context.now(), read) else { return false };
+        super::record(context, ReplicasEvent::Begun { key, group, token });
+        self.workers.insert(key, worker);
+        true
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.client.poll_event() {
+            let Event::Done { key, outcome } = event else { continue };
+            super::record(context, ReplicasEvent::Ended { key, outcome });
+            if let Some(worker) = self.workers.remove(&key).filter(|&worker| worker < self.left.len()) {
+                let pause = self.random.random_range(0..=self.work.think);
+                context.after(pause, worker as u64);
+            }
+        }
+        let mut buffer = Vec::new();
+        while let Some(to) = self.client.poll_transmit(context.now(), &mut buffer) {
+            if let Ok(Packet::Request(request, ends, _) | Packet::ForServer(_, request, ends, _)) = parse(&buffer) {
+                let (number, rsnode) = (ends.request.get(), request.start.rsnode.get());
+                super::record(context, ReplicasEvent::Asked { number, rsnode });
+            }
+            context.send(to, &buffer);
+        }
+        match self.client.poll_timeout() {
+            Some(due) => context.wake_at(due),
+            None => context.sleep(),
+        }
+    }
+}
+
+impl Actor for ClientActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        for worker in 0..self.left.len() {
+            let pause = self.random.random_range(0..=self.work.think);
+            context.after(pause, worker as u64);
+        }
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.client.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.client.handle_timeout(context.now()),
+            Wake::Token(worker) => self.work(context, worker as usize),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        match command.downcast().map(|ask| *ask) {
+            Ok(Ask::Read(group)) => drop(self.read(context, group, usize::MAX)),
+            Ok(Ask::Stop) => self.left.fill(0),
+            Err(_) => return,
+        }
+        self.drive(context);
+    }
+}

@@ -1,0 +1,145 @@
+//! Production engines and endpoints as nodes of a world, and access to their state.
+
+use super::{ClientActor, ControllerActor, OperatorActor, SelectorActor, ServerActor, Slot, Work};
+use crate::{Actor, Birth, NodeId, Place, World};
+use midflight_control::replicas::{Controller, ControllerConfig, Network};
+use midflight_dataplane::replicas::ReplicasConfig;
+use midflight_endpoint::Nanos;
+use midflight_replicas::client::{Client, ClientConfig};
+use midflight_replicas::rsnode::{RsNode, RsNodeConfig};
+use midflight_replicas::select::Algorithm;
+use midflight_replicas::server::{Server, ServerConfig};
+use rand::RngExt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+const BOUNDED: &str = "a trial's bounds are those of its endpoints";
+
+/// An operator that starts now, without rules, and takes them of these controllers (none: of a script). Its incarnation and secret are drawn by the world, at each start.
+pub fn add_operator(
+    world: &mut World,
+    place: Place,
+    config: ReplicasConfig,
+    controllers: Vec<SocketAddr>,
+    slot: Slot,
+) -> NodeId {
+    world.add_actor(
+        place,
+        Box::new(move |birth: &mut Birth| {
+            let (incarnation, secret) = (birth.random.random_range(1..=u64::MAX), birth.random.random());
+            Box::new(OperatorActor::new(&config, incarnation, secret, controllers.clone(), slot.clone()))
+                as Box<dyn Actor>
+        }),
+    )
+}
+
+/// What stands beside an operator.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// Bounds and times.
+    pub config: RsNodeConfig,
+    /// All servers that there may be.
+    pub servers: Vec<SocketAddr>,
+    /// How it selects.
+    pub select: Algorithm,
+    /// How many selectors there are.
+    pub selectors: u32,
+    /// The time that each datagram takes it.
+    pub cost: Nanos,
+    /// How its operator sees it.
+    pub slot: Slot,
+}
+
+/// A selector that starts now, without replica groups.
+pub fn add_selector(world: &mut World, place: Place, beside: Beside) -> NodeId {
+    world.add_actor(
+        place,
+        Box::new(move |birth: &mut Birth| {
+            let Beside { config, servers, select, selectors, cost, slot } = &beside;
+            let (incarnation, seed) = (birth.random.random_range(1..=u64::MAX), birth.random.random());
+            let rsnode = RsNode::new(*config, servers, seed, |count| select.selector(count, *selectors));
+            Box::new(SelectorActor::new(rsnode.expect(BOUNDED), incarnation, *cost, slot.clone())) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// A server that starts now. Its secret is drawn by the world, at each start.
+pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service: Nanos) -> NodeId {
+    world.add_actor(
+        place,
+        Box::new(move |birth: &mut Birth| {
+            let config = ServerConfig { secret: birth.random.random(), ..config.clone() };
+            Box::new(ServerActor::new(Server::new(config).expect(BOUNDED), service)) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// A client that starts now, and its workers: of this operator, or, without one, with a selector of its own of this kind among these servers.
+/// Its seed is drawn by the world, at each start.
+pub fn add_client(
+    world: &mut World,
+    place: Place,
+    config: ClientConfig,
+    way: Result<SocketAddr, (Algorithm, Vec<SocketAddr>)>,
+    work: Work,
+) -> NodeId {
+    world.add_actor(
+        place,
+        Box::new(move |birth: &mut Birth| {
+            let config = ClientConfig { seed: birth.random.random(), ..config.clone() };
+            let client = match &way {
+                Ok(operator) => Client::new(config, *operator).expect(BOUNDED),
+                Err((select, servers)) => {
+                    let mut client = Client::direct(config, servers, |count| select.selector(count, 1)).expect(BOUNDED);
+                    for (group, servers) in (0..).zip(work.groups.iter()) {
+                        client.set_group(group, servers).expect(BOUNDED);
+                    }
+                    client
+                }
+            };
+            Box::new(ClientActor::new(client, work.clone(), birth.random.clone())) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// A controller that starts now, as a standby.
+pub fn add_controller(world: &mut World, config: ControllerConfig, network: Arc<Network>) -> NodeId {
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |birth: &mut Birth| {
+            let me = birth.random.random_range(1..=u64::MAX);
+            let controller = Controller::new(birth.now, config, Arc::clone(&network), me);
+            Box::new(ControllerActor::new(controller, Arc::clone(&network))) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// The controller on a node, if it runs.
+#[must_use]
+pub fn controller(world: &World, node: NodeId) -> Option<&ControllerActor> {
+    world.actor(node)
+}
+
+/// The operator on a node, if it runs.
+#[must_use]
+pub fn operator(world: &World, node: NodeId) -> Option<&OperatorActor> {
+    world.actor(node)
+}
+
+/// The selector on a node, if it runs.
+#[must_use]
+pub fn selector(world: &World, node: NodeId) -> Option<&SelectorActor> {
+    world.actor(node)
+}
+
+/// The server on a node, if it runs.
+#[must_use]
+pub fn server(world: &World, node: NodeId) -> Option<&ServerActor> {
+    world.actor(node)
+}
+
+/// The client on a node, if it runs.
+#[must_use]
+pub fn client(world: &World, node: NodeId) -> Option<&ClientActor> {
+    world.actor(node)
+}

@@ -1,0 +1,192 @@
+//! An operator: the C core, and the keeper of its rules, which listens to controllers.
+
+use super::{ReplicasEvent, Slot};
+use crate::{Actor, Context, TICK, Wake};
+use midflight_control::replicas::keeper::Load;
+use midflight_control::replicas::{Parts, RuleKeeper};
+use midflight_dataplane::Out;
+use midflight_dataplane::program::Engine;
+use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasConfig, Rule, Stats, TIERS_MAX};
+use midflight_wire::replicas::control;
+use midflight_wire::replicas::{NETRS_MAGIC, Netrs};
+use rand::RngExt;
+use std::any::Any;
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+/// The engine is in this process.
+const CALLED: &str = "an engine in this process can be called";
+
+/// The engine on a node.
+#[derive(Debug)]
+pub struct OperatorActor {
+    engine: Replicas,
+    incarnation: u64,
+    refused: u64,
+    out: Out,
+    /// Where controllers are; none: a script sets the rules.
+    controllers: Vec<SocketAddr>,
+    keeper: RuleKeeper,
+    slot: Slot,
+    lies: bool,
+}
+
+/// Whether the counts that it reports are invented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lies(pub bool);
+
+/// What its keeper has to do with.
+struct KeeperParts<'a> {
+    engine: &'a mut Replicas,
+    slot: &'a Slot,
+    /// What it says in the place of counts.
+    lie: Option<u64>,
+}
+
+impl Parts for KeeperParts<'_> {
+    fn set(&mut self, rule: Rule) -> Outcome {
+        self.engine.set(rule)
+    }
+
+    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
+        self.lie.map_or_else(|| self.engine.counts(group), |lie| [0, 7, 29, 53].map(|turn| lie.rotate_left(turn)))
+    }
+
+    fn load(&self) -> Load {
+        let stats = self.engine.stats();
+        let said = |count| self.lie.unwrap_or(count);
+        Load { selected: said(stats.selected), copied: said(stats.copied) }
+    }
+
+    /// A selector that does not run is told when it does.
+    fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
+        let set = self.slot.with(|rsnode| rsnode.set_group(group, servers));
+        if set.is_none_or(|set| set.is_ok()) { Outcome::Done } else { Outcome::Bad }
+    }
+
+    fn set_selectors(&mut self, selectors: u32) {
+        self.slot.with(|rsnode| rsnode.set_selectors(selectors));
+    }
+}
+
+/// What a controller tells it: these rules, in this order.
+#[derive(Clone, Debug)]
+pub struct Rules(pub Vec<Rule>);
+
+impl OperatorActor {
+    /// An operator that has just started, without rules. `incarnation` is of this process only; `secret` makes its cookies.
+    ///
+    /// # Panics
+    /// If the configuration is out of bounds.
+    #[must_use]
+    pub fn new(
+        config: &ReplicasConfig,
+        incarnation: u64,
+        secret: u128,
+        controllers: Vec<SocketAddr>,
+        slot: Slot,
+    ) -> Self {
+        let engine = Replicas::new(config, 1, secret).expect("a trial's bounds are those of an operator");
+        let keeper = RuleKeeper::new(incarnation, slot.incarnation());
+        Self { engine, incarnation, refused: 0, out: Out::new(), controllers, keeper, slot, lies: false }
+    }
+
+    /// The keeper of its rules.
+    #[must_use]
+    pub fn keeper(&self) -> &RuleKeeper {
+        &self.keeper
+    }
+
+    /// A controller's message. (A stream brings it in production; here it may be lost, repeated and late besides.)
+    fn control(&mut self, context: &mut Context<'_>, from: SocketAddr, bytes: &[u8]) {
+        let Ok(Some((message, _))) = control::parse(bytes) else { return };
+        let lie = self.lies.then(|| context.random().random());
+        let mut parts = KeeperParts { engine: &mut self.engine, slot: &self.slot, lie };
+        if let Some(answer) = self.keeper.handle(context.now(), &message, &mut parts) {
+            let mut bytes = Vec::new();
+            control::write(&answer, &mut bytes);
+            context.send(from, &bytes);
+        }
+    }
+
+    /// The selector beside it may have died, or be another one.
+    fn look_beside(&mut self) {
+        let mut parts = KeeperParts { engine: &mut self.engine, slot: &self.slot, lie: None };
+        self.keeper.set_selector(self.slot.incarnation(), &mut parts);
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
+    }
+
+    /// The monitor's count of a traffic group's answers.
+    #[must_use]
+    pub fn answers(&self, group: u16) -> u64 {
+        self.engine.counts(group).iter().sum()
+    }
+
+    /// Rules that it has not taken.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Whether its structures agree with each other.
+    ///
+    /// # Errors
+    /// Says which do not.
+    pub fn check(&self) -> Result<(), String> {
+        Engine::check(&self.engine)
+    }
+}
+
+impl Actor for OperatorActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        if !self.controllers.is_empty() {
+            context.wake_at(context.now() + TICK);
+        }
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
+        self.look_beside();
+        context.wake_at(context.now() + TICK);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        if self.controllers.contains(&from) {
+            return self.control(context, from, datagram);
+        }
+        let is_netrs = Netrs::ref_from_prefix(datagram).is_ok_and(|(start, _)| start.magic == NETRS_MAGIC);
+        let mut datagram = datagram.to_vec();
+        let verdict = self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(CALLED);
+        let mut sent = 0;
+        for (to, bytes) in self.out.all(&datagram) {
+            context.send(to, bytes);
+            sent += 1;
+        }
+        super::record(context, ReplicasEvent::Verdict { verdict, sent, is_netrs });
+    }
+
+    fn command(&mut self, _context: &mut Context<'_>, command: Box<dyn Any>) {
+        match command.downcast::<Rules>() {
+            Ok(rules) => {
+                for rule in rules.0 {
+                    self.refused += u64::from(self.engine.set(rule) != Outcome::Done);
+                }
+            }
+            Err(other) => {
+                if let Ok(lies) = other.downcast::<Lies>() {
+                    self.lies = lies.0;
+                }
+            }
+        }
+    }
+}

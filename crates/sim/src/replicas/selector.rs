@@ -1,0 +1,117 @@
+//! The selector beside an operator. What it costs is the time of the accelerator that it runs on.
+
+use super::{Passed, ReplicasEvent};
+use crate::{Actor, Context, Wake};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_replicas::rsnode::RsNode;
+use std::any::Any;
+use std::cell::{Ref, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// The selector beside an operator, as that operator's process sees it: the number of its process and its endpoint, while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Slot(Rc<RefCell<Option<(u64, Rc<RefCell<RsNode>>)>>>);
+
+impl Slot {
+    /// The number of its process; `None`: none runs.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<u64> {
+        self.0.borrow().as_ref().map(|(incarnation, _)| *incarnation)
+    }
+
+    /// Does something with the selector, if it runs.
+    pub fn with<T>(&self, what: impl FnOnce(&mut RsNode) -> T) -> Option<T> {
+        self.0.borrow().as_ref().map(|(_, rsnode)| what(&mut rsnode.borrow_mut()))
+    }
+}
+
+/// The endpoint on a node.
+#[derive(Debug)]
+pub struct SelectorActor {
+    rsnode: Rc<RefCell<RsNode>>,
+    slot: Slot,
+    incarnation: u64,
+    cost: Nanos,
+    refused: u64,
+}
+
+/// What a controller tells it: these replica groups have these servers.
+#[derive(Clone, Debug)]
+pub struct ReplicaGroups(pub Vec<(u32, Vec<SocketAddr>)>);
+
+impl SelectorActor {
+    /// A selector that has just started. `incarnation` is of this process only; each datagram takes it `cost`.
+    #[must_use]
+    pub fn new(rsnode: RsNode, incarnation: u64, cost: Nanos, slot: Slot) -> Self {
+        let rsnode = Rc::new(RefCell::new(rsnode));
+        *slot.0.borrow_mut() = Some((incarnation, Rc::clone(&rsnode)));
+        Self { rsnode, slot, incarnation, cost, refused: 0 }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn rsnode(&self) -> Ref<'_, RsNode> {
+        self.rsnode.borrow()
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Replica groups that it has not taken.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) {
+        let mut rsnode = self.rsnode.borrow_mut();
+        let mut buffer = Vec::new();
+        while let Some(to) = rsnode.poll_transmit(context.now(), &mut buffer) {
+            if let Some(passed) = Passed::read(&buffer) {
+                super::record(context, ReplicasEvent::Selected(passed));
+            }
+            context.send(to, &buffer);
+        }
+        match rsnode.poll_timeout() {
+            Some(due) => context.wake_at(due),
+            None => context.sleep(),
+        }
+    }
+}
+
+/// Its process has died.
+impl Drop for SelectorActor {
+    fn drop(&mut self) {
+        if self.slot.incarnation() == Some(self.incarnation) {
+            self.slot.0.borrow_mut().take();
+        }
+    }
+}
+
+impl Actor for SelectorActor {
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.rsnode.borrow_mut().handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
+        self.rsnode.borrow_mut().handle_timeout(context.now());
+        self.drive(context);
+    }
+
+    fn command(&mut self, _context: &mut Context<'_>, command: Box<dyn Any>) {
+        if let Ok(groups) = command.downcast::<ReplicaGroups>() {
+            for (group, servers) in groups.0 {
+                self.refused += u64::from(self.rsnode.borrow_mut().set_group(group, &servers).is_err());
+            }
+        }
+    }
+
+    fn cost(&self, _from: SocketAddr, _datagram: &[u8]) -> Nanos {
+        self.cost
+    }
+}

@@ -1,0 +1,124 @@
+//! The production server, before an application that takes its time and answers what it was asked.
+
+use super::ReplicasEvent;
+use crate::{Actor, Context, Wake, exponential};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_replicas::server::{Event, ServeKey, Server};
+use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
+use rand::RngExt;
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// The endpoint and its application.
+#[derive(Debug)]
+pub struct ServerActor {
+    server: Server,
+    /// The mean of an exponential distribution.
+    service: Nanos,
+    condition: Condition,
+    asked: HashMap<ServeKey, Vec<u8>>,
+}
+
+/// How a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Well.
+    Well,
+    /// It takes so many times as long.
+    Slow(u32),
+    /// It says anything of itself.
+    Absurd,
+    /// Its application answers nothing.
+    Silent,
+}
+
+impl ServerActor {
+    /// A server that has just started.
+    #[must_use]
+    pub fn new(server: Server, service: Nanos) -> Self {
+        Self { server, service, condition: Condition::Well, asked: HashMap::new() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                Event::Serve { key, group, asked } => {
+                    let token = asked.first_chunk().map_or(0, |token| u64::from_be_bytes(*token));
+                    super::record(context, ReplicasEvent::Served { group, token });
+                    self.asked.insert(key, asked);
+                    let slow = if let Condition::Slow(by) = self.condition { u64::from(by) } else { 1 };
+                    let takes = exponential(context.random(), self.service).saturating_mul(slow);
+                    context.after(takes, key.0);
+                }
+                Event::TooLong { key } => drop(self.asked.remove(&key)),
+            }
+        }
+        let mut buffer = Vec::new();
+        while let Some(to) = self.server.poll_transmit(context.now(), &mut buffer) {
+            if self.condition == Condition::Absurd {
+                say_anything(context, &mut buffer);
+            }
+            context.send(to, &buffer);
+        }
+        match self.server.poll_timeout() {
+            Some(due) => context.wake_at(due),
+            None => context.sleep(),
+        }
+    }
+}
+
+/// An absurd status in the place of the right one.
+fn say_anything(context: &mut Context<'_>, answer: &mut [u8]) {
+    let Ok(Packet::Response(_, _, status, ..)) = parse(answer) else { return };
+    if status.len() != size_of::<ServerStatus>() {
+        return;
+    }
+    let random = context.random();
+    let status = &mut answer[size_of::<NetrsResponse>()..][..size_of::<ServerStatus>()];
+    match random.random_range(0..3) {
+        0 => status.fill(0xff),
+        1 => status.fill(0),
+        _ => random.fill(status),
+    }
+}
+
+impl Actor for ServerActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.server.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.server.handle_timeout(context.now()),
+            // A request whose application says nothing loses its slot in time.
+            Wake::Token(_) if self.condition == Condition::Silent => {}
+            Wake::Token(token) => {
+                let key = ServeKey(token);
+                if let Some(asked) = self.asked.remove(&key) {
+                    let answered = self.server.answer(context.now(), key, &asked);
+                    debug_assert!(answered.is_ok(), "it was not told that it took too long");
+                }
+            }
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        if let Ok(condition) = command.downcast::<Condition>() {
+            self.condition = *condition;
+            self.drive(context);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The structures, field for field as `docs/replicas-wire.md` lays them out. Operators in C have no use for them.
+
+use crate::Address;
+use zerocopy::byteorder::network_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+layout! {
+    /// What opens each message.
+    pub struct ControlHead {
+        pub magic: U32,
+        pub version: u8,
+        /// [`super::ControlKind`].
+        pub kind: u8,
+        pub reserved: U16,
+        /// Bytes that follow.
+        pub length: U32,
+    }
+
+    /// A term.
+    pub struct ControlTerm {
+        pub number: U64,
+        pub controller: U64,
+    }
+
+    /// ASK.
+    pub struct ControlAsk {
+        pub number: U64,
+        /// All 0: of a standby.
+        pub term: ControlTerm,
+        pub inventory: u8,
+        pub reserved: [u8; 7],
+    }
+
+    /// SET; then `count` orders.
+    pub struct ControlSet {
+        pub term: ControlTerm,
+        pub sequence: U64,
+        pub incarnation: U64,
+        pub count: U32,
+        pub complete: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// An order; of a replica group, with `servers` addresses behind it.
+    pub struct ControlOrder {
+        pub what: u8,
+        pub servers: u8,
+        pub rack: U16,
+        pub group: U16,
+        pub rsnode: U16,
+        pub number: U32,
+        pub address: Address,
+    }
+
+    /// REPORT; then `count` counts.
+    pub struct ControlReport {
+        pub number: U64,
+        pub incarnation: U64,
+        pub term: ControlTerm,
+        pub sequence: U64,
+        pub heard_ns: U64,
+        pub at_ns: U64,
+        pub selector: U64,
+        pub selected: U64,
+        pub copied: U64,
+        pub count: U32,
+        pub reserved: U32,
+    }
+
+    /// What the monitor has counted of a traffic group.
+    pub struct ControlCount {
+        pub group: U16,
+        pub reserved: [u8; 6],
+        /// By the highest tier that was passed, the topmost first.
+        pub tiers: [U64; 4],
+    }
+
+    /// INVENTORY; then RSNodes and labels.
+    pub struct ControlInventory {
+        pub number: U64,
+        pub incarnation: U64,
+        pub term: ControlTerm,
+        pub sequence: U64,
+        pub newest: U16,
+        pub reserved: U16,
+        pub rsnodes: U32,
+        pub labels: U32,
+    }
+
+    /// Who is behind an RSNode id.
+    pub struct ControlRsnode {
+        pub id: U16,
+        /// 1: this operator; `address` is 0.
+        pub here: u8,
+        pub reserved: u8,
+        pub address: Address,
+    }
+
+    /// The label of a traffic group.
+    pub struct ControlLabel {
+        pub group: U16,
+        pub rsnode: U16,
+    }
+
+    /// DONE; then `count` orders that were refused.
+    pub struct ControlDone {
+        pub incarnation: U64,
+        pub term: ControlTerm,
+        pub sequence: U64,
+        pub selector: U64,
+        pub count: U32,
+        pub reserved: U32,
+    }
+
+    /// An order that was not carried out.
+    pub struct ControlNotDone {
+        /// Its place in the SET, from 0.
+        pub order: U16,
+        /// Why, as the operator's core says it.
+        pub outcome: u8,
+        pub reserved: u8,
+    }
+
+    /// REFUSED.
+    pub struct ControlRefused {
+        pub incarnation: U64,
+        pub term: ControlTerm,
+        pub sequence: U64,
+        /// [`super::Refusal`].
+        pub why: u8,
+        pub reserved: [u8; 7],
+    }
+}
