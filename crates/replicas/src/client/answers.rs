@@ -18,7 +18,7 @@ impl Client {
             Err(_) => self.counters.malformed += 1,
             Ok(Packet::Cookie(_, ends)) => self.handle_cookie(from, ends),
             Ok(Packet::Response(kind, response, status, ends, answered)) if self.is_for_me(kind) => {
-                if !self.is_known(from, ends) && !planted(242) {
+                if !self.is_known(from, ends) {
                     self.counters.foreign += 1;
                 } else if status.is_empty() && answered.is_empty() {
                     self.handle_refusal(now, ends.request.get());

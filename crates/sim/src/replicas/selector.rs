@@ -11,7 +11,10 @@ use std::rc::Rc;
 
 /// The selector beside an operator, as that operator's process sees it: the number of its process and its endpoint, while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Slot(Rc<RefCell<Option<(u64, Rc<RefCell<RsNode>>)>>>);
+pub struct Slot(Rc<RefCell<Option<Running>>>);
+
+/// The number of its process, and its endpoint.
+type Running = (u64, Rc<RefCell<RsNode>>);
 
 impl Slot {
     /// The number of its process; `None`: none runs.
