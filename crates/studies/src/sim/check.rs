@@ -26,7 +26,7 @@ EXAMPLES
   midflight sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
   midflight sim check tasks --trial trial-4711.toml  a trial from a file
   midflight sim check reads                          the same for the linearizable store
-  midflight sim check replicas                       the same for the choice of replicas in the network
+  midflight sim check replicas                       the same for the choice of replicas
 
 RESULTS
   check.seeds                  that were tried: all, or those up to the first violation
