@@ -117,11 +117,12 @@ fn shapes(results: &Replicas) -> Vec<Row> {
 
 fn notes(results: &Replicas) -> Vec<String> {
     let percent = |over: &str, under: &str, quantity| {
-        reduction(results, over, under, quantity)
-            .map_or_else(|| "–".into(), |share| format!("{:.1} %", share.mean * 100.0))
+        let share = reduction(results, over, under, quantity);
+        share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share.mean * 100.0))
     };
-    let both =
-        |over: &str, under: &str| format!("mean −{}, 99th −{}", percent(over, under, MEAN), percent(over, under, P99));
+    let both = |over: &str, under: &str| {
+        format!("mean below by {}, 99th by {}", percent(over, under, MEAN), percent(over, under, P99))
+    };
     let (clirs, example) = (CLIRS.at(DEFAULT), EXAMPLE.at(DEFAULT));
     let mut notes = vec![
         format!("RSNodes with 500 clients: {}.", rsnodes(results, &ILP.at(DEFAULT))),
@@ -137,7 +138,7 @@ fn notes(results: &Replicas) -> Vec<String> {
     ];
     notes.extend(VARIANTS.iter().map(|variant| {
         format!(
-            "500 clients {}: NetRS-ILP against CliRS {}; RSNodes {}.",
+            "500 clients {}, NetRS-ILP against CliRS: {}; RSNodes {}.",
             variant.words,
             both(&CLIRS.at(variant.key), &ILP.at(variant.key)),
             rsnodes(results, &ILP.at(variant.key))
