@@ -1,5 +1,5 @@
 //! What a controller and an operator say to each other, over a stream: `docs/replicas-wire.md` has the bytes, `layout` the structures,
-//! [`parse`] reads a message from what a stream has brought so far, [`write`] appends one.
+//! [`parse`] reads a message from what a stream has brought so far, [`write()`] appends one.
 //!
 //! The controller asks, the operator answers each message with exactly one. `docs/internals/replicas-controller.md` says why.
 
