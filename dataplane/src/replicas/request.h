@@ -21,6 +21,8 @@ MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uin
 
 MF_INLINE mf_verdict select_here(struct mf_replicas *s, const struct call *call)
 {
+    if (MF_MUTANT(206) && s->selector.port == 0)
+        return MF_V_UNKNOWN_SERVER;
     if (MF_UNLIKELY(s->selector.port == 0))
         return degrade(s, call, &s->stats.without_rsnode);
     s->stats.selected++;
