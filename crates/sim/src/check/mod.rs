@@ -47,4 +47,5 @@ pub use shrink::{Fails, Pass, attempt, drop_faults, drop_from, forget, shrink, s
 pub use stage::{PartyOf, Stage};
 pub use subject::{Outcome, Subject, Violation, WhatOf, run, run_traced};
 pub use trace::Trace;
+pub(crate) use trial::kept_in_fields;
 pub use trial::{BadTrial, Trial};

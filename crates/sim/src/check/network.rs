@@ -2,6 +2,8 @@
 
 use super::BadTrial;
 use crate::Faults;
+use rand::RngExt;
+use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 /// What becomes of datagrams. Shares are of each datagram.
@@ -26,6 +28,19 @@ impl Net {
     /// No network is kinder.
     pub const KIND: Self =
         Self { delay_min_us: 20, delay_max_us: 20, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_us: 0 };
+
+    /// A bad one for a while, in which datagrams take at least a time below `delay_min_us`.
+    pub(crate) fn burst(random: &mut Pcg64, delay_min_us: u64) -> Self {
+        let delay_min_us = random.random_range(5..delay_min_us);
+        Self {
+            delay_min_us,
+            delay_max_us: delay_min_us + random.random_range(0..10_000),
+            loss: random.random_range(0.0..0.5),
+            duplication: random.random_range(0.0..0.5),
+            reordering: random.random_range(0.0..0.5),
+            reordering_us: random.random_range(1_000..200_000),
+        }
+    }
 
     /// As the world has it.
     #[must_use]

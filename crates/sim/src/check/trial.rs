@@ -68,3 +68,29 @@ pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTrial(pub String);
+
+/// The methods of a trial that are the same for every program: fields of these names have what they return.
+macro_rules! kept_in_fields {
+    () => {
+        fn seed(&self) -> u64 {
+            self.seed
+        }
+
+        fn heal_ms(&self) -> u64 {
+            self.heal_ms
+        }
+
+        fn network(&self) -> $crate::check::Net {
+            self.network
+        }
+
+        fn faults(&self) -> &[$crate::check::Fault<Self::What>] {
+            &self.faults
+        }
+
+        fn faults_mut(&mut self) -> &mut Vec<$crate::check::Fault<Self::What>> {
+            &mut self.faults
+        }
+    };
+}
+pub(crate) use kept_in_fields;

@@ -87,18 +87,18 @@ const P99: Quantity =
     Quantity { key: "p99", label: "99th percentile", of: |result| result.latency.at(0.99) * NS_PER_MS };
 
 /// By how much of `over`'s `under`'s is lower, seed by seed.
+fn reductions(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Vec<f64> {
+    let both = results.of(over).iter().zip(results.of(under));
+    both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
+}
+
 fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Option<Estimate> {
-    let left = results.factor(under, over, quantity.of)?;
-    Some(Estimate { mean: 1.0 - left.mean, ..left })
+    Estimate::of(&reductions(results, over, under, quantity))
 }
 
 /// The mean of that over places, seed by seed.
 fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
-    let of_pair = |(over, under): &(String, String)| -> Vec<f64> {
-        let both = results.of(over).iter().zip(results.of(under));
-        both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
-    };
-    let by_pair: Vec<Vec<f64>> = pairs.iter().map(of_pair).collect();
+    let by_pair: Vec<Vec<f64>> = pairs.iter().map(|(over, under)| reductions(results, over, under, quantity)).collect();
     let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
     let of_seed = |seed: usize| by_pair.iter().map(|values| values[seed]).sum::<f64>() / by_pair.len() as f64;
     Estimate::of(&(0..seeds).map(of_seed).collect::<Vec<_>>())
@@ -169,11 +169,7 @@ fn reduction_growth(
     (from, to): (&str, &str),
     words: &str,
 ) -> Row {
-    let at = |place: &str| -> Vec<f64> {
-        let (over, under) = (over.at(place), under.at(place));
-        let both = results.of(&over).iter().zip(results.of(&under));
-        both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
-    };
+    let at = |place: &str| reductions(results, &over.at(place), &under.at(place), quantity);
     let more: Vec<f64> = at(to).iter().zip(at(from)).map(|(to, from)| to - from).collect();
     let name = format!("{}-{}-{}-more", under.key, over.key, quantity.key);
     let what = format!("{}'s {} is below {}'s by more {words}", short(under), quantity.label, short(over));

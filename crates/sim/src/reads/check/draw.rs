@@ -145,18 +145,6 @@ fn network(random: &mut Pcg64) -> Net {
     Net { delay_min_us, delay_max_us, loss, duplication, reordering, reordering_us: random.random_range(100..10_000) }
 }
 
-fn burst(random: &mut Pcg64) -> Net {
-    let delay_min_us = random.random_range(5..2_000);
-    Net {
-        delay_min_us,
-        delay_max_us: delay_min_us + random.random_range(0..10_000),
-        loss: random.random_range(0.0..0.5),
-        duplication: random.random_range(0.0..0.5),
-        reordering: random.random_range(0.0..0.5),
-        reordering_us: random.random_range(1_000..200_000),
-    }
-}
-
 fn party(random: &mut Pcg64, trial: &Trial) -> Party {
     match random.random_range(0..10) {
         0..3 => Party::Switch(random.random_range(0..trial.switches)),
@@ -172,7 +160,7 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
         5 | 6 => Common::Pause(party(random, trial)).into(),
         7 | 8 => drift(random, trial),
         9..13 => partition(random, trial),
-        13 => Common::Burst(burst(random)).into(),
+        13 => Common::Burst(Net::burst(random, 2_000)).into(),
         14 | 15 => late(random, trial),
         16 if trial.replicas > 1 => What::Wipe(random.random_range(0..trial.replicas)),
         17 => What::SlowDisk { replica: random.random_range(0..trial.replicas), by: random.random_range(2..100) },

@@ -108,18 +108,6 @@ fn network(random: &mut Pcg64) -> Net {
     Net { delay_min_us, delay_max_us, loss, duplication, reordering, reordering_us: random.random_range(100..10_000) }
 }
 
-fn burst(random: &mut Pcg64) -> Net {
-    let delay_min_us = random.random_range(5..1_000);
-    Net {
-        delay_min_us,
-        delay_max_us: delay_min_us + random.random_range(0..10_000),
-        loss: random.random_range(0.0..0.5),
-        duplication: random.random_range(0.0..0.5),
-        reordering: random.random_range(0.0..0.5),
-        reordering_us: random.random_range(1_000..200_000),
-    }
-}
-
 /// It begins when there is work, and lasts for a while.
 fn lasting(random: &mut Pcg64, trial: &Trial, what: impl Into<What>) -> Fault {
     let for_ms = pick(random, &[2, 30, 120, 400, 1_000]);
@@ -177,7 +165,7 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
         5 | 6 => Common::Pause(party(random, trial)).into(),
         7 => drift(random, trial),
         8..10 => partition(random, trial),
-        10 => Common::Burst(burst(random)).into(),
+        10 => Common::Burst(Net::burst(random, 1_000)).into(),
         11 | 12 => What::Slow { server: random.random_range(0..trial.servers.len()), by: random.random_range(2..200) },
         13 => What::Absurd(random.random_range(0..trial.servers.len())),
         14 => What::Silent(random.random_range(0..trial.servers.len())),

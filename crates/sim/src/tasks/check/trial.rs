@@ -235,25 +235,7 @@ impl check::Trial for Trial {
     type What = What;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn heal_ms(&self) -> u64 {
-        self.heal_ms
-    }
-
-    fn network(&self) -> Net {
-        self.network
-    }
-
-    fn faults(&self) -> &[Fault] {
-        &self.faults
-    }
-
-    fn faults_mut(&mut self) -> &mut Vec<Fault> {
-        &mut self.faults
-    }
+    check::kept_in_fields!();
 
     fn size(&self) -> String {
         let (faults, executors, clients) = (self.faults.len(), self.executors.len(), self.clients.len());
