@@ -160,6 +160,7 @@ fn n8_what_is_wrong_with_a_message_has_a_name() {
     };
     assert_eq!(changed("ask", &longer), Some(ControlReject::BadLength));
     assert_eq!(changed("set", &set(HEAD + 34, 0xFF)), Some(ControlReject::TooLong), "orders");
+    assert_eq!(changed("done", &set(HEAD + 42, 0xFF)), Some(ControlReject::TooLong), "refused orders");
     assert_eq!(changed("set", &set(HEAD + 35, 9)), Some(ControlReject::BadLength), "there are four");
     assert_eq!(changed("set", &set(HEAD + 40, 34)), Some(ControlReject::Unknown));
     assert_eq!(changed("set", &set(HEAD + 41, 1)), Some(ControlReject::BadLength), "a rule has no servers");

@@ -97,6 +97,7 @@ impl Controller {
     /// An operator does not select any more.
     pub(super) fn fail(&mut self, operator: usize, why: Failure) {
         self.counters.failures += 1;
+        self.traffic.forget_load(operator);
         let ids: Vec<u16> = self
             .ids
             .iter()

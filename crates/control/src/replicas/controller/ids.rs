@@ -97,8 +97,10 @@ impl Ids {
 
 /// Whether `id` comes within the half of the circle after `other`.
 fn is_after(id: u16, other: u16, most: u16) -> bool {
-    let ahead = (u32::from(id) + u32::from(most) - u32::from(other)) % u32::from(most.max(1));
-    ahead != 0 && ahead <= u32::from(most) / 2
+    let most = u32::from(most.max(1));
+    // Operators may know larger ids, of a configuration that had more.
+    let ahead = (u32::from(id) % most + most - u32::from(other) % most) % most;
+    ahead != 0 && ahead <= most / 2
 }
 
 #[cfg(test)]
@@ -114,6 +116,15 @@ mod tests {
         assert_eq!((ids.allocate(0), ids.allocate(0)), (Some(1), None), "2, 3 and 4 are in use");
         ids.free(3);
         assert_eq!(ids.allocate(0), Some(3));
+    }
+
+    /// 60,000 is from a time when there were more.
+    #[test]
+    fn n8_ids_of_a_larger_configuration_break_nothing() {
+        let mut ids = Ids::new(4_096);
+        [60_000, 5, u16::MAX, 4_096].into_iter().for_each(|id| ids.note_newest(id));
+        let first = ids.allocate(0).unwrap();
+        assert!((1..=4_096).contains(&first), "{first}");
     }
 
     #[test]

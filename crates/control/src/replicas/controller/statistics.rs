@@ -45,6 +45,11 @@ impl Traffic {
     /// An operator was started again: it counts from 0.
     pub(super) fn forget(&mut self, operator: usize) {
         self.bases[operator] = None;
+        self.forget_load(operator);
+    }
+
+    /// An operator selects for nobody any more: whose accelerator it shares is not overloaded by what it did.
+    pub(super) fn forget_load(&mut self, operator: usize) {
         self.loads[operator] = 0.0;
     }
 

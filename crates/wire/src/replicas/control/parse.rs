@@ -180,6 +180,10 @@ impl<'a> Body<'a> {
 
     fn done(&mut self) -> Result<Done, ControlReject> {
         let done: &ControlDone = self.take()?;
+        // It answers a SET, of which each order is refused once at most.
+        if done.count.get() as usize > ORDERS_MAX {
+            return Err(ControlReject::TooLong);
+        }
         let refused: &[ControlNotDone] = self.list(done.count.get())?;
         Ok(Done {
             incarnation: nonzero(done.incarnation.get())?,
