@@ -7,7 +7,7 @@ use super::order::{Key, rule};
 use midflight_dataplane::replicas::{Outcome, Rule, TIERS_MAX};
 use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::{
-    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, Term,
+    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, SetNumber, Term,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ pub struct RuleKeeper {
     incarnation: u64,
     selector: Option<u64>,
     term: Term,
-    sequence: u64,
+    last: SetNumber,
     heard: Option<Nanos>,
     rules: BTreeMap<Key, Kept>,
     /// The traffic groups of its rack.
@@ -90,7 +90,7 @@ impl RuleKeeper {
             incarnation: incarnation.max(1),
             selector,
             term: Term::NONE,
-            sequence: 0,
+            last: SetNumber::default(),
             heard: None,
             rules: BTreeMap::new(),
             groups: BTreeSet::new(),
@@ -127,7 +127,8 @@ impl RuleKeeper {
     pub fn set_selector(&mut self, selector: Option<u64>, parts: &mut impl Parts) {
         self.selector = selector;
         if let Some(kept) = self.rules.get(&Key::Own) {
-            parts.set(self.own(kept.rule));
+            let outcome = parts.set(self.own(kept.rule));
+            self.counters.orders_refused += u64::from(outcome != Outcome::Done);
         }
     }
 
@@ -151,16 +152,22 @@ impl RuleKeeper {
             return false;
         }
         if term > self.term {
-            (self.term, self.sequence) = (term, 0);
-            self.last_refused.clear();
+            self.term = term;
+            self.begin(SetNumber::default());
         }
         self.heard = Some(now);
         true
     }
 
+    /// Orders before this number are not carried out any more.
+    fn begin(&mut self, last: SetNumber) {
+        self.last = last;
+        self.last_refused.clear();
+    }
+
     fn refuse(&self, why: Refusal) -> ControlMessage {
-        let Self { incarnation, term, sequence, .. } = *self;
-        ControlMessage::Refused(Refused { incarnation, term, sequence, why })
+        let Self { incarnation, term, last, .. } = *self;
+        ControlMessage::Refused(Refused { incarnation, term, last, why })
     }
 
     fn ask(&mut self, now: Nanos, ask: &Ask, parts: &impl Parts) -> ControlMessage {
@@ -168,16 +175,20 @@ impl RuleKeeper {
             return self.refuse(Refusal::OlderTerm);
         }
         self.counters.asked += 1;
-        let Self { incarnation, term, sequence, .. } = *self;
-        if ask.inventory {
+        if let Some(loading) = ask.inventory {
+            // What it says now stays true: an order of before that comes late is not carried out any more.
+            if ask.term.is_some() && loading > self.last.loading {
+                self.begin(SetNumber { loading, sequence: 0 });
+            }
             return ControlMessage::Inventory(self.inventory(ask.number));
         }
+        let Self { incarnation, term, last, .. } = *self;
         let Load { selected, copied } = parts.load();
         ControlMessage::Report(Report {
             number: ask.number,
             incarnation,
             term,
-            sequence,
+            last,
             heard_ns: self.heard.map(|heard| now.saturating_sub(heard)),
             at_ns: now,
             selector: self.selector,
@@ -189,7 +200,7 @@ impl RuleKeeper {
 
     /// The RSNode ids and labels that it has.
     fn inventory(&self, number: u64) -> Inventory {
-        let Self { incarnation, term, sequence, newest, .. } = *self;
+        let Self { incarnation, term, last, newest, .. } = *self;
         let (mut rsnodes, mut labels) = (Vec::new(), Vec::new());
         for kept in self.rules.range(Key::RsNode(0)..=Key::Group(u16::MAX)).map(|(_, kept)| kept) {
             match kept.rule {
@@ -199,7 +210,7 @@ impl RuleKeeper {
                 _ => {}
             }
         }
-        Inventory { number, incarnation, term, sequence, newest, rsnodes, labels }
+        Inventory { number, incarnation, term, last, newest, rsnodes, labels }
     }
 
     fn set(&mut self, now: Nanos, set: &Set, parts: &mut impl Parts) -> ControlMessage {
@@ -211,9 +222,11 @@ impl RuleKeeper {
         if !self.follows(now, set.term) {
             return self.refuse(Refusal::OlderTerm);
         }
-        if set.sequence == self.sequence && self.sequence != 0 {
+        let SetNumber { loading, sequence } = self.last;
+        let next = sequence.checked_add(1).map(|sequence| SetNumber { loading, sequence });
+        if set.number == self.last && sequence != 0 {
             self.counters.repeated += 1;
-        } else if Some(set.sequence) != self.sequence.checked_add(1) {
+        } else if Some(set.number) != next {
             self.counters.out_of_sequence += 1;
             return self.refuse(Refusal::OutOfSequence);
         } else {
@@ -222,16 +235,15 @@ impl RuleKeeper {
         ControlMessage::Done(Done {
             incarnation: self.incarnation,
             term: self.term,
-            sequence: self.sequence,
+            number: self.last,
             selector: self.selector,
             refused: self.last_refused.clone(),
         })
     }
 
     fn carry_out(&mut self, set: &Set, parts: &mut impl Parts) {
-        self.sequence = set.sequence;
+        self.begin(set.number);
         self.counters.sets += 1;
-        self.last_refused.clear();
         for (place, order) in set.orders.iter().enumerate() {
             let outcome = self.obey(order, parts);
             if outcome != Outcome::Done {
@@ -306,7 +318,8 @@ impl RuleKeeper {
         let removals: Vec<Rule> = old.filter_map(|(key, _)| key.removal()).collect();
         for removal in removals {
             self.counters.swept += 1;
-            let _ = self.set_rule(removal, parts);
+            let outcome = self.set_rule(removal, parts);
+            self.counters.orders_refused += u64::from(outcome != Outcome::Done);
         }
     }
 

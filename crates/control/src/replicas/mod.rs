@@ -18,7 +18,7 @@ pub mod table;
 pub use controller::{Controller, ControllerConfig, Event, PlanWanted, Role, Start};
 pub use keeper::{Parts, RuleKeeper};
 pub use midflight_wire::replicas::control::{
-    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, Term,
+    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, SetNumber, TERM_MAX, Term,
 };
 pub use network::{Grouping, Network, NetworkError, NetworkParts};
 pub use table::ControllerFile;

@@ -2,7 +2,7 @@
 
 use crate::world::Switch;
 use midflight_control::replicas::order::order;
-use midflight_control::replicas::{Ask, ControlMessage, Order, Refusal, RuleKeeper, Set, Term};
+use midflight_control::replicas::{Ask, ControlMessage, Order, Refusal, RuleKeeper, Set, SetNumber, Term};
 use midflight_dataplane::replicas::{Replicas, ReplicasConfig, Rule};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,9 +16,14 @@ fn at(number: u8) -> SocketAddr {
     ([10, 0, 0, number], 7700).into()
 }
 
-fn set(term: Term, sequence: u64, rules: &[Rule]) -> ControlMessage {
+/// Of the loading 0, that of operators which nobody has asked for an inventory.
+fn set(term: Term, sequence: u32, rules: &[Rule]) -> ControlMessage {
+    set_of(term, SetNumber { loading: 0, sequence }, rules)
+}
+
+fn set_of(term: Term, number: SetNumber, rules: &[Rule]) -> ControlMessage {
     let orders = rules.iter().copied().map(order).collect();
-    ControlMessage::Set(Set { term, sequence, incarnation: ME, orders, complete: false })
+    ControlMessage::Set(Set { term, number, incarnation: ME, orders, complete: false })
 }
 
 fn complete(message: ControlMessage) -> ControlMessage {
@@ -27,7 +32,7 @@ fn complete(message: ControlMessage) -> ControlMessage {
 }
 
 fn ask(term: Option<Term>, inventory: bool) -> ControlMessage {
-    ControlMessage::Ask(Ask { number: 9, term, inventory })
+    ControlMessage::Ask(Ask { number: 9, term, inventory: inventory.then_some(1) })
 }
 
 struct Side {
@@ -42,6 +47,13 @@ impl Side {
 
     fn give(&mut self, message: &ControlMessage) -> ControlMessage {
         self.keeper.handle(1_000, message, &mut self.switch).expect("an answer")
+    }
+
+    /// Asks for one, with which this loading begins; the number that the orders after it follow.
+    fn inventory(&mut self, loading: u32) -> SetNumber {
+        let ask = ControlMessage::Ask(Ask { number: 9, term: Some(FIRST), inventory: Some(loading) });
+        let ControlMessage::Inventory(inventory) = self.give(&ask) else { panic!() };
+        inventory.last
     }
 
     fn refusal(&mut self, message: &ControlMessage) -> Option<Refusal> {
@@ -80,9 +92,32 @@ fn n7_orders_are_carried_out_once_and_in_their_sequence() {
     assert_eq!(side.refusal(&second), None);
     assert_eq!(side.refusal(&first), Some(Refusal::OutOfSequence), "too late");
     assert_eq!(side.switch.labels.get(&0), Some(&2));
-    assert_eq!(side.refusal(&set(FIRST, u64::MAX, &[label(3)])), Some(Refusal::OutOfSequence));
+    assert_eq!(side.refusal(&set(FIRST, u32::MAX, &[label(3)])), Some(Refusal::OutOfSequence));
     let counters = side.keeper.counters();
     assert_eq!((counters.sets, counters.repeated, counters.out_of_sequence), (2, 1, 3));
+}
+
+/// What an inventory has said stays true: orders of before, on their way for however long, are not carried out.
+#[test]
+fn n7_orders_from_before_an_inventory_are_refused() {
+    let mut side = Side::new();
+    let label = |id: u16| [Rule::Group { group: 0, rsnode: Some(id) }];
+    let of = |loading: u32, sequence: u32| SetNumber { loading, sequence };
+    assert_eq!(side.inventory(1), of(1, 0));
+    assert_eq!(side.refusal(&set_of(FIRST, of(1, 1), &label(1))), None);
+    let late = set_of(FIRST, of(1, 2), &label(2));
+    assert_eq!([2, 2, 1].map(|loading| side.inventory(loading)), [of(2, 0); 3], "the same again, and a late one");
+    assert_eq!(side.refusal(&late), Some(Refusal::OutOfSequence));
+    assert_eq!(
+        side.refusal(&set_of(FIRST, of(1, 1), &label(1))),
+        Some(Refusal::OutOfSequence),
+        "carried out, but before"
+    );
+    assert_eq!(side.refusal(&set_of(FIRST, of(2, 0), &label(3))), Some(Refusal::OutOfSequence), "0 is no order");
+    assert_eq!(side.refusal(&set_of(FIRST, of(3, 1), &label(3))), Some(Refusal::OutOfSequence), "of no inventory");
+    assert_eq!(side.switch.labels.get(&0), Some(&1));
+    assert_eq!(side.refusal(&set_of(FIRST, of(2, 1), &label(4))), None);
+    assert_eq!(side.switch.labels.get(&0), Some(&4));
 }
 
 #[test]
@@ -118,7 +153,7 @@ fn n7_an_inventory_says_what_the_next_controller_must_know() {
     side.give(&set(FIRST, 1, &rules));
     side.give(&set(FIRST, 2, &[Rule::RsNode { id: 3, operator: None }]));
     let ControlMessage::Inventory(inventory) = side.give(&ask(Some(LATER), true)) else { panic!() };
-    assert_eq!((inventory.term, inventory.sequence, inventory.newest), (LATER, 0, 9));
+    assert_eq!((inventory.term, inventory.last, inventory.newest), (LATER, SetNumber { loading: 1, sequence: 0 }, 9));
     assert_eq!((inventory.rsnodes, inventory.labels), (vec![(9, Some(at(2)))], vec![(7, 9)]));
 }
 
@@ -164,13 +199,13 @@ proptest! {
 
     /// Whatever comes in whatever order: the term never goes back, and what the operator has is what was set last by the greatest.
     #[test]
-    fn n7_no_order_of_an_older_term_is_obeyed(messages in vec((0..4_u64, 0..3_u64, 0..4_u64, any::<bool>()), 0..60)) {
+    fn n7_no_order_of_an_older_term_is_obeyed(messages in vec((0..4_u64, 0..3_u64, 0..4_u32, any::<bool>()), 0..60)) {
         let mut side = Side::new();
         let mut highest = Term::NONE;
         let mut label = None;
         for (number, controller, sequence, is_ask) in messages {
             let term = Term { number: number + 1, controller };
-            let id = (1 + number * 100 + controller * 10 + sequence) as u16;
+            let id = (1 + number * 100 + controller * 10 + u64::from(sequence)) as u16;
             let sets = side.keeper.counters().sets;
             let message = if is_ask { ask(Some(term), false) } else { set(term, sequence, &[Rule::Group { group: 0, rsnode: Some(id) }]) };
             side.give(&message);

@@ -2,7 +2,7 @@
 
 use crate::world::{MS, Path, STEP, World, times};
 use midflight_control::replicas::controller::{Failure, PlanRefused, UseOfId};
-use midflight_control::replicas::{ControllerConfig, Event, Role, Start};
+use midflight_control::replicas::{Ask, ControlMessage, ControllerConfig, Event, Role, Start, TERM_MAX, Term};
 use midflight_placement::{Options, Plan, Use};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -287,4 +287,87 @@ fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
         }
         assert!(world.run_until_selected(15_000), "{:?}", world.paths());
     }
+}
+
+fn failures(world: &World) -> Vec<(usize, Failure)> {
+    let failed = |(_, event): &(usize, Event)| match event {
+        Event::OperatorFailed { operator, why, .. } => Some((*operator, *why)),
+        _ => None,
+    };
+    world.events.iter().filter_map(failed).collect()
+}
+
+#[test]
+fn n6_a_controller_that_stood_still_takes_nobody_for_dead() {
+    let mut world = deployed(1);
+    let paths = world.paths();
+    for stands_ms in [600, 5_000, 60_000] {
+        world.now += stands_ms * MS;
+        world.run(1_000);
+        assert_eq!((failures(&world), world.paths()), (vec![], paths.clone()), "{stands_ms} ms");
+    }
+    let dead = *rsnodes(&world).first().unwrap();
+    world.kill(dead);
+    world.run(1_000);
+    assert_eq!(failures(&world), [(dead, Failure::Silent)], "it finds who is");
+}
+
+#[test]
+fn n6_a_controller_that_has_lost_all_its_links_takes_nobody_for_dead() {
+    let mut world = deployed(1);
+    let paths = world.paths();
+    let operators = world.nodes.len();
+    world.cut.extend((0..operators).map(|operator| (0, operator)));
+    world.run(5_000);
+    world.cut.clear();
+    world.run(2_000);
+    assert_eq!((failures(&world), world.paths()), (vec![], paths));
+}
+
+#[test]
+fn n6_an_operator_that_answers_and_does_not_obey_holds_up_nobody() {
+    let mut world = deployed(1);
+    let stuck = *rsnodes(&world).first().unwrap();
+    world.nodes[stuck].is_stuck = true;
+    // More traffic: another plan, of which all operators must hear.
+    world.requests_per_step = 2;
+    world.run(6_000);
+    assert_eq!(failures(&world), [(stuck, Failure::Stuck)]);
+    let status = world.controller(0).status();
+    assert!(status.is_deployed && status.operators[stuck].is_barred, "{status:?}");
+    assert!(world.paths().iter().all(|path| matches!(path, Path::Selected(at) if *at != stuck)), "{:?}", world.paths());
+    world.nodes[stuck].is_stuck = false;
+    world.run(2_500);
+    let status = world.controller(0).status();
+    assert!(status.operators[stuck].is_up_to_date && !status.operators[stuck].is_barred, "{status:?}");
+}
+
+/// What a full table refuses is sent again: at once when all rules of the term before are removed, and later now and then.
+#[test]
+fn n7_what_an_operator_has_refused_is_sent_again() {
+    let mut world = World::new(1, 1, times());
+    let hosts = world.network.hosts().len();
+    world.nodes[0].switch.is_full = true;
+    world.run(1_500);
+    assert_eq!(world.nodes[0].switch.told_of_hosts, 2 * hosts);
+    let refused =
+        |world: &World| world.events.iter().filter(|(_, event)| matches!(event, Event::OrderRefused { .. })).count();
+    assert_eq!(refused(&world), hosts, "said once");
+    world.nodes[0].switch.is_full = false;
+    world.run(2_500);
+    assert_eq!((world.nodes[0].switch.told_of_hosts, refused(&world)), (3 * hosts, hosts));
+    assert!(world.run_until_selected(3_000), "{:?}", world.paths());
+}
+
+/// An operator that has heard, or says that it has heard, of the largest term there is.
+#[test]
+fn n6_the_largest_term_is_not_exceeded() {
+    let mut world = World::new(1, 1, times());
+    let largest = Term { number: TERM_MAX, controller: 1 };
+    let ask = ControlMessage::Ask(Ask { number: 1, term: Some(largest), inventory: None });
+    let (now, node) = (world.now, &mut world.nodes[0]);
+    node.keeper.handle(now, &ask, &mut node.switch).unwrap();
+    world.run(6_000);
+    let Role::Active(term) = world.controller(0).role() else { panic!("{:?}", world.controller(0).role()) };
+    assert_eq!(term.number, TERM_MAX, "and its random number is the greater one");
 }

@@ -73,8 +73,13 @@ pub(crate) struct Switch {
     pub(crate) replica_groups: BTreeSet<u32>,
     pub(crate) counts: BTreeMap<u16, [u64; 4]>,
     pub(crate) load: Load,
-    /// Ids that it has begun to serve.
+    /// Ids that it has begun to serve, and those that it has begun to use as labels.
     served: Vec<u16>,
+    labelled: Vec<u16>,
+    /// Its core has no room for hosts.
+    pub(crate) is_full: bool,
+    /// How often it was told of a host.
+    pub(crate) told_of_hosts: usize,
 }
 
 impl Parts for Switch {
@@ -82,7 +87,13 @@ impl Parts for Switch {
         match rule {
             Rule::Own { rack, selector } => self.own = Some((rack, selector)),
             Rule::Rack { .. } => {}
-            Rule::Host { ip, rack, group } => drop(self.hosts.insert(ip, (rack, group))),
+            Rule::Host { ip, rack, group } => {
+                self.told_of_hosts += 1;
+                if self.is_full {
+                    return Outcome::NoRoom;
+                }
+                self.hosts.insert(ip, (rack, group));
+            }
             Rule::Server { address, .. } => drop(self.servers.insert(address)),
             Rule::Operator(address) => drop(self.operators.insert(address)),
             Rule::Gone(address) => {
@@ -97,7 +108,11 @@ impl Parts for Switch {
                     self.served.push(id);
                 }
             }
-            Rule::Group { group, rsnode: Some(id) } => drop(self.labels.insert(group, id)),
+            Rule::Group { group, rsnode: Some(id) } => {
+                if self.labels.insert(group, id) != Some(id) {
+                    self.labelled.push(id);
+                }
+            }
             Rule::Group { group, rsnode: None } => drop(self.labels.remove(&group)),
         }
         Outcome::Done
@@ -123,6 +138,8 @@ pub(crate) struct Node {
     pub(crate) keeper: RuleKeeper,
     pub(crate) switch: Switch,
     pub(crate) is_up: bool,
+    /// It answers questions, and hears no orders.
+    pub(crate) is_stuck: bool,
     /// It was down, or its selector was, at some time.
     pub(crate) was_down: bool,
     /// It has had all its rules since it was started.
@@ -177,6 +194,7 @@ pub(crate) struct World {
     random: u64,
     /// When an id was last the label of a request.
     labelled: BTreeMap<u16, u64>,
+    was_cut: bool,
 }
 
 impl World {
@@ -196,6 +214,7 @@ impl World {
             plans: Vec::new(),
             random: seed,
             labelled: BTreeMap::new(),
+            was_cut: false,
             network,
         };
         for _ in 0..world.network.operators() {
@@ -224,6 +243,7 @@ impl World {
             keeper,
             switch: Switch::default(),
             is_up: true,
+            is_stuck: false,
             was_down: false,
             has_had_all: false,
             selector,
@@ -291,6 +311,7 @@ impl World {
                 Message::To(operator, _) | Message::From(operator, _) => *operator,
             };
             if self.cut.contains(&(controller, operator)) {
+                self.was_cut = true;
                 continue;
             }
             match message {
@@ -309,7 +330,7 @@ impl World {
     fn at_operator(&mut self, controller: usize, operator: usize, message: &ControlMessage) {
         let now = self.now;
         let node = &mut self.nodes[operator];
-        if !node.is_up {
+        if !node.is_up || (node.is_stuck && matches!(message, ControlMessage::Set(_))) {
             return;
         }
         let sets = node.keeper.counters().sets;
@@ -322,6 +343,9 @@ impl World {
         assert_eq!(node.highest, node.keeper.term(), "an operator went back to an older term");
         for id in std::mem::take(&mut node.switch.served) {
             self.check_id(operator, id);
+        }
+        for id in std::mem::take(&mut self.nodes[operator].switch.labelled) {
+            self.check_label(operator, id);
         }
         self.send(controller, || Message::From(operator, answer.clone()));
     }
@@ -341,6 +365,19 @@ impl World {
             let known = node.switch.rsnodes.get(&id);
             let is_old = other != operator && known.is_some_and(|known| *known != Some(at));
             assert!(!is_old, "operator {other} knows id {id} as {known:?}, and it becomes that of {operator}");
+        }
+    }
+
+    /// N7: an id becomes a label only where all operators know it. What was down or out of reach may lack it for a while.
+    fn check_label(&self, operator: usize, id: u16) {
+        if self.was_cut || self.nodes.iter().any(|node| node.was_down || node.is_stuck) {
+            return;
+        }
+        for (other, node) in self.nodes.iter().enumerate() {
+            assert!(
+                node.switch.rsnodes.contains_key(&id),
+                "{operator} labels with id {id}, which {other} does not know"
+            );
         }
     }
 

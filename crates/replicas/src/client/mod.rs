@@ -97,7 +97,8 @@ impl Client {
         let mut secrets = StdRng::seed_from_u64(config.seed);
         Ok(Self {
             counters: Counters::default(),
-            random: Pcg32::seed_from_u64(config.seed),
+            // Its pauses can be watched: they tell nothing of the seed.
+            random: Pcg32::seed_from_u64(secrets.next_u64()),
             way: way(&config, &mut secrets),
             secrets,
             requests: Requests::default(),

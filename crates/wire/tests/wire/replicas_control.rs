@@ -15,6 +15,7 @@ fn at(text: &str) -> SocketAddr {
 }
 
 const TERM: Term = Term { number: 7, controller: 0xC0 };
+const LAST: SetNumber = SetNumber { loading: 1, sequence: 3 };
 
 fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
     let record =
@@ -25,19 +26,19 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
         (
             "ask",
             "A standby asks how an operator is.",
-            ControlMessage::Ask(Ask { number: 5, term: None, inventory: false }),
+            ControlMessage::Ask(Ask { number: 5, term: None, inventory: None }),
         ),
         (
             "ask_inventory",
             "A controller takes over, and asks which rules of the plan there are.",
-            ControlMessage::Ask(Ask { number: 6, term: Some(TERM), inventory: true }),
+            ControlMessage::Ask(Ask { number: 6, term: Some(TERM), inventory: Some(2) }),
         ),
         (
             "set",
             "A rack, a replica group, the number of selectors, a label: and these are all rules.",
             ControlMessage::Set(Set {
                 term: TERM,
-                sequence: 3,
+                number: LAST,
                 incarnation: 0xBEEF,
                 orders: vec![
                     Order::Rule(record(1)),
@@ -55,7 +56,7 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
                 number: 5,
                 incarnation: 0xBEEF,
                 term: TERM,
-                sequence: 3,
+                last: LAST,
                 heard_ns: Some(100_000_000),
                 at_ns: 9_000_000_000,
                 selector: Some(0x5E1),
@@ -71,7 +72,7 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
                 number: 6,
                 incarnation: 0xBEEF,
                 term: TERM,
-                sequence: 0,
+                last: SetNumber { loading: 2, sequence: 0 },
                 newest: 13,
                 rsnodes: vec![(12, None), (13, Some(at("10.0.0.2:7700")))],
                 labels: vec![(3, 12)],
@@ -83,7 +84,7 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
             ControlMessage::Done(Done {
                 incarnation: 0xBEEF,
                 term: TERM,
-                sequence: 3,
+                number: LAST,
                 selector: None,
                 refused: vec![(0, 1)],
             }),
@@ -91,7 +92,7 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
         (
             "refused",
             "The operator follows a later term.",
-            ControlMessage::Refused(Refused { incarnation: 0xBEEF, term: TERM, sequence: 3, why: Refusal::OlderTerm }),
+            ControlMessage::Refused(Refused { incarnation: 0xBEEF, term: TERM, last: LAST, why: Refusal::OlderTerm }),
         ),
     ]
 }
@@ -153,7 +154,13 @@ fn n8_what_is_wrong_with_a_message_has_a_name() {
     assert_eq!(changed("ask", &set(5, 7)), Some(ControlReject::Unknown));
     assert_eq!(changed("ask", &set(8, 1)), Some(ControlReject::TooLong));
     assert_eq!(changed("ask", &set(11, 31)), Some(ControlReject::BadLength), "shorter than an ASK");
-    assert_eq!(changed("ask", &set(HEAD + 24, 2)), Some(ControlReject::BadValue));
+    assert_eq!(changed("set", &set(HEAD + 36, 2)), Some(ControlReject::BadValue), "complete or not");
+    for (name, place) in
+        [("ask_inventory", 8), ("set", 0), ("report", 16), ("inventory", 16), ("done", 8), ("refused", 8)]
+    {
+        let largest = |bytes: &mut Vec<u8>| bytes[HEAD + place..HEAD + place + 8].fill(0xFF);
+        assert_eq!(changed(name, &largest), Some(ControlReject::BadValue), "{name}: a term after which there is none");
+    }
     let longer = |bytes: &mut Vec<u8>| {
         bytes[11] += 1;
         bytes.push(0);

@@ -5,8 +5,10 @@ use super::channel::State;
 use super::config::Start;
 use super::event::Event;
 use super::ids::{RsNode, Use};
+use super::questions::Question;
 use super::{Controller, Label, Role};
-use midflight_wire::replicas::control::{Inventory, Report, Term};
+use midflight_endpoint::Nanos;
+use midflight_wire::replicas::control::{Inventory, Report, TERM_MAX, Term};
 use std::collections::BTreeSet;
 
 impl Controller {
@@ -17,7 +19,7 @@ impl Controller {
 
     /// How many operators have answered not long ago.
     pub(super) fn heard_of_most(&self) -> bool {
-        let alive = |heard: u64| self.now.saturating_sub(heard) <= self.config.dead_after;
+        let alive = |heard: Nanos| self.now.saturating_sub(heard) <= self.config.dead_after;
         self.is_most(self.channels.iter().filter(|channel| channel.answered > 0 && alive(channel.heard)).count())
     }
 
@@ -40,12 +42,12 @@ impl Controller {
     }
 
     fn claim(&mut self) {
-        let term = Term { number: self.highest.number.saturating_add(1), controller: self.me };
+        let term = Term { number: self.highest.number.saturating_add(1).min(TERM_MAX), controller: self.me };
         self.role = Role::Claiming(term);
         self.highest = term;
         self.quiet_since = None;
         // The questions of this moment were asked as a standby: what is claimed by the next ones.
-        self.claimed = (self.now, self.ticks);
+        (self.claimed, self.claimed_after) = (self.now, self.questions.newest());
         self.ids.clear();
         self.labels.fill(Label::default());
         self.target.fill(None);
@@ -66,21 +68,27 @@ impl Controller {
         let now = self.now;
         for channel in &mut self.channels {
             channel.close();
+            channel.is_stuck = false;
             channel.controller_heard = Some(now);
         }
         self.event(Event::SteppedDown(term));
     }
 
+    /// A question that an operator has not answered yet, nor a later one.
+    fn unanswered(&self, operator: usize, number: u64) -> Option<Question> {
+        self.questions.get(number).filter(|_| number > self.channels[operator].answered)
+    }
+
     /// An operator says how it is.
     pub(super) fn report(&mut self, operator: usize, report: &Report) {
-        let Some(at) = self.asked_at(report.number).filter(|_| report.number > self.channels[operator].answered) else {
+        let Some(question) = self.unanswered(operator, report.number) else {
             self.counters.stale += 1;
             return;
         };
         self.counters.reports += 1;
-        self.is_alive(operator, at, report.number);
+        self.is_alive(operator, question);
         let channel = &mut self.channels[operator];
-        channel.controller_heard = report.heard_ns.map(|ago| at.saturating_sub(ago));
+        channel.controller_heard = report.heard_ns.map(|ago| question.at.saturating_sub(ago));
         match self.role {
             Role::Standby => {
                 if channel.incarnation.replace(report.incarnation) != Some(report.incarnation) {
@@ -101,17 +109,19 @@ impl Controller {
 
     /// An operator says what it has. From this answer on it obeys no older term, so what it says stays true.
     pub(super) fn inventory(&mut self, operator: usize, inventory: &Inventory) {
-        let is_wanted = self.role.term() == Some(inventory.term) && inventory.number > self.claimed.1;
-        let at = self.asked_at(inventory.number).filter(|_| inventory.number > self.channels[operator].answered);
-        let (true, Some(at), State::Unknown) = (is_wanted, at, self.channels[operator].state) else {
+        let is_of_term = self.role.term() == Some(inventory.term) && inventory.number > self.claimed_after.number;
+        let channel = &self.channels[operator];
+        let is_wanted = channel.state == State::Unknown && inventory.last == channel.number;
+        let (true, Some(question)) = (is_of_term && is_wanted, self.unanswered(operator, inventory.number)) else {
             self.counters.stale += 1;
             return;
         };
-        self.is_alive(operator, at, inventory.number);
+        self.is_alive(operator, question);
         if let Role::Active(_) = self.role
             && self.channels[operator].incarnation.is_some_and(|known| known != inventory.incarnation)
         {
-            self.restarted(operator, inventory.incarnation);
+            // With another loading, for which it is asked again.
+            return self.restarted(operator, inventory.incarnation);
         }
         self.channels[operator].incarnation = Some(inventory.incarnation);
         self.ids.note_newest(inventory.newest);
@@ -127,7 +137,6 @@ impl Controller {
             let label = inventory.labels.iter().find(|&&(of, _)| usize::from(of) == group).map(|&(_, id)| id);
             self.learn_label(group, label);
         }
-        self.channels[operator].sequence = inventory.sequence;
         match self.role {
             Role::Active(_) => self.open(operator),
             _ => {
@@ -171,14 +180,15 @@ impl Controller {
     pub(super) fn try_to_settle(&mut self) {
         let Role::Claiming(term) = self.role else { return };
         let known = self.channels.iter().filter(|channel| channel.state == State::Open).count();
-        let waited = self.now >= self.claimed.0.saturating_add(self.config.dead_after);
+        let waited = self.now >= self.claimed.saturating_add(self.config.dead_after);
         if known < self.channels.len() && !(waited && self.is_most(known)) {
             return;
         }
         self.role = Role::Active(term);
         for channel in &mut self.channels {
             if channel.state == State::Unknown {
-                channel.heard = channel.heard.max(self.claimed.0);
+                channel.heard = channel.heard.max(self.claimed);
+                channel.heard_listened = channel.heard_listened.max(self.claimed_after.listened);
             }
         }
         self.settle_ids();
@@ -226,8 +236,7 @@ impl Controller {
     /// Sends all its rules to an operator.
     pub(super) fn open(&mut self, operator: usize) {
         let keys = self.all_keys(operator);
-        let sequence = self.channels[operator].sequence;
-        self.channels[operator].open(sequence, keys.into_iter());
+        self.channels[operator].open(keys.into_iter());
         if self.ids.of(operator, |used| matches!(used, Use::Serving | Use::Retiring(_))).is_some() {
             self.give_replica_groups(operator);
         }

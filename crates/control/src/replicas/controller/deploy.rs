@@ -32,14 +32,15 @@ impl Controller {
     /// Operators of the plan that are no RSNodes get an id; those that were until a moment ago keep theirs.
     fn prepare_new(&mut self) {
         // An id that another controller has removed a moment ago may be that of answers on their way.
-        let may_allocate = self.now >= self.claimed.0.saturating_add(self.config.longest_response);
+        let may_allocate = self.now >= self.claimed.saturating_add(self.config.longest_response);
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         for operator in wanted {
             if self.ids.of(operator, |used| matches!(used, Use::Preparing | Use::Serving)).is_some() {
                 continue;
             }
             if let Some(id) = self.ids.of(operator, |used| matches!(used, Use::Retiring(_))) {
-                self.ids.set_use(id, Use::Serving);
+                // Operators that have come back since may not know it yet.
+                self.ids.set_use(id, Use::Preparing);
                 continue;
             }
             let channel = &self.channels[operator];
@@ -97,10 +98,10 @@ impl Controller {
         }
         let changed: Vec<usize> =
             (0..self.labels.len()).filter(|&group| self.label_for(group) != self.labels[group].wanted).collect();
-        // What nobody hears of is changed at once: it is sent when its operator is back.
-        let (live, lost): (Vec<usize>, Vec<usize>) =
+        // Of an operator that does not obey now, all are changed at once: they are sent when it does.
+        let (live, unreachable): (Vec<usize>, Vec<usize>) =
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
-        lost.into_iter().for_each(|group| self.flip(group));
+        unreachable.into_iter().for_each(|group| self.flip(group));
         let first = live.iter().copied().find(|&group| self.has_room(group)).or(live.first().copied());
         if let Some(group) = first {
             self.flip(group);
@@ -164,7 +165,7 @@ impl Controller {
     fn may_be_known(&self, id: u16) -> bool {
         self.channels.iter().enumerate().any(|(operator, channel)| match channel.state {
             State::Open => channel.lacks(Key::RsNode(id)),
-            State::Unknown => !self.is_lost(operator),
+            State::Unknown => !self.is_out_of_reach(operator),
         })
     }
 

@@ -23,7 +23,7 @@ pub enum Event {
         /// Traffic groups that have lost their RSNode.
         groups: usize,
     },
-    /// An operator that was dead answers.
+    /// An operator that was dead answers, or one that was stuck carries out orders.
     OperatorBack(usize),
     /// The driver should have this planned, and call [`super::Controller::planned`].
     PlanWanted(Box<PlanWanted>),
@@ -60,8 +60,10 @@ pub enum Failure {
     Restarted,
     /// There is no selector beside it.
     NoSelector,
-    /// It did not carry out an order that an RSNode needs.
+    /// It refused an order that an RSNode needs.
     Refuses,
+    /// It answers questions, but has carried out no orders for too long.
+    Stuck,
 }
 
 /// What a plan is wanted for.
@@ -108,6 +110,8 @@ pub struct ControllerCounters {
     pub foreign: u64,
     /// Messages that operators refused.
     pub refused: u64,
+    /// Orders that operators did not carry out; those that were refused before are not counted again.
+    pub orders_refused: u64,
     /// SETs that were sent.
     pub sets: u64,
     /// SETs that were sent again.

@@ -5,18 +5,24 @@ use super::super::order::Key;
 use super::channel::{Barred, State};
 use super::event::{Event, Failure};
 use super::ids::Use;
+use super::questions::Question;
 use super::{Controller, Role};
 use midflight_endpoint::Nanos;
 use midflight_placement::Plan;
 use midflight_placement::failure::rearrange;
 use std::collections::BTreeSet;
 
+/// Orders may be lost so often before an operator that answers questions only is stuck.
+const OWES_REPEATS: u64 = 5;
+
 impl Controller {
-    /// An operator has answered a question of this number and time.
-    pub(super) fn is_alive(&mut self, operator: usize, at: Nanos, number: u64) {
+    /// An operator has answered a question.
+    pub(super) fn is_alive(&mut self, operator: usize, question: Question) {
+        self.questions.hear();
         let channel = &mut self.channels[operator];
-        channel.heard = channel.heard.max(at);
-        channel.answered = channel.answered.max(number);
+        channel.heard = channel.heard.max(question.at);
+        channel.heard_listened = channel.heard_listened.max(question.listened);
+        channel.answered = channel.answered.max(question.number);
         if channel.is_dead {
             channel.is_dead = false;
             channel.barred = Barred::Back(self.now);
@@ -26,20 +32,45 @@ impl Controller {
         }
     }
 
-    /// Operators that have not answered for too long, and those whose selector has been gone for too long.
+    /// Operators that have failed, each for one reason.
     pub(super) fn find_the_dead(&mut self) {
         for operator in 0..self.channels.len() {
-            let channel = &mut self.channels[operator];
-            let is_long = |since: Nanos| self.now.saturating_sub(since) > self.config.dead_after;
-            if is_long(channel.heard) && !channel.is_dead {
-                channel.is_dead = true;
-                channel.barred = Barred::Gone;
-                self.fail(operator, Failure::Silent);
-            } else if channel.selector_gone.is_some_and(is_long) && channel.barred != Barred::Gone {
-                channel.barred = Barred::Gone;
-                self.fail(operator, Failure::NoSelector);
+            if let Some(why) = self.find_failure(operator) {
+                let channel = &mut self.channels[operator];
+                match why {
+                    Failure::Silent => channel.is_dead = true,
+                    Failure::Stuck => channel.is_stuck = true,
+                    _ => {}
+                }
+                channel.barred = Barred::Failed;
+                self.fail(operator, why);
             }
         }
+    }
+
+    /// Why an operator has failed, if it has since it was looked at last.
+    fn find_failure(&mut self, operator: usize) -> Option<Failure> {
+        let now = self.questions.listened();
+        let for_longer = |since: Nanos, than: Nanos| now.saturating_sub(since) > than;
+        let config = &self.config;
+        let channel = &mut self.channels[operator];
+        if channel.is_dead {
+            // What it owes, it owes from its return on.
+            channel.owes_since = channel.owes_since.map(|_| now);
+            return None;
+        }
+        if for_longer(channel.heard_listened, config.dead_after) {
+            return Some(Failure::Silent);
+        }
+        if channel.state == State::Unknown {
+            channel.owes_since.get_or_insert(now);
+        }
+        let obeys_within = config.dead_after.saturating_add(OWES_REPEATS * config.repeat_after);
+        if !channel.is_stuck && channel.owes_since.is_some_and(|since| for_longer(since, obeys_within)) {
+            return Some(Failure::Stuck);
+        }
+        let is_gone = channel.selector_gone.is_some_and(|since| for_longer(since, config.dead_after));
+        (is_gone && channel.barred != Barred::Failed).then_some(Failure::NoSelector)
     }
 
     /// An operator was started again: it has no rules.
@@ -47,6 +78,7 @@ impl Controller {
         let channel = &mut self.channels[operator];
         channel.close();
         channel.incarnation = Some(incarnation);
+        channel.is_stuck = false;
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
@@ -60,16 +92,16 @@ impl Controller {
 
     /// An operator says which selector is beside it.
     pub(super) fn selector_is(&mut self, operator: usize, selector: Option<u64>) {
-        let now = self.now;
+        let (now, listened) = (self.now, self.questions.listened());
         let channel = &mut self.channels[operator];
         if !channel.can_select {
             return;
         }
         match selector {
-            None => drop(channel.selector_gone.get_or_insert(now)),
+            None => drop(channel.selector_gone.get_or_insert(listened)),
             Some(_) => {
                 let was_gone = channel.selector_gone.take().is_some();
-                if was_gone && channel.barred == Barred::Gone {
+                if was_gone && !channel.is_stuck && channel.barred == Barred::Failed {
                     channel.barred = Barred::Back(now);
                 }
             }
@@ -127,10 +159,10 @@ impl Controller {
     }
 
     /// What an operator has that cannot be reached for very long does not count any more.
-    pub(super) fn forget_the_lost(&mut self) {
+    pub(super) fn forget_the_unreachable(&mut self) {
         let Role::Active(_) = self.role else { return };
         for operator in 0..self.channels.len() {
-            if !self.is_lost(operator) {
+            if !self.is_out_of_reach(operator) {
                 continue;
             }
             for group in 0..self.labels.len() {
@@ -144,8 +176,8 @@ impl Controller {
         }
     }
 
-    /// Whether an operator cannot be reached for so long that it is taken to have no rules.
-    pub(super) fn is_lost(&self, operator: usize) -> bool {
+    /// Whether an operator could not be reached for so long that it is taken to have no rules.
+    pub(super) fn is_out_of_reach(&self, operator: usize) -> bool {
         let channel = &self.channels[operator];
         channel.is_dead && self.now.saturating_sub(channel.heard) > self.config.forget_after
     }

@@ -3,8 +3,10 @@
 //! | where | what |
 //! |---|---|
 //! | `channel` | one operator as the controller sees it: alive or not, which rules it lacks |
+//! | `orders` | what an operator lacks is sent, and what it answers |
 //! | `ids` | RSNode ids: prepared, serving, retired, resting until they may be used again |
 //! | `claim` | standby, taking over, learning the state from operators |
+//! | `questions` | what was asked when; for how long operators have been silent |
 //! | `failure` | who is dead, and what follows |
 //! | `deploy` | from the labels in force to those of the plan |
 //! | `statistics` | counts to rates; accelerators that get too much |
@@ -20,7 +22,9 @@ mod deploy;
 mod event;
 mod failure;
 mod ids;
+mod orders;
 mod plans;
+mod questions;
 mod statistics;
 mod status;
 
@@ -34,6 +38,7 @@ use ids::Ids;
 use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::{Ask, ControlMessage, Refusal, Term};
 use plans::Asked;
+use questions::{Question, Questions};
 use statistics::Traffic;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,15 +61,14 @@ pub struct Controller {
     me: u64,
     now: Nanos,
     next_tick: Nanos,
-    /// Questions are numbered, and the last ones are known with their time: an answer says when its sender was alive.
-    ticks: u64,
-    asked_at: VecDeque<(u64, Nanos)>,
+    questions: Questions,
     role: Role,
     /// The highest that it has heard of.
     highest: Term,
     quiet_since: Option<Nanos>,
-    /// When it took over, and with which question.
-    claimed: (Nanos, u64),
+    /// When it took over, and the last question before that.
+    claimed: Nanos,
+    claimed_after: Question,
     channels: Vec<Channel>,
     ids: Ids,
     /// By traffic group.
@@ -100,12 +104,12 @@ impl Controller {
             me,
             now,
             next_tick: now,
-            ticks: 0,
-            asked_at: VecDeque::new(),
+            questions: Questions::new(now, &config),
             role: Role::Standby,
             highest: Term::NONE,
             quiet_since: None,
-            claimed: (now, 0),
+            claimed: now,
+            claimed_after: Question::default(),
             channels,
             flipping: None,
             is_deployed: true,
@@ -144,14 +148,15 @@ impl Controller {
         if self.now < self.next_tick {
             return;
         }
-        self.next_tick = self.now + self.config.ask_every;
+        self.next_tick = self.now.saturating_add(self.config.ask_every);
         self.ask_all();
         match self.role {
             Role::Standby => self.consider_takeover(),
             Role::Claiming(_) => self.try_to_settle(),
             Role::Active(_) => {
                 self.find_the_dead();
-                self.forget_the_lost();
+                self.forget_the_unreachable();
+                self.retry_refused();
                 self.ask_for_plan();
                 self.step();
             }
@@ -161,22 +166,13 @@ impl Controller {
 
     /// Asks every operator how it is.
     fn ask_all(&mut self) {
-        self.ticks += 1;
-        self.asked_at.push_back((self.ticks, self.now));
-        let kept = 2 + self.config.dead_after / self.config.ask_every.max(1);
-        while self.asked_at.len() as u64 > kept {
-            self.asked_at.pop_front();
-        }
+        let number = self.questions.ask(self.now);
         let term = self.role.term();
         for (operator, channel) in self.channels.iter().enumerate() {
-            let inventory = term.is_some() && channel.state == State::Unknown;
-            self.out.push_back((operator, ControlMessage::Ask(Ask { number: self.ticks, term, inventory })));
+            let is_wanted = term.is_some() && channel.state == State::Unknown;
+            let inventory = is_wanted.then_some(channel.number.loading);
+            self.out.push_back((operator, ControlMessage::Ask(Ask { number, term, inventory })));
         }
-    }
-
-    /// When a question of this number was asked, if that is not too long ago.
-    fn asked_at(&self, number: u64) -> Option<Nanos> {
-        self.asked_at.iter().find(|&&(asked, _)| asked == number).map(|&(_, at)| at)
     }
 
     /// A message of an operator.

@@ -22,19 +22,25 @@ layout! {
         pub controller: U64,
     }
 
+    /// The number of a SET.
+    pub struct ControlSetNumber {
+        pub loading: U32,
+        pub sequence: U32,
+    }
+
     /// ASK.
     pub struct ControlAsk {
         pub number: U64,
         /// All 0: of a standby.
         pub term: ControlTerm,
-        pub inventory: u8,
-        pub reserved: [u8; 7],
+        pub inventory: U32,
+        pub reserved: U32,
     }
 
     /// SET; then `count` orders.
     pub struct ControlSet {
         pub term: ControlTerm,
-        pub sequence: U64,
+        pub number: ControlSetNumber,
         pub incarnation: U64,
         pub count: U32,
         pub complete: u8,
@@ -57,7 +63,7 @@ layout! {
         pub number: U64,
         pub incarnation: U64,
         pub term: ControlTerm,
-        pub sequence: U64,
+        pub last: ControlSetNumber,
         pub heard_ns: U64,
         pub at_ns: U64,
         pub selector: U64,
@@ -80,7 +86,7 @@ layout! {
         pub number: U64,
         pub incarnation: U64,
         pub term: ControlTerm,
-        pub sequence: U64,
+        pub last: ControlSetNumber,
         pub newest: U16,
         pub reserved: U16,
         pub rsnodes: U32,
@@ -106,7 +112,7 @@ layout! {
     pub struct ControlDone {
         pub incarnation: U64,
         pub term: ControlTerm,
-        pub sequence: U64,
+        pub number: ControlSetNumber,
         pub selector: U64,
         pub count: U32,
         pub reserved: U32,
@@ -125,7 +131,7 @@ layout! {
     pub struct ControlRefused {
         pub incarnation: U64,
         pub term: ControlTerm,
-        pub sequence: U64,
+        pub last: ControlSetNumber,
         /// [`super::Refusal`].
         pub why: u8,
         pub reserved: [u8; 7],

@@ -18,6 +18,15 @@ impl Term {
     pub const NONE: Self = Self { number: 0, controller: 0 };
 }
 
+/// The number of a [`Set`]. Each time a controller asks an operator what it has, and gives it all its rules, a new loading begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SetNumber {
+    /// Counts the loadings of this term and operator, from 1.
+    pub loading: u32,
+    /// Counts the orders of the loading, from 1; 0: none yet.
+    pub sequence: u32,
+}
+
 /// What a rule says, as the operator's core has it: `struct mf_replicas_order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RuleRecord {
@@ -75,8 +84,8 @@ pub struct Ask {
     pub number: u64,
     /// Of the controller, if it is active: the operator follows it from now on, if it follows no later one. `None`: of a standby.
     pub term: Option<Term>,
-    /// What is wanted is an [`Inventory`], not a [`Report`].
-    pub inventory: bool,
+    /// What is wanted is an [`Inventory`], not a [`Report`]; with it this loading begins, and orders of earlier ones count no more.
+    pub inventory: Option<u32>,
 }
 
 /// Orders.
@@ -84,8 +93,8 @@ pub struct Ask {
 pub struct Set {
     /// Of the controller.
     pub term: Term,
-    /// Counts the orders of this term to this operator, from 1.
-    pub sequence: u64,
+    /// The same orders have the same number.
+    pub number: SetNumber,
     /// For which the orders were made.
     pub incarnation: u64,
     /// To be carried out in this order, at most [`super::ORDERS_MAX`].
@@ -103,8 +112,8 @@ pub struct Report {
     pub incarnation: u64,
     /// That it follows.
     pub term: Term,
-    /// Of the last orders of that term.
-    pub sequence: u64,
+    /// Of the last orders of that term that were carried out.
+    pub last: SetNumber,
     /// How long ago it has heard of the controller of that term, in nanoseconds; `None`: never.
     pub heard_ns: Option<u64>,
     /// The time by its own clock, in nanoseconds.
@@ -129,7 +138,7 @@ pub struct Inventory {
     /// As in [`Report`].
     pub term: Term,
     /// As in [`Report`].
-    pub sequence: u64,
+    pub last: SetNumber,
     /// The RSNode id that it heard of last; 0: none yet.
     pub newest: u16,
     /// RSNode ids; without an address: this operator's.
@@ -146,7 +155,7 @@ pub struct Done {
     /// Of the orders.
     pub term: Term,
     /// Of the orders.
-    pub sequence: u64,
+    pub number: SetNumber,
     /// As in [`Report`].
     pub selector: Option<u64>,
     /// But for these: their place, and the outcome that the operator's core gave.
@@ -160,8 +169,8 @@ pub struct Refused {
     pub incarnation: u64,
     /// That the operator follows.
     pub term: Term,
-    /// Of the last orders of that term.
-    pub sequence: u64,
+    /// Of the last orders of that term that were carried out.
+    pub last: SetNumber,
     /// Why.
     pub why: Refusal,
 }

@@ -19,6 +19,8 @@ pub const CONTROL_MAGIC: u32 = 0x4D46_4E43;
 pub const CONTROL_VERSION: u8 = 1;
 /// Bytes of the longest message, behind its head.
 pub const CONTROL_MAX: u32 = 4 << 20;
+/// The largest number of a term. Terms count takeovers: nobody reaches it, and a number beyond it would leave none for the next one.
+pub const TERM_MAX: u64 = (1 << 48) - 1;
 /// Orders in a message.
 pub const ORDERS_MAX: usize = 4_096;
 /// `what` of an order that makes a replica group known; smaller ones are rules of the operator itself.
@@ -49,7 +51,7 @@ codes! {
         OlderTerm = 1,
         /// The orders were for the operator as it was before it started again.
         OtherIncarnation = 2,
-        /// Orders before these have not come, or these came already and others after them.
+        /// Orders before these have not come, or these came already and others after them, or another loading has begun since.
         OutOfSequence = 3,
     }
 }

@@ -19,7 +19,7 @@ pub enum ControlReject {
     TooLong,
     /// What a message has inside is shorter or longer than the message.
     BadLength,
-    /// A number that nothing may have: a term of nobody, an incarnation of 0, an address with port 0.
+    /// A number that nothing may have: a term of nobody, or beyond [`TERM_MAX`], an incarnation of 0, an address with port 0.
     BadValue,
 }
 
@@ -93,11 +93,12 @@ impl<'a> Body<'a> {
 
     fn ask(&mut self) -> Result<Ask, ControlReject> {
         let ask: &ControlAsk = self.take()?;
-        let term = term(ask.term);
+        let term = term(ask.term)?;
+        let inventory = ask.inventory.get();
         Ok(Ask {
             number: ask.number.get(),
             term: (term != Term::NONE).then_some(term),
-            inventory: flag(ask.inventory)?,
+            inventory: (inventory != 0).then_some(inventory),
         })
     }
 
@@ -110,7 +111,7 @@ impl<'a> Body<'a> {
         let orders = (0..count).map(|_| self.order()).collect::<Result<_, _>>()?;
         Ok(Set {
             term: somebody(set.term)?,
-            sequence: set.sequence.get(),
+            number: set_number(set.number),
             incarnation: set.incarnation.get(),
             orders,
             complete: flag(set.complete)?,
@@ -148,8 +149,8 @@ impl<'a> Body<'a> {
         Ok(Report {
             number: report.number.get(),
             incarnation: nonzero(report.incarnation.get())?,
-            term: term(report.term),
-            sequence: report.sequence.get(),
+            term: term(report.term)?,
+            last: set_number(report.last),
             heard_ns: (heard != u64::MAX).then_some(heard),
             at_ns: report.at_ns.get(),
             selector: selector(report.selector.get()),
@@ -170,8 +171,8 @@ impl<'a> Body<'a> {
         Ok(Inventory {
             number: inventory.number.get(),
             incarnation: nonzero(inventory.incarnation.get())?,
-            term: term(inventory.term),
-            sequence: inventory.sequence.get(),
+            term: term(inventory.term)?,
+            last: set_number(inventory.last),
             newest: inventory.newest.get(),
             rsnodes: rsnodes.iter().map(rsnode).collect::<Result<_, _>>()?,
             labels: labels.iter().map(|label| (label.group.get(), label.rsnode.get())).collect(),
@@ -187,8 +188,8 @@ impl<'a> Body<'a> {
         let refused: &[ControlNotDone] = self.list(done.count.get())?;
         Ok(Done {
             incarnation: nonzero(done.incarnation.get())?,
-            term: term(done.term),
-            sequence: done.sequence.get(),
+            term: term(done.term)?,
+            number: set_number(done.number),
             selector: selector(done.selector.get()),
             refused: refused.iter().map(|order| (order.order.get(), order.outcome)).collect(),
         })
@@ -198,19 +199,24 @@ impl<'a> Body<'a> {
         let refused: &ControlRefused = self.take()?;
         Ok(Refused {
             incarnation: nonzero(refused.incarnation.get())?,
-            term: term(refused.term),
-            sequence: refused.sequence.get(),
+            term: term(refused.term)?,
+            last: set_number(refused.last),
             why: Refusal::from_number(refused.why).ok_or(ControlReject::Unknown)?,
         })
     }
 }
 
-fn term(term: ControlTerm) -> Term {
-    Term { number: term.number.get(), controller: term.controller.get() }
+fn term(term: ControlTerm) -> Result<Term, ControlReject> {
+    let term = Term { number: term.number.get(), controller: term.controller.get() };
+    Some(term).filter(|term| term.number <= TERM_MAX).ok_or(ControlReject::BadValue)
 }
 
 fn somebody(of: ControlTerm) -> Result<Term, ControlReject> {
-    Some(term(of)).filter(|&of| of != Term::NONE).ok_or(ControlReject::BadValue)
+    Some(term(of)?).filter(|&of| of != Term::NONE).ok_or(ControlReject::BadValue)
+}
+
+fn set_number(number: ControlSetNumber) -> SetNumber {
+    SetNumber { loading: number.loading.get(), sequence: number.sequence.get() }
 }
 
 fn nonzero(number: u64) -> Result<u64, ControlReject> {

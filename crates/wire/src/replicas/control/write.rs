@@ -33,6 +33,10 @@ fn term(term: Term) -> ControlTerm {
     ControlTerm { number: term.number.into(), controller: term.controller.into() }
 }
 
+fn set_number(number: SetNumber) -> ControlSetNumber {
+    ControlSetNumber { loading: number.loading.into(), sequence: number.sequence.into() }
+}
+
 fn address(address: Option<SocketAddr>) -> Address {
     address.map_or_else(Address::new_zeroed, Address::from)
 }
@@ -41,8 +45,8 @@ fn write_ask(ask: &Ask, to: &mut Vec<u8>) -> ControlKind {
     let ask = ControlAsk {
         number: ask.number.into(),
         term: term(ask.term.unwrap_or(Term::NONE)),
-        inventory: ask.inventory.into(),
-        reserved: [0; 7],
+        inventory: ask.inventory.unwrap_or(0).into(),
+        reserved: 0.into(),
     };
     to.extend_from_slice(ask.as_bytes());
     ControlKind::Ask
@@ -52,7 +56,7 @@ fn write_set(set: &Set, to: &mut Vec<u8>) -> ControlKind {
     let orders = &set.orders[..set.orders.len().min(ORDERS_MAX)];
     let fixed = ControlSet {
         term: term(set.term),
-        sequence: set.sequence.into(),
+        number: set_number(set.number),
         incarnation: set.incarnation.into(),
         count: (orders.len() as u32).into(),
         complete: set.complete.into(),
@@ -88,7 +92,7 @@ fn write_report(report: &Report, to: &mut Vec<u8>) -> ControlKind {
         number: report.number.into(),
         incarnation: report.incarnation.into(),
         term: term(report.term),
-        sequence: report.sequence.into(),
+        last: set_number(report.last),
         heard_ns: report.heard_ns.unwrap_or(u64::MAX).into(),
         at_ns: report.at_ns.into(),
         selector: report.selector.unwrap_or(0).into(),
@@ -110,7 +114,7 @@ fn write_inventory(inventory: &Inventory, to: &mut Vec<u8>) -> ControlKind {
         number: inventory.number.into(),
         incarnation: inventory.incarnation.into(),
         term: term(inventory.term),
-        sequence: inventory.sequence.into(),
+        last: set_number(inventory.last),
         newest: inventory.newest.into(),
         reserved: 0.into(),
         rsnodes: (inventory.rsnodes.len() as u32).into(),
@@ -132,7 +136,7 @@ fn write_done(done: &Done, to: &mut Vec<u8>) -> ControlKind {
     let fixed = ControlDone {
         incarnation: done.incarnation.into(),
         term: term(done.term),
-        sequence: done.sequence.into(),
+        number: set_number(done.number),
         selector: done.selector.unwrap_or(0).into(),
         count: (done.refused.len() as u32).into(),
         reserved: 0.into(),
@@ -148,7 +152,7 @@ fn write_refused(refused: &Refused, to: &mut Vec<u8>) -> ControlKind {
     let fixed = ControlRefused {
         incarnation: refused.incarnation.into(),
         term: term(refused.term),
-        sequence: refused.sequence.into(),
+        last: set_number(refused.last),
         why: refused.why as u8,
         reserved: [0; 7],
     };
