@@ -1,7 +1,7 @@
 //! C3: Suresh, Canini, Schmid, Feldmann, "C3: Cutting Tail Latency in Cloud Data Stores via Adaptive Replica Selection", NSDI 2015. Here is
 //! its ranking of replicas (section 3.1); `rate` has its rate control (section 3.2).
 
-use super::pick::least;
+use super::pick::least_score;
 use super::rate::Rate;
 use super::servers::{Seen, Servers, kept_in_servers};
 use super::{CANDIDATES_MAX, Candidates, Choice, Selector, Server, Status};
@@ -56,7 +56,7 @@ impl C3 {
     }
 
     fn score(&self, now: Nanos, server: Server) -> f64 {
-        let Seen { outstanding, known } = self.servers.see(now, server);
+        let Seen { outstanding, known, .. } = self.servers.see(now, server);
         match known {
             Some(estimate) => estimate.score(outstanding, self.selectors, estimate.queue),
             None => unknown(outstanding),
@@ -105,7 +105,7 @@ fn mean(old: f64, newest: f64, weight: f64) -> f64 {
 impl Selector for C3 {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
         let choice = match &self.rates {
-            None => Choice::Send(least(candidates, random, |server| self.score(now, server))),
+            None => Choice::Send(least_score(candidates, random, |server| self.score(now, server))),
             Some(_) => self.choose_with_token(now, candidates, random),
         };
         if let Choice::Send(server) = choice {
@@ -132,7 +132,7 @@ impl Selector for C3 {
 impl C3 {
     /// Algorithm 1: the first of the ranking that has a token; none: when the first of them has one.
     fn choose_with_token(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        let best = least(candidates, random, |server| self.score(now, server));
+        let best = least_score(candidates, random, |server| self.score(now, server));
         // Mostly it has one, and the order of the others does not matter.
         let mut earliest = match self.take_token(now, best) {
             Ok(()) => return Choice::Send(best),

@@ -1,7 +1,7 @@
 //! HCL, the hot–cold lexicographic rule of Prequal: Wydrowski, Kleinberg, Rumble, Archer, "Load is not what you should balance:
 //! Introducing Prequal", NSDI 2024, section 4.
 
-use super::pick::least;
+use super::pick::{either_number, least_score};
 use super::servers::{Answer, Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
@@ -55,20 +55,21 @@ impl HotCold {
 
     /// Lower is better: cold before hot, then by its own measure.
     fn rank(&self, now: Nanos, server: Server) -> f64 {
-        let Seen { outstanding, known } = self.servers.see(now, server);
-        let (queue, latency) = match known {
-            Some(report) => (report.queue, report.latency),
-            None if outstanding == 0 => (0, 0.0),
-            None => (0, UNKNOWN),
-        };
+        let Seen { outstanding, known, own } = self.servers.see(now, server);
+        let Report { queue, latency } = own.copied().unwrap_or_default();
+        let is_known = known.is_some();
+        // Without a branch: statistics end soon, so nobody can foresee whether there are some.
+        let queue = queue & u16::from(is_known).wrapping_neg();
+        let unknown = either_number(outstanding == 0, 0.0, UNKNOWN);
+        let latency = either_number(is_known, latency, unknown);
         let in_flight = u32::from(queue).saturating_add(outstanding);
-        if in_flight > self.recent.threshold { HOT + f64::from(in_flight) } else { latency }
+        either_number(in_flight > self.recent.threshold, HOT + f64::from(in_flight), latency)
     }
 }
 
 impl Selector for HotCold {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        let server = least(candidates, random, |server| self.rank(now, server));
+        let server = least_score(candidates, random, |server| self.rank(now, server));
         self.servers.sent(server);
         Choice::Send(server)
     }

@@ -1,7 +1,7 @@
 //! Peak-EWMA: `PeakEwma.scala` of Twitter's Finagle, with its balancer of two choices (`P2CPeakEwma`).
 
 use super::decay::{decay, float};
-use super::pick::{either, two};
+use super::pick::{either, either_number, two};
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
@@ -37,6 +37,23 @@ impl PeakEwma {
         Self { servers: Servers::new(servers) }
     }
 
+    /// Whether the load of one is lower than that of the other. The decay that both have in common changes nothing about it: only that of
+    /// the time between their last responses is computed.
+    fn is_lower(&self, now: Nanos, one: Server, other: Server) -> bool {
+        let (Some(own), Some(others)) = (self.servers.own(one), self.servers.own(other)) else {
+            return self.load(now, one) < self.load(now, other);
+        };
+        // Nothing is known of one of them.
+        if own.cost == 0.0 || others.cost == 0.0 {
+            return self.load(now, one) < self.load(now, other);
+        }
+        let load = |server: Server, cost: f64| cost * (f64::from(self.servers.outstanding(server)) + 1.0);
+        let weight = decay(float(own.at.abs_diff(others.at)) * (1.0 / DECAY as f64));
+        let is_older = own.at < others.at;
+        let (own, others) = (load(one, own.cost), load(other, others.cost));
+        own * either_number(is_older, weight, 1.0) < others * either_number(is_older, 1.0, weight)
+    }
+
     fn load(&self, now: Nanos, server: Server) -> f64 {
         let outstanding = f64::from(self.servers.outstanding(server));
         let cost = self.servers.own(server).map_or(0.0, |own| own.decayed(now));
@@ -58,8 +75,7 @@ impl Selector for PeakEwma {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
         // Which of a tie comes first is random already.
         let [first, second] = two(candidates, random);
-        let is_second_lower = self.load(now, second) < self.load(now, first);
-        let server = either(is_second_lower, second, first);
+        let server = either(self.is_lower(now, second, first), second, first);
         self.servers.sent(server);
         Choice::Send(server)
     }

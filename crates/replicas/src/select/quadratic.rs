@@ -3,7 +3,7 @@
 
 use super::c3::unknown;
 use super::decay::float;
-use super::pick::least;
+use super::pick::least_score;
 use super::servers::{Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
@@ -57,7 +57,7 @@ impl Quadratic {
     }
 
     fn score(&self, now: Nanos, server: Server) -> f64 {
-        let Seen { outstanding, known } = self.servers.see(now, server);
+        let Seen { outstanding, known, .. } = self.servers.see(now, server);
         let Some(estimate) = known else { return unknown(outstanding) };
         let age = float(now.saturating_sub(estimate.at));
         let service = self.service + (estimate.service - self.service) * HALF_AGE / (HALF_AGE + age);
@@ -68,7 +68,7 @@ impl Quadratic {
 
 impl Selector for Quadratic {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        let server = least(candidates, random, |server| self.score(now, server));
+        let server = least_score(candidates, random, |server| self.score(now, server));
         self.servers.sent(server);
         Choice::Send(server)
     }

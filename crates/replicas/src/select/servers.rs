@@ -58,8 +58,8 @@ pub(super) struct Servers<T> {
 
 #[derive(Clone, Debug, Default)]
 struct Entry<T> {
-    /// Of the last response.
-    answered_at: Option<Nanos>,
+    /// What was learned of it counts until then; 0: it never answered.
+    known_until: Nanos,
     /// When the last status was believed.
     status_at: Option<Nanos>,
     outstanding: u32,
@@ -74,6 +74,8 @@ pub(super) struct Seen<'a, T> {
     pub(super) outstanding: u32,
     /// What the selector keeps of it; `None` of a server without statistics, or where they are too old.
     pub(super) known: Option<&'a T>,
+    /// The same whatever its age; `None` of a server outside of the table.
+    pub(super) own: Option<&'a T>,
 }
 
 /// A response that was believed.
@@ -115,10 +117,10 @@ impl<T> Servers<T> {
     pub(super) fn see(&self, now: Nanos, server: Server) -> Seen<'_, T> {
         match self.entries.get(usize::from(server.0)) {
             Some(entry) => {
-                let known = entry.is_known(now, self.lifetime).then_some(&entry.own);
-                Seen { outstanding: entry.outstanding, known }
+                let known = entry.is_known(now).then_some(&entry.own);
+                Seen { outstanding: entry.outstanding, known, own: Some(&entry.own) }
             }
-            None => Seen { outstanding: 0, known: None },
+            None => Seen { outstanding: 0, known: None, own: None },
         }
     }
 
@@ -148,8 +150,8 @@ impl<T> Servers<T> {
         status: Option<Status>,
     ) -> Option<Answer<'_, T>> {
         let entry = take_back(&mut self.entries, &mut self.counts, server)?;
-        let is_first = !entry.is_known(now, self.lifetime);
-        entry.answered_at = Some(now);
+        let is_first = !entry.is_known(now);
+        entry.known_until = now.saturating_add(self.lifetime);
         let status = status.filter(|status| entry.believe(now, *status, &mut self.counts));
         let took = took.min(TOOK_MAX) as f64;
         Some(Answer { own: &mut entry.own, took, status, outstanding: entry.outstanding, is_first })
@@ -177,8 +179,8 @@ fn take_back<'a, T>(entries: &'a mut [Entry<T>], counts: &mut Counts, server: Se
 }
 
 impl<T> Entry<T> {
-    fn is_known(&self, now: Nanos, lifetime: Nanos) -> bool {
-        self.answered_at.is_some_and(|at| now.saturating_sub(at) < lifetime)
+    fn is_known(&self, now: Nanos) -> bool {
+        now < self.known_until
     }
 
     fn believe(&mut self, now: Nanos, status: Status, counts: &mut Counts) -> bool {

@@ -3,7 +3,7 @@
 
 use super::c3::{Estimate, unknown};
 use super::decay::float;
-use super::pick::least;
+use super::pick::least_score;
 use super::servers::{Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
@@ -52,7 +52,7 @@ impl Tars {
     }
 
     fn score(&self, now: Nanos, server: Server) -> f64 {
-        let Seen { outstanding, known } = self.servers.see(now, server);
+        let Seen { outstanding, known, .. } = self.servers.see(now, server);
         match known {
             Some(aged) => aged.estimate.score(outstanding, self.selectors, aged.queue(now)),
             None => unknown(outstanding),
@@ -62,7 +62,7 @@ impl Tars {
 
 impl Selector for Tars {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        let server = least(candidates, random, |server| self.score(now, server));
+        let server = least_score(candidates, random, |server| self.score(now, server));
         self.servers.sent(server);
         Choice::Send(server)
     }
