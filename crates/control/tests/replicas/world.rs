@@ -194,7 +194,8 @@ pub(crate) struct World {
     random: u64,
     /// When an id was last the label of a request.
     labelled: BTreeMap<u16, u64>,
-    was_cut: bool,
+    /// A controller took an operator for dead.
+    has_failed: bool,
 }
 
 impl World {
@@ -214,7 +215,7 @@ impl World {
             plans: Vec::new(),
             random: seed,
             labelled: BTreeMap::new(),
-            was_cut: false,
+            has_failed: false,
             network,
         };
         for _ in 0..world.network.operators() {
@@ -311,7 +312,6 @@ impl World {
                 Message::To(operator, _) | Message::From(operator, _) => *operator,
             };
             if self.cut.contains(&(controller, operator)) {
-                self.was_cut = true;
                 continue;
             }
             match message {
@@ -368,9 +368,9 @@ impl World {
         }
     }
 
-    /// N7: an id becomes a label only where all operators know it. What was down or out of reach may lack it for a while.
+    /// N7: an id becomes a label only where all operators know it. What has failed, or seemed to, may lack it for a while.
     fn check_label(&self, operator: usize, id: u16) {
-        if self.was_cut || self.nodes.iter().any(|node| node.was_down || node.is_stuck) {
+        if self.has_failed || self.nodes.iter().any(|node| node.was_down || node.is_stuck) {
             return;
         }
         for (other, node) in self.nodes.iter().enumerate() {
@@ -395,6 +395,7 @@ impl World {
                 };
                 self.plans.push((self.now + STEP + late, place, wanted.number, plan));
             }
+            self.has_failed |= matches!(event, Event::OperatorFailed { .. });
             self.events.push((place, event));
         }
         while let Some((operator, message)) = controller.poll_transmit() {

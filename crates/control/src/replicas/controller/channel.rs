@@ -122,6 +122,12 @@ impl Channel {
             || self.sent.as_ref().is_some_and(|sent| sent.keys.contains(&key))
     }
 
+    /// The same of an operator that is expected to carry out orders, or to say what it has.
+    pub(super) fn will_learn(&self, key: Key) -> bool {
+        let is_expected = !self.is_dead && !self.is_stuck;
+        is_expected && (self.state == State::Unknown || self.lacks(key))
+    }
+
     pub(super) fn lacks_replica_groups(&self) -> bool {
         let is_one = |key: &Key| matches!(key, Key::ReplicaGroup(_) | Key::Selectors);
         self.dirty.range(Key::ReplicaGroup(0)..=Key::Selectors).next().is_some()

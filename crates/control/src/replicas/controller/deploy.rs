@@ -71,9 +71,9 @@ impl Controller {
                 self.fail(owner, Failure::Refuses);
                 return;
             }
-            let lacks_it = self.channels.iter().any(|channel| channel.is_live() && channel.lacks(key));
+            let is_expected = self.channels.iter().any(|channel| channel.will_learn(key));
             let owner = &self.channels[owner];
-            if owner.is_live() && !lacks_it && !owner.lacks_replica_groups() && owner.grouped == owner.selector {
+            if owner.is_live() && !is_expected && !owner.lacks_replica_groups() && owner.grouped == owner.selector {
                 self.ids.set_use(id, Use::Serving);
             }
         }
