@@ -1,6 +1,7 @@
 //! `midflight bench`: numbers of this machine. Each file measures one thing.
 
 mod against;
+mod controller;
 mod core;
 mod core_reads;
 mod failover;
@@ -69,6 +70,9 @@ enum Bench {
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
+    /// The controller of replicas, with 320 operators: what it takes to load them, to ask them, and to find one dead
+    #[command(after_help = against::help(controller::EXAMPLES))]
+    Controller(Comparable),
     /// One run of NetRS's evaluation: seconds and memory
     #[command(after_help = against::help(netrs::EXAMPLES))]
     Netrs(Comparable),
@@ -143,7 +147,9 @@ impl Args {
     pub fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
-            Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) => args.against.other.is_none(),
+            Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) | Bench::Controller(args) => {
+                args.against.other.is_none()
+            }
             Bench::Ilp(_) => true,
             Bench::Lab(_)
             | Bench::Falcon8(_)
@@ -167,6 +173,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Select(args) => args.run("select", &[], select::run),
+        Bench::Controller(args) => args.run("controller", &[], controller::run),
         Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
