@@ -129,30 +129,35 @@ impl Controller {
         load * self.config.packets_per_request as f64 * 1000.0 <= topology.accelerators()[to].limit() as f64
     }
 
-    /// Whether any group is, or may be, labelled with this id.
-    fn is_label(&self, id: u16) -> bool {
-        self.labels.iter().any(|label| {
-            // What an operator has that was never heard of may be anything.
-            label.wanted == Some(id) || label.in_force.is_none_or(|label| label == Some(id))
-        })
+    /// Ids with which groups are, or may be, labelled. `None`: with any, as an operator has not been heard of.
+    fn labels_in_use(&self) -> Option<BTreeSet<u16>> {
+        let mut labels = BTreeSet::new();
+        for label in &self.labels {
+            labels.extend(label.wanted);
+            labels.extend(label.in_force?);
+        }
+        Some(labels)
     }
 
     /// RSNodes that no group has serve until all answers have come, then are removed everywhere, then their ids rest.
     fn retire_old(&mut self) {
+        let labels = self.labels_in_use();
+        let is_label = |id: u16| labels.as_ref().is_none_or(|labels| labels.contains(&id));
+        let targets: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         let nodes: Vec<_> = self.ids.iter().collect();
         for (id, node) in nodes {
-            let wanted = node.operator.is_some_and(|operator| self.target.contains(&Some(operator)));
+            let is_wanted = node.operator.is_some_and(|operator| targets.contains(&operator));
             let passed = |since: u64| self.now >= since.saturating_add(self.config.longest_response);
             match node.used {
-                Use::Preparing | Use::Serving if !wanted && !self.is_label(id) => {
+                Use::Preparing | Use::Serving if !is_wanted && !is_label(id) => {
                     self.ids.set_use(id, Use::Retiring(self.now));
                 }
-                Use::Retiring(_) if self.is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
+                Use::Retiring(_) if is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
                 Use::Retiring(since) if passed(since) => {
                     self.ids.set_use(id, Use::Removing);
                     self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
                 }
-                Use::Removing if !self.may_be_known(id) && !self.is_label(id) => {
+                Use::Removing if !is_label(id) && !self.may_be_known(id) => {
                     self.ids.set_use(id, Use::Resting(self.now));
                 }
                 Use::Resting(since) if passed(since) => self.ids.free(id),

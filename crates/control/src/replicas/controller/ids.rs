@@ -2,7 +2,7 @@
 //! know, not one that means another RSNode by now.
 
 use midflight_endpoint::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an id is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,20 @@ impl RsNode {
 #[derive(Debug)]
 pub(super) struct Ids {
     nodes: BTreeMap<u16, RsNode>,
+    /// The same by operator.
+    of: BTreeMap<usize, BTreeSet<u16>>,
     newest: u16,
     most: u16,
 }
 
 impl Ids {
     pub(super) fn new(most: u16) -> Self {
-        Self { nodes: BTreeMap::new(), newest: 0, most }
+        Self { nodes: BTreeMap::new(), of: BTreeMap::new(), newest: 0, most }
     }
 
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
+        self.of.clear();
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, RsNode)> {
@@ -59,7 +62,11 @@ impl Ids {
     }
 
     pub(super) fn set(&mut self, id: u16, node: RsNode) {
+        self.free(id);
         self.nodes.insert(id, node);
+        if let Some(operator) = node.operator {
+            self.of.entry(operator).or_default().insert(id);
+        }
     }
 
     pub(super) fn set_use(&mut self, id: u16, used: Use) {
@@ -69,7 +76,10 @@ impl Ids {
     }
 
     pub(super) fn free(&mut self, id: u16) {
-        self.nodes.remove(&id);
+        let operator = self.nodes.remove(&id).and_then(|node| node.operator);
+        if let Some(ids) = operator.and_then(|operator| self.of.get_mut(&operator)) {
+            ids.remove(&id);
+        }
     }
 
     /// An id that others have used: new ones come after it.
@@ -91,7 +101,7 @@ impl Ids {
 
     /// The id with which an operator is or becomes an RSNode.
     pub(super) fn of(&self, operator: usize, is_it: impl Fn(Use) -> bool) -> Option<u16> {
-        self.iter().find(|(_, node)| node.operator == Some(operator) && is_it(node.used)).map(|(id, _)| id)
+        self.of.get(&operator)?.iter().copied().find(|&id| self.get(id).is_some_and(|node| is_it(node.used)))
     }
 }
 
