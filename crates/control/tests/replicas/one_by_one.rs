@@ -1,6 +1,6 @@
 //! What follows from each single event.
 
-use crate::world::{MS, Path, STEP, World, times};
+use crate::world::{MS, Path, STEP, TOPOLOGY, World, times};
 use midflight_control::replicas::controller::{Failure, PlanRefused, UseOfId};
 use midflight_control::replicas::{Ask, ControlMessage, ControllerConfig, Event, Role, Start, TERM_MAX, Term};
 use midflight_placement::{Options, Plan, Use};
@@ -287,6 +287,34 @@ fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
         }
         assert!(world.run_until_selected(15_000), "{:?}", world.paths());
     }
+}
+
+/// Two operators share an accelerator that takes 500 requests a second. One of them has 300 and dies; then the other one may have them.
+#[test]
+fn n6_the_load_of_a_dead_operator_does_not_count_any_more() {
+    let shared = r#"
+accelerators = [{ id = "shared", cores = 1, service_time_us = 1000.0, utilisation = 0.5, switches = ["tor-0", "agg-0"] }]
+"#;
+    let config = ControllerConfig { start: Start::OwnRack, ..times() };
+    let mut world = World::with_topology(1, 1, config, &(TOPOLOGY.to_owned() + shared));
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let dies = world.network.topology().operator("agg-0").unwrap();
+    // At `tor-0`, whose rack has all the requests of its group.
+    let is_overloaded = |world: &mut World, requests: u64, steps: usize| {
+        world.requests_per_step = requests;
+        for _ in 0..steps {
+            let node = &mut world.nodes[dies];
+            node.switch.load.selected += if node.is_up { 3 } else { 0 };
+            world.step();
+        }
+        world.events.iter().any(|(_, event)| matches!(event, Event::Overloaded { .. }))
+    };
+    assert!(!is_overloaded(&mut world, 1, 400), "100 and 300");
+    world.kill(dies);
+    assert!(!is_overloaded(&mut world, 1, 100), "until it is found dead");
+    assert!(!is_overloaded(&mut world, 4, 600), "400 alone");
+    assert!(is_overloaded(&mut world, 6, 600), "600 are too much");
 }
 
 fn failures(world: &World) -> Vec<(usize, Failure)> {

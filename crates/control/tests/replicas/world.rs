@@ -28,7 +28,11 @@ accelerator = { cores = 1, service_time_us = 1000.0, utilisation = 0.5 }
 "#;
 
 pub(crate) fn parts() -> NetworkParts {
-    let topology = input::topology(TOPOLOGY, &Accelerator::paper("each".into())).unwrap();
+    parts_of(TOPOLOGY)
+}
+
+fn parts_of(topology: &str) -> NetworkParts {
+    let topology = input::topology(topology, &Accelerator::paper("each".into())).unwrap();
     let names: Vec<String> = topology.operators().iter().map(|operator| operator.id.clone()).collect();
     let at = |subnet: u8, number: usize, port: u16| SocketAddr::from(([10, 0, subnet, number as u8], port));
     let operators = names.into_iter().enumerate().map(|(number, switch)| OperatorAt {
@@ -200,7 +204,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, controllers: u32, config: ControllerConfig) -> Self {
-        let network = Arc::new(Network::new(parts()).unwrap());
+        Self::with_topology(seed, controllers, config, TOPOLOGY)
+    }
+
+    pub(crate) fn with_topology(seed: u64, controllers: u32, config: ControllerConfig, topology: &str) -> Self {
+        let network = Arc::new(Network::new(parts_of(topology)).unwrap());
         let mut world = Self {
             now: 1_000 * MS,
             config,
