@@ -387,15 +387,118 @@ fn n7_what_an_operator_has_refused_is_sent_again() {
     assert!(world.run_until_selected(3_000), "{:?}", world.paths());
 }
 
-/// An operator that has heard, or says that it has heard, of the largest term there is.
 #[test]
-fn n6_the_largest_term_is_not_exceeded() {
-    let mut world = World::new(1, 1, times());
-    let largest = Term { number: TERM_MAX, controller: 1 };
+fn n6_an_operator_that_was_stuck_may_be_planned_again_also_after_a_step_down() {
+    let mut world = deployed(2);
+    let stuck = *rsnodes(&world).first().unwrap();
+    world.nodes[stuck].is_stuck = true;
+    world.requests_per_step = 2;
+    world.run(6_000);
+    // The first controller is cut off until the other one has taken over, which then dies.
+    world.cut.extend((0..world.nodes.len()).map(|operator| (0, operator)));
+    world.run(4_000);
+    world.cut.clear();
+    world.run(500);
+    assert_eq!(world.active(), [1]);
+    world.nodes[stuck].is_stuck = false;
+    world.kill_controller(1);
+    world.run(6_000);
+    assert_eq!(world.active(), [0]);
+    assert!(!world.controller(0).status().operators[stuck].is_barred);
+}
+
+/// One that dies of each of its orders, and is started again each time.
+#[test]
+fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {
+    let mut world = deployed(1);
+    let victim = *rsnodes(&world).first().unwrap();
+    let before = world.controller(0).status().counters;
+    world.requests_per_step = 2;
+    for _ in 0..40 {
+        world.start(victim);
+        world.nodes[victim].is_stuck = true;
+        world.run(200);
+    }
+    let status = world.controller(0).status();
+    assert!(status.is_deployed, "{status:?}");
+    let selected = |group: u16| matches!(world.path(group), Path::Selected(at) if at != victim);
+    assert!(
+        (0..4).all(|group| selected(group) || world.network.labeller(group.into()) == victim),
+        "{:?}",
+        world.paths()
+    );
+    let wanted = status.counters.plans_wanted - before.plans_wanted;
+    assert!(wanted <= 6, "{wanted} plans in 8 s, of which one is due every 2 s");
+}
+
+/// Its own pause is no silence of operators: their answers are there, and it has not read them.
+#[test]
+fn n7_a_standby_that_stands_still_while_it_takes_over_removes_nothing() {
+    let mut world = World::new(1, 2, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    world.run(1_000);
+    let (paths, ids) = (world.paths(), world.controller(0).status().ids);
+    world.kill_controller(0);
+    while !matches!(world.controller(1).role(), Role::Claiming(_)) {
+        world.step();
+    }
+    // It asks, and the operators answer.
+    world.step();
+    world.step();
+    world.now += 3_000 * MS;
+    world.run(1_000);
+    assert_eq!(world.active(), [1]);
+    assert_eq!((world.paths(), world.controller(1).status().ids), (paths, ids));
+}
+
+#[test]
+fn n7_ids_come_free_although_an_operator_does_not_obey() {
+    let config = ControllerConfig { start: Start::OwnRack, forget_after: 5_000 * MS, ..times() };
+    let mut world = World::new(1, 1, config);
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let stuck = world.network.topology().operator("core-1").unwrap();
+    world.nodes[stuck].is_stuck = true;
+    world.is_planning = true;
+    world.run(4_500);
+    let removing = |world: &mut World| {
+        world.controller(0).status().ids.iter().filter(|(.., used)| *used == UseOfId::Removing).count()
+    };
+    assert!(removing(&mut world) >= 3, "it may still know them");
+    world.run(6_000);
+    assert_eq!(removing(&mut world), 0);
+}
+
+/// An operator that has heard, or says that it has heard, of the largest term there is. With its number, nobody could have a greater one.
+#[test]
+fn n6_an_operator_with_an_impossible_term_stands_alone() {
+    let mut world = World::new(1, 2, times());
+    let largest = Term { number: TERM_MAX, controller: u64::MAX };
     let ask = ControlMessage::Ask(Ask { number: 1, term: Some(largest), inventory: None });
     let (now, node) = (world.now, &mut world.nodes[0]);
     node.keeper.handle(now, &ask, &mut node.switch).unwrap();
     world.run(6_000);
-    let Role::Active(term) = world.controller(0).role() else { panic!("{:?}", world.controller(0).role()) };
-    assert_eq!(term.number, TERM_MAX, "and its random number is the greater one");
+    assert_eq!(world.active(), [0]);
+    let status = world.controller(0).status();
+    assert_eq!((status.role.term().unwrap().number, status.counters.steps_down), (1, 0));
+    assert!(status.counters.terms_absurd > 0 && !status.operators[0].is_alive);
+    world.kill_controller(0);
+    world.run(5_000);
+    assert_eq!(world.active(), [1], "and the next one can take over");
+}
+
+/// Where most operators follow a high term, it is not impossible: a controller that has just started does not know how many there were.
+#[test]
+fn n6_a_high_term_of_most_operators_is_exceeded() {
+    let mut world = World::new(1, 1, times());
+    let high = Term { number: 1 << 40, controller: 1 };
+    let ask = ControlMessage::Ask(Ask { number: 1, term: Some(high), inventory: None });
+    let now = world.now;
+    for node in &mut world.nodes {
+        node.keeper.handle(now, &ask, &mut node.switch).unwrap();
+    }
+    world.run(4_000);
+    let term = world.controller(0).role().term();
+    assert_eq!(term.map(|term| term.number), Some((1 << 40) + 1));
 }

@@ -1,9 +1,10 @@
 //! One operator, as its controller sees it: whether it is alive, and which rules it lacks.
 
-use super::super::order::Key;
+use super::super::order::{Key, rule};
+use midflight_dataplane::replicas::{Outcome, Rule};
 use midflight_endpoint::Nanos;
-use midflight_wire::replicas::control::{Set, SetNumber};
-use std::collections::BTreeSet;
+use midflight_wire::replicas::control::{Order, Set, SetNumber, Term};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether orders may be sent to an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,10 @@ pub(super) struct Channel {
     /// The same by the clock of silence.
     pub(super) heard_listened: Nanos,
     pub(super) is_dead: bool,
-    /// It answers questions, and carries out no orders.
-    pub(super) is_stuck: bool,
+    /// Since when it answers questions and carries out no orders, by the clock of silence.
+    pub(super) stuck_since: Option<Nanos>,
+    /// It was started again, and has not got all its rules yet.
+    pub(super) is_fresh: bool,
     /// Since when it has not said what it was asked for, what it has or that orders were carried out; by the clock of silence.
     pub(super) owes_since: Option<Nanos>,
     pub(super) barred: Barred,
@@ -52,6 +55,10 @@ pub(super) struct Channel {
     /// When it has heard of an active controller, as far as a standby knows.
     pub(super) controller_heard: Option<Nanos>,
     pub(super) incarnation: Option<u64>,
+    /// The one before, of which messages may still come.
+    pub(super) former: Option<u64>,
+    /// The term that it says it follows.
+    pub(super) term: Term,
     pub(super) selector: Option<u64>,
     /// Since when it has no selector, by the clock of silence.
     pub(super) selector_gone: Option<Nanos>,
@@ -65,12 +72,25 @@ pub(super) struct Channel {
     pub(super) sent: Option<Sent>,
     /// It is getting all rules: with the last one it removes those that it should not have.
     pub(super) is_loading: bool,
-    /// What its core has refused.
-    pub(super) refused: BTreeSet<Key>,
+    /// What its core has refused, and why; `None`: nothing that we know.
+    pub(super) refused: BTreeMap<Key, Option<Outcome>>,
     /// Of what it had refused, what it is sent again.
     retried: BTreeSet<Key>,
     /// When it is sent again what it has refused.
     pub(super) retry_at: Nanos,
+}
+
+impl Sent {
+    /// Its labels that the operator may have by now.
+    pub(super) fn labels(&self) -> impl Iterator<Item = u16> {
+        self.set.orders.iter().filter_map(|order| match order {
+            Order::Rule(record) => match rule(record) {
+                Some(Rule::Group { rsnode, .. }) => rsnode,
+                _ => None,
+            },
+            _ => None,
+        })
+    }
 }
 
 impl Channel {
@@ -79,13 +99,16 @@ impl Channel {
             heard: now,
             heard_listened: 0,
             is_dead: false,
-            is_stuck: false,
+            stuck_since: None,
+            is_fresh: false,
             owes_since: None,
             barred: Barred::No,
             can_select,
             answered: 0,
             controller_heard: None,
             incarnation: None,
+            former: None,
+            term: Term::NONE,
             selector: None,
             selector_gone: None,
             grouped: None,
@@ -95,7 +118,7 @@ impl Channel {
             urgent: BTreeSet::new(),
             sent: None,
             is_loading: false,
-            refused: BTreeSet::new(),
+            refused: BTreeMap::new(),
             retried: BTreeSet::new(),
             retry_at: now,
         }
@@ -103,7 +126,11 @@ impl Channel {
 
     /// It carries out orders.
     pub(super) fn is_live(&self) -> bool {
-        !self.is_dead && !self.is_stuck && self.state == State::Open
+        !self.is_dead && !self.is_stuck() && self.state == State::Open
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck_since.is_some()
     }
 
     pub(super) fn is_barred(&self, now: Nanos, barred_for: Nanos) -> bool {
@@ -112,7 +139,7 @@ impl Channel {
             Barred::Failed => true,
             Barred::Back(since) => now < since.saturating_add(barred_for),
         };
-        has_failed || self.is_dead || self.is_stuck || !self.can_select || self.selector_gone.is_some()
+        has_failed || self.is_dead || self.is_stuck() || !self.can_select || self.selector_gone.is_some()
     }
 
     /// It lacks this, or may lack it.
@@ -122,10 +149,21 @@ impl Channel {
             || self.sent.as_ref().is_some_and(|sent| sent.keys.contains(&key))
     }
 
-    /// The same of an operator that is expected to carry out orders, or to say what it has.
+    /// Whether others should wait until it knows this. One that was started again gets its hosts last, so nothing comes from them before
+    /// it knows all else; what died or does not obey is not waited for.
     pub(super) fn will_learn(&self, key: Key) -> bool {
-        let is_expected = !self.is_dead && !self.is_stuck;
-        is_expected && (self.state == State::Unknown || self.lacks(key))
+        let is_expected = !self.is_dead && !self.is_stuck() && !self.is_fresh;
+        is_expected && (self.state == State::Unknown || self.lacks(key) || self.refused.contains_key(&key))
+    }
+
+    /// Whether it has refused this although nothing was in the way any more.
+    pub(super) fn refuses(&self, key: Key) -> bool {
+        self.is_live() && !self.is_loading && self.refused.contains_key(&key) && !self.retried.contains(&key)
+    }
+
+    /// Whether it may have what a removal under this key was to remove. What is beyond its bounds it has never had.
+    pub(super) fn may_have(&self, key: Key) -> bool {
+        self.lacks(key) || self.refused.get(&key).is_some_and(|outcome| *outcome != Some(Outcome::Bad))
     }
 
     pub(super) fn lacks_replica_groups(&self) -> bool {
@@ -159,23 +197,26 @@ impl Channel {
 
     /// What it has refused is sent again. A key stays refused until it was carried out.
     pub(super) fn retry_refused(&mut self) {
-        self.retried.extend(&self.refused);
-        self.dirty.extend(self.refused.difference(&self.urgent));
+        self.retried.extend(self.refused.keys());
+        self.dirty.extend(self.refused.keys().filter(|key| !self.urgent.contains(key)));
     }
 
-    /// Its answer to an order for this key; whether that is a refusal, and news.
-    pub(super) fn note_answer(&mut self, key: Key, is_refused: bool) -> bool {
+    /// It has refused an order for this key; whether that is news.
+    pub(super) fn note_refusal(&mut self, key: Key, why: Option<Outcome>) -> bool {
         // It gets another order for the key, whose answer counts.
         if self.dirty.contains(&key) || self.urgent.contains(&key) {
-            return is_refused;
+            return true;
         }
-        let was_retried = self.retried.remove(&key);
-        if is_refused {
-            self.refused.insert(key);
-        } else {
+        self.refused.insert(key, why);
+        !self.retried.remove(&key)
+    }
+
+    /// It has carried out an order for this key.
+    pub(super) fn note_done(&mut self, key: Key) {
+        if !self.dirty.contains(&key) && !self.urgent.contains(&key) {
+            self.retried.remove(&key);
             self.refused.remove(&key);
         }
-        is_refused && !was_retried
     }
 
     /// What it has is not known any more: a new loading begins.

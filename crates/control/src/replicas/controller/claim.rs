@@ -1,7 +1,7 @@
 //! Who is active. A standby knows from the operators' reports whether they hear of an active controller; when most do not, it takes a
 //! higher term, and learns from them what is in force: nothing is kept on a disk.
 
-use super::channel::State;
+use super::channel::{Barred, State};
 use super::config::Start;
 use super::event::Event;
 use super::ids::{RsNode, Use};
@@ -28,7 +28,9 @@ impl Controller {
         let recent = |at: u64, within: u64| self.now.saturating_sub(at) <= within;
         let quiet = self.channels.iter().filter(|channel| {
             let answers = channel.answered > 0 && recent(channel.heard, self.config.dead_after);
-            answers && !channel.controller_heard.is_some_and(|heard| recent(heard, self.config.takeover_after))
+            // At the time of its answer: this controller may have stood still since.
+            let is_led = |heard: Nanos| channel.heard.saturating_sub(heard) <= self.config.takeover_after;
+            answers && !channel.controller_heard.is_some_and(is_led)
         });
         if !self.is_most(quiet.count()) {
             self.quiet_since = None;
@@ -53,7 +55,10 @@ impl Controller {
         self.target.fill(None);
         (self.flipping, self.is_deployed, self.selectors) = (None, true, 0);
         self.asked = None;
-        self.channels.iter_mut().for_each(super::channel::Channel::close);
+        for channel in &mut self.channels {
+            channel.close();
+            (channel.is_fresh, channel.former) = (false, None);
+        }
         self.counters.takeovers += 1;
         self.event(Event::TakesOver(term));
         self.next_tick = self.now;
@@ -68,7 +73,10 @@ impl Controller {
         let now = self.now;
         for channel in &mut self.channels {
             channel.close();
-            channel.is_stuck = false;
+            if channel.stuck_since.take().is_some() {
+                channel.barred = Barred::Back(now);
+            }
+            channel.selector_gone = None;
             channel.controller_heard = Some(now);
         }
         self.event(Event::SteppedDown(term));
@@ -81,7 +89,8 @@ impl Controller {
 
     /// An operator says how it is.
     pub(super) fn report(&mut self, operator: usize, report: &Report) {
-        let Some(question) = self.unanswered(operator, report.number) else {
+        let is_former = self.channels[operator].former == Some(report.incarnation);
+        let Some(question) = self.unanswered(operator, report.number).filter(|_| !is_former) else {
             self.counters.stale += 1;
             return;
         };
@@ -111,7 +120,8 @@ impl Controller {
     pub(super) fn inventory(&mut self, operator: usize, inventory: &Inventory) {
         let is_of_term = self.role.term() == Some(inventory.term) && inventory.number > self.claimed_after.number;
         let channel = &self.channels[operator];
-        let is_wanted = channel.state == State::Unknown && inventory.last == channel.number;
+        let is_former = channel.former == Some(inventory.incarnation);
+        let is_wanted = channel.state == State::Unknown && inventory.last == channel.number && !is_former;
         let (true, Some(question)) = (is_of_term && is_wanted, self.unanswered(operator, inventory.number)) else {
             self.counters.stale += 1;
             return;
@@ -161,6 +171,7 @@ impl Controller {
             }
             // Of a plan that is long gone, at an operator that was out of reach.
             None => self.ids.set(id, RsNode { operator: None, used: Use::Removing }),
+            Some(RsNode { used: Use::Resting(_), .. }) => self.ids.set_use(id, Use::Removing),
             Some(_) => {}
         }
         self.ids.note_newest(id);
@@ -180,7 +191,8 @@ impl Controller {
     pub(super) fn try_to_settle(&mut self) {
         let Role::Claiming(term) = self.role else { return };
         let known = self.channels.iter().filter(|channel| channel.state == State::Open).count();
-        let waited = self.now >= self.claimed.saturating_add(self.config.dead_after);
+        // By the clock of silence: answers may be there that this controller has not read yet.
+        let waited = self.questions.listened().saturating_sub(self.claimed_after.listened) >= self.config.dead_after;
         if known < self.channels.len() && !(waited && self.is_most(known)) {
             return;
         }

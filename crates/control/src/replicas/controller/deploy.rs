@@ -2,7 +2,7 @@
 //! and does what comes next from there. So a failure, another plan or another controller may come between any two steps.
 
 use super::super::order::Key;
-use super::channel::{Barred, State};
+use super::channel::{Barred, Sent, State};
 use super::event::{Event, Failure};
 use super::ids::Use;
 use super::{Controller, Role};
@@ -66,17 +66,27 @@ impl Controller {
         for (id, node) in prepared {
             let Some(owner) = node.operator else { continue };
             let key = Key::RsNode(id);
-            if self.channels.iter().any(|channel| channel.is_live() && channel.refused.contains(&key)) {
+            if self.channels.iter().any(|channel| channel.refuses(key)) {
                 self.channels[owner].barred = Barred::Back(self.now);
                 self.fail(owner, Failure::Refuses);
                 return;
             }
-            let is_expected = self.channels.iter().any(|channel| channel.will_learn(key));
+            let is_expected = self.will_be_learned(id);
             let owner = &self.channels[owner];
-            if owner.is_live() && !is_expected && !owner.lacks_replica_groups() && owner.grouped == owner.selector {
+            if owner.is_live()
+                && !owner.lacks(key)
+                && !is_expected
+                && !owner.lacks_replica_groups()
+                && owner.grouped == owner.selector
+            {
                 self.ids.set_use(id, Use::Serving);
             }
         }
+    }
+
+    /// Whether some operator does not know an RSNode yet, and will soon.
+    fn will_be_learned(&self, id: u16) -> bool {
+        self.channels.iter().any(|channel| channel.will_learn(Key::RsNode(id)))
     }
 
     /// What a group should be labelled with now: the label that it has, until the RSNode of the plan serves.
@@ -102,6 +112,8 @@ impl Controller {
         let (live, unreachable): (Vec<usize>, Vec<usize>) =
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
         unreachable.into_iter().for_each(|group| self.flip(group));
+        let may_flip = |group: &usize| self.label_for(*group).is_none_or(|id| !self.will_be_learned(id));
+        let live: Vec<usize> = live.into_iter().filter(may_flip).collect();
         let first = live.iter().copied().find(|&group| self.has_room(group)).or(live.first().copied());
         if let Some(group) = first {
             self.flip(group);
@@ -136,6 +148,8 @@ impl Controller {
             labels.extend(label.wanted);
             labels.extend(label.in_force?);
         }
+        // And those that an operator may have set without our having heard of it.
+        labels.extend(self.channels.iter().filter_map(|channel| channel.sent.as_ref()).flat_map(Sent::labels));
         Some(labels)
     }
 
@@ -168,9 +182,9 @@ impl Controller {
 
     /// Whether an operator has a rule of this id, or may have one.
     fn may_be_known(&self, id: u16) -> bool {
-        self.channels.iter().enumerate().any(|(operator, channel)| match channel.state {
-            State::Open => channel.lacks(Key::RsNode(id)),
-            State::Unknown => !self.is_out_of_reach(operator),
+        self.channels.iter().enumerate().any(|(operator, channel)| {
+            let may = channel.state == State::Unknown || channel.may_have(Key::RsNode(id));
+            may && !self.is_out_of_reach(operator)
         })
     }
 

@@ -108,6 +108,8 @@ pub struct ControllerCounters {
     pub stale: u64,
     /// Messages that no operator sends, or of an operator that does not exist.
     pub foreign: u64,
+    /// Messages of operators that follow a term which cannot be: not taken.
+    pub terms_absurd: u64,
     /// Messages that operators refused.
     pub refused: u64,
     /// Orders that operators did not carry out; those that were refused before are not counted again.

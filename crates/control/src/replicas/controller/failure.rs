@@ -23,23 +23,25 @@ impl Controller {
         channel.heard = channel.heard.max(question.at);
         channel.heard_listened = channel.heard_listened.max(question.listened);
         channel.answered = channel.answered.max(question.number);
-        if channel.is_dead {
+        // An answer to a question of long ago: it would be dead again at the next look.
+        let is_late = self.questions.listened().saturating_sub(question.listened) > self.config.dead_after;
+        if channel.is_dead && !is_late {
             channel.is_dead = false;
             channel.barred = Barred::Back(self.now);
             self.event(Event::OperatorBack(operator));
-            self.plan_anew();
             self.step();
         }
     }
 
     /// Operators that have failed, each for one reason.
     pub(super) fn find_the_dead(&mut self) {
+        let now = self.questions.listened();
         for operator in 0..self.channels.len() {
             if let Some(why) = self.find_failure(operator) {
                 let channel = &mut self.channels[operator];
                 match why {
                     Failure::Silent => channel.is_dead = true,
-                    Failure::Stuck => channel.is_stuck = true,
+                    Failure::Stuck => channel.stuck_since = Some(now),
                     _ => {}
                 }
                 channel.barred = Barred::Failed;
@@ -66,7 +68,7 @@ impl Controller {
             channel.owes_since.get_or_insert(now);
         }
         let obeys_within = config.dead_after.saturating_add(OWES_REPEATS * config.repeat_after);
-        if !channel.is_stuck && channel.owes_since.is_some_and(|since| for_longer(since, obeys_within)) {
+        if !channel.is_stuck() && channel.owes_since.is_some_and(|since| for_longer(since, obeys_within)) {
             return Some(Failure::Stuck);
         }
         let is_gone = channel.selector_gone.is_some_and(|since| for_longer(since, config.dead_after));
@@ -77,8 +79,9 @@ impl Controller {
     pub(super) fn restarted(&mut self, operator: usize, incarnation: u64) {
         let channel = &mut self.channels[operator];
         channel.close();
-        channel.incarnation = Some(incarnation);
-        channel.is_stuck = false;
+        channel.former = channel.incarnation.replace(incarnation);
+        channel.is_fresh = true;
+        channel.stuck_since = None;
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
@@ -101,7 +104,7 @@ impl Controller {
             None => drop(channel.selector_gone.get_or_insert(listened)),
             Some(_) => {
                 let was_gone = channel.selector_gone.take().is_some();
-                if was_gone && !channel.is_stuck && channel.barred == Barred::Failed {
+                if was_gone && !channel.is_stuck() && channel.barred == Barred::Failed {
                     channel.barred = Barred::Back(now);
                 }
             }
@@ -154,7 +157,11 @@ impl Controller {
                 None => self.target.iter_mut().filter(|target| **target == Some(operator)).for_each(|at| *at = None),
             }
         }
-        self.plan_anew();
+        // A plan that is being made without it stays wanted: one that fails and returns all the time keeps nobody from planning.
+        let may_be_planned = self.asked.as_ref().is_some_and(|asked| asked.may_use(operator));
+        if groups > 0 || may_be_planned {
+            self.plan_anew();
+        }
         self.step();
     }
 
@@ -170,15 +177,17 @@ impl Controller {
                     self.labels[group].in_force = Some(None);
                 }
             }
-            if self.channels[operator].state == State::Open {
+            // One that answers, and does not obey, has waiting orders instead.
+            if self.channels[operator].is_dead && self.channels[operator].state == State::Open {
                 self.channels[operator].close();
             }
         }
     }
 
-    /// Whether an operator could not be reached for so long that it is taken to have no rules.
+    /// Whether an operator could not be reached, or told, for so long that it is taken to have no rules.
     pub(super) fn is_out_of_reach(&self, operator: usize) -> bool {
         let channel = &self.channels[operator];
-        channel.is_dead && self.now.saturating_sub(channel.heard) > self.config.forget_after
+        let since = if channel.is_dead { Some(channel.heard_listened) } else { channel.stuck_since };
+        since.is_some_and(|since| self.questions.listened().saturating_sub(since) > self.config.forget_after)
     }
 }

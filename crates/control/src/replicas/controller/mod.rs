@@ -43,6 +43,9 @@ use statistics::Traffic;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// A term's number may be larger than the known ones by this: so many takeovers at least took hours.
+const TERM_LEAP: u64 = 1 << 16;
+
 /// The label of a traffic group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Label {
@@ -192,6 +195,11 @@ impl Controller {
             self.counters.foreign += 1;
             return;
         }
+        self.channels[operator].term = term;
+        if term.number > self.plausible_term() {
+            self.counters.terms_absurd += 1;
+            return;
+        }
         self.highest = self.highest.max(term);
         if self.role.term().is_some_and(|mine| term > mine) {
             return self.step_down(term);
@@ -209,6 +217,14 @@ impl Controller {
             ControlMessage::Ask(_) | ControlMessage::Set(_) => {}
         }
         self.send_all();
+    }
+
+    /// Terms count takeovers, so a number that is far beyond what this controller and most operators know is wrong: obeyed, it would leave
+    /// no term for anybody.
+    fn plausible_term(&self) -> u64 {
+        let mut numbers: Vec<u64> = self.channels.iter().map(|channel| channel.term.number).collect();
+        let (_, median, _) = numbers.select_nth_unstable((self.channels.len() - 1) / 2);
+        self.highest.number.max(*median).saturating_add(TERM_LEAP)
     }
 
     fn event(&mut self, event: Event) {

@@ -87,7 +87,7 @@ impl Controller {
             }
             let Some(incarnation) = channel.incarnation else { continue };
             let Some(sequence) = channel.number.sequence.checked_add(1) else {
-                channel.close();
+                self.reload(operator);
                 continue;
             };
             channel.number.sequence = sequence;
@@ -105,7 +105,8 @@ impl Controller {
     /// Sends again what operators have refused. That may have had a reason that has passed: there was no room for it.
     pub(super) fn retry_refused(&mut self) {
         for channel in &mut self.channels {
-            if channel.is_live() && !channel.refused.is_empty() && self.now >= channel.retry_at {
+            let is_loaded = channel.is_live() && !channel.is_loading;
+            if is_loaded && !channel.refused.is_empty() && self.now >= channel.retry_at {
                 channel.retry_at = self.now.saturating_add(self.config.plan_every);
                 channel.retry_refused();
             }
@@ -123,14 +124,14 @@ impl Controller {
             return;
         };
         channel.owes_since = None;
-        if std::mem::take(&mut channel.is_stuck) {
+        if channel.stuck_since.take().is_some() {
             channel.barred = Barred::Back(self.now);
             self.events.push_back(Event::OperatorBack(operator));
         }
         self.take_outcomes(operator, &sent, &done.refused);
         let channel = &mut self.channels[operator];
         if channel.is_loading && sent.set.complete {
-            channel.is_loading = false;
+            (channel.is_loading, channel.is_fresh) = (false, false);
             // What was in the way is removed now: rules of the term before.
             channel.retry_at = self.now.saturating_add(self.config.plan_every);
             channel.retry_refused();
@@ -144,13 +145,16 @@ impl Controller {
         let refused: BTreeMap<usize, u8> = refused.iter().map(|&(place, why)| (place.into(), why)).collect();
         self.counters.foreign += refused.range(sent.keys.len()..).count() as u64;
         for (place, (&key, order)) in sent.keys.iter().zip(&sent.set.orders).enumerate() {
-            let outcome = refused.get(&place);
-            if self.channels[operator].note_answer(key, outcome.is_some()) {
-                let outcome = outcome.and_then(|&number| outcome_of(number));
-                self.counters.orders_refused += 1;
-                self.event(Event::OrderRefused { operator, order: Box::new(order.clone()), outcome });
+            if let Some(&number) = refused.get(&place) {
+                let outcome = outcome_of(number);
+                if self.channels[operator].note_refusal(key, outcome) {
+                    self.counters.orders_refused += 1;
+                    self.event(Event::OrderRefused { operator, order: Box::new(order.clone()), outcome });
+                }
+                continue;
             }
-            if let (None, Key::Group(group), Order::Rule(record)) = (outcome, key, order)
+            self.channels[operator].note_done(key);
+            if let (Key::Group(group), Order::Rule(record)) = (key, order)
                 && let Some(Rule::Group { rsnode, .. }) = rule(record)
             {
                 self.labels[usize::from(group)].in_force = Some(rsnode);
@@ -161,6 +165,10 @@ impl Controller {
     /// Orders were not carried out.
     pub(super) fn refused(&mut self, operator: usize, refused: &Refused) {
         if self.channels[operator].incarnation != Some(refused.incarnation) {
+            if self.channels[operator].former == Some(refused.incarnation) {
+                self.counters.stale += 1;
+                return;
+            }
             if refused.why == Refusal::OtherIncarnation && self.channels[operator].state == State::Open {
                 self.restarted(operator, refused.incarnation);
             }
@@ -173,7 +181,17 @@ impl Controller {
         });
         // Else it refuses a copy of earlier orders.
         if refused.why == Refusal::OutOfSequence && is_gap {
-            channel.close();
+            self.reload(operator);
+        }
+    }
+
+    /// What an operator has is not known any more: it is asked, and gets all its rules.
+    fn reload(&mut self, operator: usize) {
+        self.channels[operator].close();
+        for group in 0..self.labels.len() {
+            if self.network.labeller(group) == operator {
+                self.labels[group].in_force = None;
+            }
         }
     }
 }

@@ -14,6 +14,14 @@ pub(super) struct Asked {
     number: u64,
     at: Nanos,
     instance: Instance,
+    barred: BTreeSet<usize>,
+}
+
+impl Asked {
+    /// Whether the plan may use an operator.
+    pub(super) fn may_use(&self, operator: usize) -> bool {
+        !self.barred.contains(&operator)
+    }
 }
 
 impl Controller {
@@ -63,12 +71,13 @@ impl Controller {
         if self.now < self.next_plan || !self.heard_of_most() {
             return;
         }
-        let Some(instance) = self.instance(&self.barred()) else { return };
+        let barred = self.barred();
+        let Some(instance) = self.instance(&barred) else { return };
         self.plans += 1;
         self.counters.plans_wanted += 1;
         self.next_plan = self.now.saturating_add(self.config.plan_every);
         let (number, at) = (self.plans, self.now);
-        self.asked = Some(Asked { number, at, instance: instance.clone() });
+        self.asked = Some(Asked { number, at, instance: instance.clone(), barred });
         self.event(Event::PlanWanted(Box::new(PlanWanted { number, instance })));
     }
 
