@@ -181,6 +181,10 @@ impl Controller {
     fn learn_label(&mut self, group: usize, label: Option<u16>) {
         let was_known = self.labels[group].in_force.is_some();
         self.labels[group].in_force = Some(label);
+        // An id that nobody has is not given out while it is a label.
+        if let Some(id) = label.filter(|&id| self.ids.get(id).is_none()) {
+            self.learn_id(id, None, false);
+        }
         let node = label.and_then(|id| self.ids.get(id)).filter(|node| node.used == Use::Serving);
         if let (Role::Active(_), false, None, Some(node)) = (self.role, was_known, self.target[group], node) {
             (self.labels[group].wanted, self.target[group]) = (label, node.operator);

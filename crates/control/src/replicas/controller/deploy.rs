@@ -32,7 +32,9 @@ impl Controller {
     /// Operators of the plan that are no RSNodes get an id; those that were until a moment ago keep theirs.
     fn prepare_new(&mut self) {
         // An id that another controller has removed a moment ago may be that of answers on their way.
-        let may_allocate = self.now >= self.claimed.saturating_add(self.config.longest_response);
+        // And one that an operator may know which has not said yet what it has.
+        let has_rested = self.now >= self.claimed.saturating_add(self.config.longest_response);
+        let may_allocate = has_rested && !self.is_one_unheard();
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         for operator in wanted {
             if self.ids.of(operator, |used| matches!(used, Use::Preparing | Use::Serving)).is_some() {
@@ -178,6 +180,15 @@ impl Controller {
                 _ => {}
             }
         }
+    }
+
+    /// Whether an operator has not said what it has since this controller took over, and may have something.
+    fn is_one_unheard(&self) -> bool {
+        let mut channels = self.channels.iter().enumerate();
+        channels.any(|(operator, channel)| {
+            let is_unheard = channel.state == State::Unknown && !channel.is_fresh;
+            is_unheard && !self.is_out_of_reach(operator)
+        })
     }
 
     /// Whether an operator has a rule of this id, or may have one.
