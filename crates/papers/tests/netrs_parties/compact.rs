@@ -27,7 +27,7 @@ mod world;
 pub(crate) use cell::{Cell, Keyspace, Network, Placement, Selects};
 
 use deployment::Deployment;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{Nanos, SECOND};
 use midflight_replicas::select::{Candidates, Server};
 use placing::Placing;
 use rand::RngExt;
@@ -38,6 +38,9 @@ use std::collections::VecDeque;
 use tree::{Place, Tree};
 use workload::Request;
 use world::World;
+
+/// When reads begin.
+pub(crate) const BEGIN: Nanos = SECOND;
 
 /// Who chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +74,15 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// Reads begin after a while: until then the real parties get ready, and what selectors do may depend on the time.
     pub(crate) fn new(cell: Cell) -> Self {
+        let mut scenario = Self::from_the_start(cell);
+        scenario.requests.iter_mut().for_each(|request| request.at += BEGIN);
+        scenario
+    }
+
+    /// Reads begin as in a figure's cell.
+    pub(crate) fn from_the_start(cell: Cell) -> Self {
         cell.check().unwrap();
         let deployment =
             Deployment::draw(Tree::new(cell.network.unwrap().arity), cell.clients, cell.servers, cell.seed);
@@ -169,6 +180,10 @@ impl Scenario {
             (0..self.deployment.clients.len()).map(|client| self.site_of_client(at, client)).collect();
         for request in &self.requests {
             luck[site_of[request.client as usize]].push_back(random.random());
+        }
+        if let [only] = &mut luck[..] {
+            // With rate control it may have to choose more often for a read.
+            only.extend((0..100 * self.requests.len()).map(|_| random.random::<u64>()));
         }
         luck
     }

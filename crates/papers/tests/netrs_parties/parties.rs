@@ -1,7 +1,7 @@
 //! The same scenario with the real parties: the operator with its C core, the selector beside it, servers and clients of production, in the
 //! simulator's network.
 
-use crate::compact::{At, Scenario, SwitchOf};
+use crate::compact::{At, BEGIN, Scenario, SwitchOf};
 use midflight_dataplane::replicas::{ReplicasConfig, Rule};
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_replicas::client::{Client, ClientConfig, ReadKey};
@@ -22,8 +22,6 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// When the reads of the scenario begin: until then clients get their cookies.
-const BEGIN: Nanos = SECOND;
 /// Each so long after the one before.
 const COOKIE_EVERY: Nanos = 200_000;
 /// Tokens from here on are of those first reads.
@@ -224,6 +222,7 @@ pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     let nodes = Nodes::add(&mut world, scenario, real);
     nodes.set_rules(&mut world, scenario, real);
     // Each client gets its cookies with reads of groups that no selector knows, which teach it nothing.
+    assert!(scenario.reads().all(|read| read.at >= BEGIN));
     let servers = nodes.servers.len();
     let own = if real.at == At::Clients { servers } else { 1 };
     let groups = scenario.groups().len();
@@ -237,7 +236,7 @@ pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     let mut count = 0;
     for (token, read) in (0..).zip(scenario.reads()) {
         let ask = Ask::This { group: read.group, token };
-        world.at(BEGIN + read.at, Action::command(nodes.clients[read.client as usize], ask));
+        world.at(read.at, Action::command(nodes.clients[read.client as usize], ask));
         count += 1;
     }
     let all = count + first as usize;
@@ -248,7 +247,7 @@ pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
         let operator = midflight_sim::replicas::operator(&world, operator).expect("it runs");
         assert_eq!(operator.refused(), 0, "all rules are taken");
     }
-    let latency = |(token, at): (u64, Nanos)| ends.ended[&token] - BEGIN - at;
+    let latency = |(token, at): (u64, Nanos)| ends.ended[&token] - at;
     let latencies = (0..).zip(scenario.reads().map(|read| read.at)).map(latency).collect();
     // Each of the first reads was sent twice: without its cookie, and with it.
     Seen { latencies, sent: ends.sent - 2 * first }
@@ -372,7 +371,7 @@ fn add_server(world: &mut World, scenario: &Scenario, real: &Real, server: usize
     let speeds = RefCell::new(scenario.speeds());
     let percent = real.service_percent;
     let takes = move |now: Nanos, token: u64| match works.get(token as usize) {
-        Some(&work) => speeds.borrow_mut().takes(now - BEGIN, server as u16, work) * percent / 100,
+        Some(&work) => speeds.borrow_mut().takes(now, server as u16, work) * percent / 100,
         None => 1,
     };
     let service = Service::Said(Rc::new(takes));
