@@ -41,6 +41,13 @@ pub struct ClientActor {
 pub enum Ask {
     /// A read of this replica group, now.
     Read(u32),
+    /// The same, with a token that the caller chooses, so that it knows the read again; the backups are in the order of the group.
+    This {
+        /// The replica group.
+        group: u32,
+        /// What is asked.
+        token: u64,
+    },
     /// Its workers begin nothing more.
     Stop,
 }
@@ -83,6 +90,23 @@ impl ClientActor {
         let mut backups = servers.clone();
         backups.rotate_left(self.random.random_range(0..servers.len()));
         let token = self.random.random::<u64>();
+        self.begin(context, group, backups, token, worker)
+    }
+
+    /// The same with this token, for nobody; the backups are in the order of the group.
+    fn read_this(&mut self, context: &mut Context<'_>, group: u32, token: u64) -> bool {
+        let backups = self.work.groups.get(group as usize).cloned().unwrap_or_default();
+        self.begin(context, group, backups, token, usize::MAX)
+    }
+
+    fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        group: u32,
+        backups: Vec<SocketAddr>,
+        token: u64,
+        worker: usize,
+    ) -> bool {
         let read = Read { group, backups, asked: token.to_be_bytes().to_vec() };
         let Ok(key) = self.client.submit(context.now(), read) else { return false };
         super::record(context, ReplicasEvent::Begun { key, group, token });
@@ -139,6 +163,7 @@ impl Actor for ClientActor {
     fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
         match command.downcast().map(|ask| *ask) {
             Ok(Ask::Read(group)) => drop(self.read(context, group, usize::MAX)),
+            Ok(Ask::This { group, token }) => drop(self.read_this(context, group, token)),
             Ok(Ask::Stop) => self.left.fill(0),
             Err(_) => return,
         }

@@ -16,7 +16,7 @@ pub use nodes::{
 };
 pub use operator::{Lies, OperatorActor, Rules};
 pub use selector::{ReplicaGroups, SelectorActor, Slot};
-pub use server::{Condition, ServerActor};
+pub use server::{Condition, ServerActor, Service};
 
 use crate::Context;
 use midflight_dataplane::replicas::Verdict;

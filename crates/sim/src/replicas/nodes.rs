@@ -1,6 +1,6 @@
 //! Production engines and endpoints as nodes of a world, and access to their state.
 
-use super::{ClientActor, ControllerActor, OperatorActor, SelectorActor, ServerActor, Slot, Work};
+use super::{ClientActor, ControllerActor, OperatorActor, SelectorActor, ServerActor, Service, Slot, Work};
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_control::replicas::{Controller, ControllerConfig, Network};
 use midflight_dataplane::replicas::ReplicasConfig;
@@ -69,7 +69,8 @@ pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service
         place,
         Box::new(move |birth: &mut Birth| {
             let config = ServerConfig { secret: birth.random.random(), ..config.clone() };
-            Box::new(ServerActor::new(Server::new(config).expect(BOUNDED), service)) as Box<dyn Actor>
+            Box::new(ServerActor::new(Server::new(config).expect(BOUNDED), Service::Exponential(service)))
+                as Box<dyn Actor>
         }),
     )
 }

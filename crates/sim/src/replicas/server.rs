@@ -8,16 +8,35 @@ use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
 use rand::RngExt;
 use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 /// The endpoint and its application.
 #[derive(Debug)]
 pub struct ServerActor {
     server: Server,
-    /// The mean of an exponential distribution.
-    service: Nanos,
+    service: Service,
     condition: Condition,
     asked: HashMap<ServeKey, Vec<u8>>,
+}
+
+/// How long the application takes for a request.
+#[derive(Clone)]
+pub enum Service {
+    /// An exponential distribution has this mean.
+    Exponential(Nanos),
+    /// The caller says, for a request that begins at this time and asks for this token.
+    Said(Rc<dyn Fn(Nanos, u64) -> Nanos>),
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exponential(mean) => f.debug_tuple("Exponential").field(mean).finish(),
+            Self::Said(_) => f.debug_struct("Said").finish_non_exhaustive(),
+        }
+    }
 }
 
 /// How a server does.
@@ -36,7 +55,7 @@ pub enum Condition {
 impl ServerActor {
     /// A server that has just started.
     #[must_use]
-    pub fn new(server: Server, service: Nanos) -> Self {
+    pub fn new(server: Server, service: Service) -> Self {
         Self { server, service, condition: Condition::Well, asked: HashMap::new() }
     }
 
@@ -54,7 +73,11 @@ impl ServerActor {
                     super::record(context, ReplicasEvent::Served { group, token });
                     self.asked.insert(key, asked);
                     let slow = if let Condition::Slow(by) = self.condition { u64::from(by) } else { 1 };
-                    let takes = exponential(context.random(), self.service).saturating_mul(slow);
+                    let takes = match &self.service {
+                        Service::Exponential(mean) => exponential(context.random(), *mean),
+                        Service::Said(takes) => takes(context.now(), token),
+                    };
+                    let takes = takes.saturating_mul(slow);
                     context.after(takes, key.0);
                 }
                 Event::TooLong { key } => drop(self.asked.remove(&key)),

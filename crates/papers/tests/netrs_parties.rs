@@ -1,0 +1,264 @@
+//! Does the compact world, from which NetRS's figures come, compute what the real parties do? Both get the same reads, the same servers at the
+//! same speeds and the same placement. `docs/internals/replicas-evaluation.md` has what came out.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+#[path = "netrs_parties/compact.rs"]
+mod compact;
+#[path = "netrs_parties/parties.rs"]
+mod parties;
+
+/// The compact world's sources name it so.
+use midflight_papers::cell;
+
+use compact::{At, Cell, Keyspace, Network, Placement, Scenario, Selects};
+use midflight_endpoint::Nanos;
+use midflight_replicas::select::Algorithm;
+use parties::{Kind, Real, Sees};
+
+const SELECTORS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastOutstanding, Algorithm::C3];
+const PLACES: [At; 4] = [At::Clients, At::Racks, At::Pods, At::Core];
+
+/// 10 clients and 6 servers in a fat-tree of 16 hosts. Servers change their speed every 5 ms, each by itself. They are so fast that one
+/// accelerator is busy for about half of the time at a utilisation of 0.9.
+fn cell(select: Algorithm, utilisation: f64, requests: u32, seed: u64) -> Cell {
+    Cell {
+        selector: Selects::Really(select),
+        // A selector pays for each packet, so for copies too.
+        network: Some(Network { arity: 4, counts_copies: true, ..Network::default() }),
+        requests,
+        clients: 10,
+        utilisation,
+        keys: Keyspace::Even,
+        servers: 6,
+        service_us: 500,
+        interval_ms: 5,
+        seed,
+        ..Cell::default()
+    }
+}
+
+fn differ(compact: &[Nanos], real: &[Nanos]) -> usize {
+    assert_eq!(compact.len(), real.len());
+    compact.iter().zip(real).filter(|(compact, real)| compact != real).count()
+}
+
+/// Links without a length of packets, switches that take no time, and the same luck between equals: nothing is left that only one world has.
+#[test]
+fn each_read_takes_the_same_time_to_the_nanosecond() {
+    for (select, at) in SELECTORS.into_iter().flat_map(|select| PLACES.map(|at| (select, at))) {
+        let scenario = Scenario::new(cell(select, 0.9, 2_000, 1));
+        // The one difference: see the next test.
+        let sees = if select == Algorithm::C3 { Sees::QueueBehindNext } else { Sees::All };
+        let seen = parties::run(&scenario, &Real { sees, ..Real::new(at, select, Kind::Ideal, 1) });
+        assert_eq!(seen.sent, 2_000, "nothing is repeated");
+        let compact = scenario.latencies(at);
+        assert_eq!(differ(&compact, &seen.latencies), 0, "{select}, {at:?}");
+        // Servers are busy: else nothing would be compared but distances.
+        let mean = compact.iter().sum::<Nanos>() / 2_000;
+        assert!(mean > 550_000, "{select}, {at:?}: {mean} ns");
+    }
+}
+
+/// A server of production counts its queue before the slot of the answered read is given to the next one, the compact world afterwards, as
+/// the simulator of C3 does, which the paper used. Nothing else differs, and only C3 reads it.
+#[test]
+fn the_real_server_counts_the_read_that_takes_the_free_slot_as_one_that_waits() {
+    for at in PLACES {
+        let scenario = Scenario::new(cell(Algorithm::C3, 0.9, 1_000, 1));
+        let real = Real::new(at, Algorithm::C3, Kind::Ideal, 1);
+        assert_ne!(differ(&scenario.latencies(at), &parties::run(&scenario, &real).latencies), 0, "{at:?}");
+    }
+}
+
+/// What is planted in the real world, where all else is equal, is found in the first reads that it concerns.
+#[test]
+fn a_planted_difference_is_seen_in_single_reads() {
+    let of = |select, at, plant: fn(&mut Real)| {
+        let scenario = Scenario::new(cell(select, 0.9, 500, 1));
+        let sees = if select == Algorithm::C3 { Sees::QueueBehindNext } else { Sees::All };
+        let mut real = Real { sees, ..Real::new(at, select, Kind::Ideal, 1) };
+        plant(&mut real);
+        differ(&scenario.latencies(at), &parties::run(&scenario, &real).latencies)
+    };
+    assert!(of(Algorithm::C3, At::Core, |_| {}) == 0);
+    assert!(of(Algorithm::C3, At::Core, |real| real.sees = Sees::Nothing) > 50);
+    assert!(of(Algorithm::C3, At::Clients, |real| real.sees = Sees::Nothing) > 50);
+    assert!(of(Algorithm::C3, At::Racks, |real| real.selectors = Some(1)) > 50, "C3 believes that it is alone");
+    assert!(of(Algorithm::LeastOutstanding, At::Pods, |real| real.select = Algorithm::PowerOfTwo) > 50);
+    assert!(of(Algorithm::RoundRobin, At::Core, |real| real.accelerator = 2) > 450);
+    assert!(of(Algorithm::RoundRobin, At::Clients, |real| real.service_percent = 110) > 450);
+}
+
+/// Links of 10 Gbit/s and switches that take 400 ns, while nobody waits for a server: a read takes longer by what these take, and an
+/// accelerator may do another packet first, or need not.
+#[test]
+fn what_real_links_and_switches_add_is_bounded() {
+    const PASS: i64 = parties::PASS as i64;
+    // The longest packet has 160 bytes with all headers.
+    const LINK: i64 = 160 * 8 / 10;
+    let one_packet = i64::from(Network::default().accelerator_ns);
+    for at in PLACES {
+        let idle = Cell { range: 1.0, ..cell(Algorithm::RoundRobin, 0.05, 1_000, 1) };
+        let scenario = Scenario::new(idle);
+        let real =
+            parties::run(&scenario, &Real { same_luck: true, ..Real::new(at, Algorithm::RoundRobin, Kind::Usual, 1) });
+        // At the core: to it 3 switches, 1 to its selector, 2 to the server's rack, 1 from there, 2 to the core, 2 to the client's rack;
+        // 12 links, on each of which a packet may wait for another one. At the least: the rack's switch there and back.
+        let (least, most) = (2 * PASS, 11 * PASS + 12 * 2 * LINK);
+        let (least, most) = if at == At::Clients { (least, most) } else { (least - one_packet, most + one_packet) };
+        for (compact, real) in scenario.latencies(at).into_iter().zip(real.latencies) {
+            let more = real as i64 - compact as i64;
+            assert!(
+                (least..=most).contains(&more),
+                "{at:?}: {more} ns more than {compact}, expected {least} to {most}"
+            );
+        }
+    }
+}
+
+/// A ratio of the real world's to the compact world's, over seeds.
+#[derive(Clone, Copy, Debug)]
+struct Ratio {
+    /// The interval of 99 % of its mean, in per cent above 1.
+    low: f64,
+    high: f64,
+}
+
+impl Ratio {
+    fn of(pairs: &[(f64, f64)]) -> Self {
+        // Student's t with 9 degrees of freedom. (Of 36 intervals of 95 % about two would not contain 1 by chance.)
+        const T: f64 = 3.250;
+        assert_eq!(pairs.len(), 10);
+        let logs: Vec<f64> = pairs.iter().map(|(compact, real)| (real / compact).ln()).collect();
+        let mean = logs.iter().sum::<f64>() / 10.0;
+        let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / 9.0;
+        let half = T * (variance / 10.0).sqrt();
+        let percent = |log: f64| (log.exp() - 1.0) * 100.0;
+        Self { low: percent(mean - half), high: percent(mean + half) }
+    }
+
+    /// Whether it contains 1 or lies within 3 %, and whether it could say anything else: it is no wider than `most` per cent.
+    fn agrees(self, most: f64) -> bool {
+        let (contains, within) = (self.low <= 0.0 && self.high >= 0.0, self.low >= -3.0 && self.high <= 3.0);
+        (contains || within) && self.high - self.low <= most
+    }
+}
+
+/// Means and 99th percentiles, without the start, over 10 seeds: links and switches that
+/// take as long as in the compact world in all, and each world's own luck between equals.
+fn ratios(of: impl Fn(u64) -> Cell, select: Algorithm, at: At, plant: fn(&mut Real)) -> [Ratio; 2] {
+    let pairs: Vec<[(f64, f64); 2]> = (1..=10)
+        .map(|seed| {
+            let scenario = Scenario::new(of(seed));
+            let mut real = Real::new(at, select, Kind::Within, seed);
+            plant(&mut real);
+            let [compact, real] = [scenario.latencies(at), parties::run(&scenario, &real).latencies].map(summary);
+            [(compact[0], real[0]), (compact[1], real[1])]
+        })
+        .collect();
+    [0, 1].map(|which| Ratio::of(&pairs.iter().map(|pair| pair[which]).collect::<Vec<_>>()))
+}
+
+fn summary(mut latencies: Vec<Nanos>) -> [f64; 2] {
+    let mut rest = latencies.split_off(latencies.len() / 20);
+    rest.sort_unstable();
+    let mean = rest.iter().sum::<Nanos>() as f64 / rest.len() as f64;
+    [mean, rest[rest.len() * 99 / 100] as f64]
+}
+
+fn agree(utilisation: f64, requests: u32, widest: [f64; 2]) {
+    for (select, at) in
+        SELECTORS.into_iter().flat_map(|select| [At::Clients, At::Racks, At::Core].map(|at| (select, at)))
+    {
+        let [mean, tail] = ratios(|seed| cell(select, utilisation, requests, seed), select, at, |_| {});
+        println!(
+            "{select}, {at:?}, {utilisation}: mean {:+.1} to {:+.1} %, 99th percentile {:+.1} to {:+.1} %",
+            mean.low, mean.high, tail.low, tail.high
+        );
+        assert!(mean.agrees(widest[0]), "{select}, {at:?}: mean {mean:?} %");
+        assert!(tail.agrees(widest[1]), "{select}, {at:?}: 99th percentile {tail:?} %");
+    }
+}
+
+#[test]
+fn at_moderate_load_means_and_tails_agree() {
+    agree(0.9, 1_200, [7.0, 22.0]);
+}
+
+#[test]
+fn at_high_load_means_and_tails_agree() {
+    agree(1.5, 900, [17.0, 36.0]);
+}
+
+/// What is different, in what scenario, and how it is made.
+type Planted = (&'static str, Algorithm, At, f64, fn(&mut Real));
+
+#[test]
+fn planted_differences_are_seen_in_means() {
+    let plants: [Planted; 3] = [
+        ("another selector", Algorithm::RoundRobin, At::Racks, 0.9, |real| real.select = Algorithm::Random),
+        ("services 10 % longer", Algorithm::C3, At::Core, 0.9, |real| real.service_percent = 110),
+        ("an accelerator half as fast", Algorithm::C3, At::Core, 0.9, |real| real.accelerator = 2),
+    ];
+    for (what, select, at, utilisation, plant) in plants {
+        let [mean, _] = ratios(|seed| cell(select, utilisation, 1_200, seed), select, at, plant);
+        println!("{what}: mean {:+.1} to {:+.1} %", mean.low, mean.high);
+        assert!(!mean.agrees(20.0) && mean.low > 0.0, "{what}: {mean:?} % is not seen");
+    }
+}
+
+/// The compact world of this test is that of the figures.
+#[test]
+fn the_public_entry_has_the_same_latencies() {
+    for (placement, at) in [(Placement::Clients, At::Clients), (Placement::Tor, At::Racks)] {
+        let cell = Cell { placement, ..cell(Algorithm::C3, 0.9, 2_000, 1) };
+        let public: midflight_papers::netrs::Cell =
+            serde_json::from_value(serde_json::to_value(&cell).unwrap()).unwrap();
+        let result = midflight_papers::netrs::run(&public).unwrap();
+        let mut latencies = Scenario::from_the_start(cell).latencies(at).split_off(100);
+        latencies.sort_unstable();
+        assert_eq!(result.latency.count, 1_900);
+        let mean_ms = latencies.iter().map(|&latency| latency as f64).sum::<f64>() / 1_900.0 / 1e6;
+        assert!((result.latency.mean_ms - mean_ms).abs() < 1e-9);
+        let longest = latencies[1_899] as f64 / 1e6;
+        assert!((result.latency.at(1.0) - longest).abs() < 1e-4);
+    }
+}
+
+/// No test, but numbers for the documentation: 60 clients and 30 servers in a tree of 128 hosts.
+#[test]
+#[ignore = "takes minutes"]
+fn what_each_difference_is_worth() {
+    use Algorithm::{C3, C3RateControl};
+    let large = |select, utilisation, seed| Cell {
+        network: Some(Network { arity: 8, counts_copies: true, ..Network::default() }),
+        clients: 60,
+        servers: 30,
+        service_us: 4_000,
+        interval_ms: 50,
+        ..cell(select, utilisation, 6_000, seed)
+    };
+    // Longer than any run.
+    const FOREVER: Nanos = 1_000_000_000_000;
+    let differences: [Planted; 9] = [
+        ("none", C3, At::Clients, 0.9, |_| {}),
+        ("none", C3, At::Clients, 1.6, |_| {}),
+        ("the queue is counted as in the compact world", C3, At::Clients, 1.6, |real| {
+            real.sees = Sees::QueueBehindNext;
+        }),
+        ("n is 1", C3, At::Clients, 0.9, |real| real.selectors = Some(1)),
+        ("n is 1", C3, At::Clients, 1.6, |real| real.selectors = Some(1)),
+        ("reads are sent again", C3, At::Clients, 0.9, |real| real.sends_max = 16),
+        ("reads are sent again", C3, At::Clients, 1.6, |real| real.sends_max = 16),
+        ("rate control holds for 20 ms", C3RateControl, At::Core, 0.9, |_| {}),
+        ("rate control holds for ever", C3RateControl, At::Core, 0.9, |real| real.hold = Some(FOREVER)),
+    ];
+    for (what, select, at, utilisation, difference) in differences {
+        let [mean, tail] = ratios(|seed| large(select, utilisation, seed), select, at, difference);
+        println!(
+            "{what}: {at:?}, {utilisation}: mean {:+.1} to {:+.1} %, 99th percentile {:+.1} to {:+.1} %",
+            mean.low, mean.high, tail.low, tail.high
+        );
+    }
+}
