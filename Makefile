@@ -39,9 +39,9 @@ MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES)
 .PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
-	@echo "  KERNEL=no     behind any of them: without the kernel engine, which is built where its tools are"
-	@echo "  ILP=no        the same for the ILP of midflight plan"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@echo "  KERNEL=no      behind any of them: without the kernel engine, which is built where its tools are"
+	@echo "  ILP=no         the same for the ILP of midflight plan"
 
 # With cargo's progress: the first time takes minutes.
 release:
@@ -98,7 +98,7 @@ check-reads: ## every state of the model of the reads protocol; minutes, with AR
 	@nice $(MIDFLIGHT) check reads $(ARGS)
 
 # --nocapture: it says how many states there are.
-check-replicas: ## every state of the model of replicas' controllers, then with planted errors; a minute or two, and the build
+check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
 	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
 
 lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour

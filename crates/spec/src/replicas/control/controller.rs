@@ -2,7 +2,9 @@
 //! next: each call does what can be done from what is in force.
 
 use super::planted::Planted;
-use super::state::{GROUPS, IDS, LABEL, LABELLER, Message, Number, Orders, Role, RsNode, Rule, Sent, Use, key};
+use super::state::{
+    Channel, GROUPS, IDS, LABEL, LABELLER, Message, Number, Orders, Role, RsNode, Rule, Sent, Use, key,
+};
 use super::world::World;
 
 impl World<'_> {
@@ -10,7 +12,7 @@ impl World<'_> {
         0..self.state.operators.len() as u8
     }
 
-    pub(super) fn channel(&mut self, c: usize, operator: u8) -> &mut super::state::Channel {
+    pub(super) fn channel(&mut self, c: usize, operator: u8) -> &mut Channel {
         &mut self.state.controllers[c].channels[usize::from(operator)]
     }
 

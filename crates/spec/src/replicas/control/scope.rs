@@ -125,6 +125,13 @@ fn most() -> Scope {
     }
 }
 
+/// The same while an operator is taken for dead.
+fn most_suspicion() -> Scope {
+    let budget = Budget { suspicions: 1, ..most().budget };
+    let about = "the same while an operator is taken for dead";
+    Scope { name: "most-suspicion", about, states: 4_397_000, budget, ..most() }
+}
+
 /// The same while an operator starts again.
 fn takeover_restart() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER;
@@ -153,6 +160,7 @@ pub fn all() -> Vec<Scope> {
         takeover(),
         both(),
         most(),
+        most_suspicion(),
         takeover_restart(),
         takeover_suspicion(),
     ]
@@ -174,7 +182,7 @@ pub fn with(planted: Planted) -> Scope {
         Planted::ServeBeforeGroups | Planted::InventoryWithoutFence => one_by_one(),
         Planted::ClaimWithoutInventory => takeover(),
         Planted::OlderTermObeyed | Planted::SameNumberSameTerm => both(),
-        Planted::UnheardIgnored => Scope { budget: Budget { suspicions: 1, ..most().budget }, ..most() },
+        Planted::UnheardIgnored => most_suspicion(),
         Planted::RestartedCountsEmpty
         | Planted::IdsAtOnceAfterTakeover
         | Planted::LabelNotLearned

@@ -2,7 +2,7 @@
 
 use super::planted::Planted;
 use super::scope::{Scope, seen};
-use super::state::{Broken, IDS, LABELLER, Message, Operator, REQUESTS, Request, Role, Rule, State};
+use super::state::{Broken, Controller, IDS, LABELLER, Message, Operator, REQUESTS, Request, Role, Rule, State, Term};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A step.
@@ -241,7 +241,7 @@ impl World<'_> {
             Step::RestartController(c) => {
                 self.state.budget.controller_restarts -= 1;
                 let controller = &mut self.state.controllers[usize::from(c)];
-                *controller = super::state::Controller { me: controller.me + 2, ..Default::default() };
+                *controller = Controller { me: controller.me + 2, ..Default::default() };
             }
             Step::Request => self.request(),
             Step::Arrive { place } => self.arrive(place),
@@ -269,7 +269,7 @@ impl World<'_> {
         }
     }
 
-    fn of_term(&self, term: super::state::Term) -> Option<usize> {
+    fn of_term(&self, term: Term) -> Option<usize> {
         self.state.controllers.iter().position(|controller| controller.has(term))
     }
 
