@@ -36,12 +36,12 @@ ALL = --workspace $(FEATURES) $(if $(HAS_KERNEL),--features midflight-echo/kerne
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads lab-reads mutants figures transcripts golden
+.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
-	@echo "  KERNEL=no     behind any of them: without the kernel engine, which is built where its tools are"
-	@echo "  ILP=no        the same for the ILP of midflight plan"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@echo "  KERNEL=no      behind any of them: without the kernel engine, which is built where its tools are"
+	@echo "  ILP=no         the same for the ILP of midflight plan"
 
 # With cargo's progress: the first time takes minutes.
 release:
@@ -96,6 +96,10 @@ check-asic: ## every state of small queues of the asic engine, then with planted
 
 check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
 	@nice $(MIDFLIGHT) check reads $(ARGS)
+
+# --nocapture: it says how many states there are.
+check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
+	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
 
 lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
 	@nice $(MIDFLIGHT) lab reads --runs $(RUNS) $(ARGS)

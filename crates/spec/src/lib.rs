@@ -4,7 +4,8 @@
 //! - [`model`] computes what the protocol demands for each packet. It also turns fuzzing input into random traffic, and
 //!   compares an engine with the model on it;
 //! - [`reads`] has the protocol of linearizable reads as a model that is searched exhaustively;
-//! - [`replicas`] has what an operator of NetRS must do with each packet;
+//! - [`replicas`] has what an operator of NetRS must do with each packet, and what controllers and operators say to each other as a
+//!   model that is searched exhaustively;
 //! - [`transcript`] runs the text files in `transcripts/`: packets in, packets out.
 //!
 //! Only tests, fuzzers, the fault campaign and `midflight check` use this crate. The switch and the library do not.

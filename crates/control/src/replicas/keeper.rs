@@ -67,7 +67,7 @@ struct Kept {
 }
 
 /// The operator's side of the protocol.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RuleKeeper {
     incarnation: u64,
     selector: Option<u64>,

@@ -1,5 +1,5 @@
 //! Traces that the model of `crates/spec/src/replicas/control` has found, with the product's controllers
-//! (`docs/internals/replicas-controller.md#open`). Each is ignored until its rule is kept.
+//! (`docs/internals/replicas-controller.md#the-model`).
 
 use crate::world::{MS, Path, World, times};
 use midflight_control::replicas::ControllerConfig;

@@ -1,5 +1,6 @@
 //! What the replicas program is tested against.
 
+pub mod control;
 mod interpreter;
 mod model;
 

@@ -133,6 +133,9 @@ impl Controller {
             // With another loading, for which it is asked again.
             return self.restarted(operator, inventory.incarnation);
         }
+        if !self.channels[operator].is_fresh {
+            self.learned_at = self.now;
+        }
         self.channels[operator].incarnation = Some(inventory.incarnation);
         self.ids.note_newest(inventory.newest);
         for &(id, at) in &inventory.rsnodes {

@@ -33,7 +33,7 @@ impl Controller {
     fn prepare_new(&mut self) {
         // An id that another controller has removed a moment ago may be that of answers on their way.
         // And one that an operator may know which has not said yet what it has.
-        let has_rested = self.now >= self.claimed.saturating_add(self.config.longest_response);
+        let has_rested = self.now >= self.learned_at.saturating_add(self.config.longest_response);
         let may_allocate = has_rested && !self.is_one_unheard();
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         for operator in wanted {

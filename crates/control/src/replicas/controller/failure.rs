@@ -86,7 +86,8 @@ impl Controller {
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
             if self.network.labeller(group) == operator {
-                self.labels[group].in_force = Some(None);
+                // It had none, but another controller may have set some since.
+                self.labels[group].in_force = None;
             }
         }
         self.traffic.forget(operator);

@@ -71,6 +71,8 @@ pub struct Controller {
     quiet_since: Option<Nanos>,
     /// When it took over, and the last question before that.
     claimed: Nanos,
+    /// When an operator last said what it had from the controller before.
+    learned_at: Nanos,
     claimed_after: Question,
     channels: Vec<Channel>,
     ids: Ids,
@@ -112,6 +114,7 @@ impl Controller {
             highest: Term::NONE,
             quiet_since: None,
             claimed: now,
+            learned_at: now,
             claimed_after: Question::default(),
             channels,
             flipping: None,

@@ -1,0 +1,141 @@
+//! An operator's side: `RuleKeeper` of `crates/control`, which `lockstep` holds this to.
+
+use super::planted::Planted;
+use super::state::{Broken, GROUPS, IDS, LABEL, Message, Number, Operator, Orders, Rule, Term, key};
+use super::world::World;
+
+impl Operator {
+    /// Whether a message of this term is to be obeyed. From a later term on, older ones are not.
+    pub(super) fn follows(&mut self, term: Term, planted: Option<Planted>) -> bool {
+        let takes_any = planted == Some(Planted::OlderTermObeyed);
+        let ties = planted == Some(Planted::SameNumberSameTerm) && term.number == self.term.number;
+        if term < self.term && !takes_any && !ties {
+            return false;
+        }
+        if term != self.term && !ties {
+            (self.term, self.last, self.fresh) = (term, Number::default(), 0);
+        }
+        self.heard = self.heard.max(term);
+        true
+    }
+
+    /// A controller asks what it has. What it answers stays true: orders of before that come late are not carried out any more.
+    pub(super) fn ask(&mut self, term: Term, loading: u8, planted: Option<Planted>) -> bool {
+        let follows = self.follows(term, planted);
+        if follows && loading > self.last.loading && planted != Some(Planted::InventoryWithoutFence) {
+            self.last = Number { loading, sequence: 0 };
+        }
+        follows
+    }
+
+    /// Orders; whether the answer is DONE, and whether they were carried out now.
+    pub(super) fn set(
+        &mut self,
+        term: Term,
+        number: Number,
+        incarnation: u8,
+        orders: &Orders,
+        planted: Option<Planted>,
+    ) -> (bool, bool) {
+        if incarnation != self.incarnation && planted != Some(Planted::IncarnationIgnored) {
+            return (false, false);
+        }
+        if !self.follows(term, planted) {
+            return (false, false);
+        }
+        if number == self.last && number.sequence != 0 {
+            return (true, false);
+        }
+        let Number { loading, sequence } = self.last;
+        if number != (Number { loading, sequence: sequence + 1 }) && planted != Some(Planted::AnySequence) {
+            return (false, false);
+        }
+        self.last = number;
+        self.carry_out(orders);
+        (true, true)
+    }
+
+    fn carry_out(&mut self, orders: &Orders) {
+        if orders.grouped {
+            self.grouped = true;
+            self.fresh |= GROUPS;
+        }
+        for id in 0..IDS as u8 {
+            if let Some(rule) = orders.ids[usize::from(id)] {
+                self.ids[usize::from(id)] = rule;
+                self.fresh |= key(id);
+            }
+        }
+        if let Some(label) = orders.label {
+            self.label = label;
+            self.fresh |= LABEL;
+        }
+        if orders.complete {
+            self.sweep();
+        }
+        self.forget_unset();
+    }
+
+    /// Removes what this term has not set.
+    fn sweep(&mut self) {
+        for id in 0..IDS as u8 {
+            if self.fresh & key(id) == 0 {
+                self.ids[usize::from(id)] = Rule::Unknown;
+            }
+        }
+        if self.fresh & LABEL == 0 {
+            self.label = None;
+        }
+    }
+
+    /// Of a rule that is not there, nobody asks who has set it.
+    fn forget_unset(&mut self) {
+        self.fresh &= !GROUPS;
+        for id in 0..IDS as u8 {
+            if self.rule(id) == Rule::Unknown {
+                self.fresh &= !key(id);
+            }
+        }
+        if self.label.is_none() {
+            self.fresh &= !LABEL;
+        }
+    }
+
+    /// It starts again, without rules, and so does its selector.
+    pub(super) fn restart(&mut self, planted: Option<Planted>) {
+        let Self { incarnation, term, last, heard, .. } = *self;
+        *self = Self { incarnation: incarnation + 1, ..Self::default() };
+        if planted == Some(Planted::RestartKeepsSequence) {
+            *self = Self { incarnation, term, last, heard, ..Self::default() };
+        }
+    }
+}
+
+impl World<'_> {
+    /// A message reaches an operator; its answer is on its way.
+    pub(super) fn at_operator(&mut self, message: Message) {
+        let planted = self.scope.planted;
+        match message {
+            Message::Ask { operator, term, loading } => {
+                let at = &mut self.state.operators[usize::from(operator)];
+                if at.ask(term, loading, planted) {
+                    let Operator { incarnation, last, ids, label, .. } = *at;
+                    self.send(Message::Inventory { operator, term, asked: loading, incarnation, last, ids, label });
+                }
+            }
+            Message::Set { operator, term, number, incarnation, orders } => {
+                let at = &mut self.state.operators[usize::from(operator)];
+                let heard = at.heard;
+                let (is_done, is_new) = at.set(term, number, incarnation, &orders, planted);
+                let incarnation = at.incarnation;
+                if is_new && term < heard {
+                    self.breaks(Broken::Order);
+                }
+                if is_done {
+                    self.send(Message::Done { operator, term, number, incarnation });
+                }
+            }
+            Message::Inventory { .. } | Message::Done { .. } => {}
+        }
+    }
+}
