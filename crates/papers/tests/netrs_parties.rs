@@ -14,7 +14,7 @@ use midflight_papers::cell;
 use compact::{At, Cell, Keyspace, Network, Placement, Scenario, Selects};
 use midflight_endpoint::Nanos;
 use midflight_replicas::select::Algorithm;
-use parties::{Kind, Real, Sees};
+use parties::{Kind, Real};
 
 const SELECTORS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastOutstanding, Algorithm::C3];
 const PLACES: [At; 4] = [At::Clients, At::Racks, At::Pods, At::Core];
@@ -48,9 +48,7 @@ fn differ(compact: &[Nanos], real: &[Nanos]) -> usize {
 fn each_read_takes_the_same_time_to_the_nanosecond() {
     for (select, at) in SELECTORS.into_iter().flat_map(|select| PLACES.map(|at| (select, at))) {
         let scenario = Scenario::new(cell(select, 0.9, 2_000, 1));
-        // The one difference: see the next test.
-        let sees = if select == Algorithm::C3 { Sees::QueueBehindNext } else { Sees::All };
-        let seen = parties::run(&scenario, &Real { sees, ..Real::new(at, select, Kind::Ideal, 1) });
+        let seen = parties::run(&scenario, &Real::new(at, select, Kind::Ideal, 1));
         assert_eq!(seen.sent, 2_000, "nothing is repeated");
         let compact = scenario.latencies(at);
         assert_eq!(differ(&compact, &seen.latencies), 0, "{select}, {at:?}");
@@ -60,32 +58,18 @@ fn each_read_takes_the_same_time_to_the_nanosecond() {
     }
 }
 
-/// A server of production counts its queue before the slot of the answered read is given to the next one, the compact world afterwards, as
-/// the simulator of C3 does, which the paper used. Nothing else differs, and only C3 reads it.
-#[test]
-fn the_real_server_counts_the_read_that_takes_the_free_slot_as_one_that_waits() {
-    for at in PLACES {
-        let scenario = Scenario::new(cell(Algorithm::C3, 0.9, 1_000, 1));
-        let real = Real::new(at, Algorithm::C3, Kind::Ideal, 1);
-        let count = differ(&scenario.latencies(at), &parties::run(&scenario, &real).latencies);
-        println!("{at:?}: {count} of 1,000 reads have another latency");
-        assert_ne!(count, 0, "{at:?}");
-    }
-}
-
 /// What is planted in the real world, where all else is equal, is found in the first reads that it concerns.
 #[test]
 fn a_planted_difference_is_seen_in_single_reads() {
     let of = |select, at, plant: fn(&mut Real)| {
         let scenario = Scenario::new(cell(select, 0.9, 500, 1));
-        let sees = if select == Algorithm::C3 { Sees::QueueBehindNext } else { Sees::All };
-        let mut real = Real { sees, ..Real::new(at, select, Kind::Ideal, 1) };
+        let mut real = Real::new(at, select, Kind::Ideal, 1);
         plant(&mut real);
         differ(&scenario.latencies(at), &parties::run(&scenario, &real).latencies)
     };
     assert!(of(Algorithm::C3, At::Core, |_| {}) == 0);
-    assert!(of(Algorithm::C3, At::Core, |real| real.sees = Sees::Nothing) > 50);
-    assert!(of(Algorithm::C3, At::Clients, |real| real.sees = Sees::Nothing) > 50);
+    assert!(of(Algorithm::C3, At::Core, |real| real.sees_statuses = false) > 50);
+    assert!(of(Algorithm::C3, At::Clients, |real| real.sees_statuses = false) > 50);
     assert!(of(Algorithm::C3, At::Racks, |real| real.selectors = Some(1)) > 50, "C3 believes that it is alone");
     assert!(of(Algorithm::LeastOutstanding, At::Pods, |real| real.select = Algorithm::PowerOfTwo) > 50);
     assert!(of(Algorithm::RoundRobin, At::Core, |real| real.accelerator = 2) > 450);
@@ -243,12 +227,9 @@ fn what_each_difference_is_worth() {
     };
     // Longer than any run.
     const FOREVER: Nanos = 1_000_000_000_000;
-    let differences: [Planted; 9] = [
+    let differences: [Planted; 8] = [
         ("none", C3, At::Clients, 0.9, |_| {}),
         ("none", C3, At::Clients, 1.6, |_| {}),
-        ("the queue is counted as in the compact world", C3, At::Clients, 1.6, |real| {
-            real.sees = Sees::QueueBehindNext;
-        }),
         ("n is 1", C3, At::Clients, 0.9, |real| real.selectors = Some(1)),
         ("n is 1", C3, At::Clients, 1.6, |real| real.selectors = Some(1)),
         ("reads are sent again", C3, At::Clients, 0.9, |real| real.sends_max = 16),

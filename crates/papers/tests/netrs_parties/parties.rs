@@ -48,7 +48,7 @@ pub(crate) struct Real {
     /// So many times the time that a packet takes the accelerator.
     pub(crate) accelerator: u64,
     /// What selectors see of what servers say of themselves.
-    pub(crate) sees: Sees,
+    pub(crate) sees_statuses: bool,
     /// How often clients send a read.
     pub(crate) sends_max: u32,
     /// How long rate control holds a request.
@@ -79,7 +79,7 @@ impl Real {
             selectors: None,
             service_percent: 100,
             accelerator: 1,
-            sees: Sees::All,
+            sees_statuses: true,
             sends_max: 1,
             hold: None,
             seed,
@@ -108,19 +108,8 @@ impl Real {
     fn selector(&self, servers: u16, sites: usize, luck: Luck) -> Box<dyn Selector + Send> {
         let inner = self.select.selector(servers, self.selectors.unwrap_or(sites as u32));
         let luck = self.same_luck.then_some(luck);
-        Box::new(Changed { inner, luck, sees: self.sees })
+        Box::new(Changed { inner, luck, sees_statuses: self.sees_statuses })
     }
-}
-
-/// What a selector sees of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sees {
-    /// All of it.
-    All,
-    /// A queue without the read that the answered one has made room for.
-    QueueBehindNext,
-    /// Nothing: it is not piggybacked.
-    Nothing,
 }
 
 /// What decides between equal servers in the compact world.
@@ -145,7 +134,7 @@ impl Luck {
 struct Changed {
     inner: Box<dyn Selector + Send>,
     luck: Option<Luck>,
-    sees: Sees,
+    sees_statuses: bool,
 }
 
 impl Selector for Changed {
@@ -156,11 +145,7 @@ impl Selector for Changed {
     }
 
     fn answered(&mut self, now: Nanos, server: Server, took: Nanos, status: Option<Status>) {
-        let status = status.filter(|_| self.sees != Sees::Nothing).map(|status| match self.sees {
-            Sees::QueueBehindNext => Status { queue: status.queue.saturating_sub(1), ..status },
-            _ => status,
-        });
-        self.inner.answered(now, server, took, status);
+        self.inner.answered(now, server, took, status.filter(|_| self.sees_statuses));
     }
 
     fn expired(&mut self, now: Nanos, server: Server) {

@@ -114,9 +114,10 @@ impl Server {
             return Err(AnswerError::NotServed);
         };
         self.counters.answered += 1;
+        // First: who takes the free slot does not wait any more (as in the simulator of C3, which the paper used).
+        self.serve_next(now);
         let status = self.status(now.saturating_sub(job.since));
         self.send(&job, job.kind, status.as_bytes(), bytes);
-        self.serve_next(now);
         Ok(())
     }
 

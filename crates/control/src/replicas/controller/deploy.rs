@@ -115,8 +115,8 @@ impl Controller {
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
         unreachable.into_iter().for_each(|group| self.flip(group));
         let may_flip = |group: &usize| self.label_for(*group).is_none_or(|id| !self.will_be_learned(id));
-        let live: Vec<usize> = live.into_iter().filter(may_flip).collect();
-        let first = live.iter().copied().find(|&group| self.has_room(group)).or(live.first().copied());
+        let fits = |group: &usize| self.has_room(*group) && may_flip(group);
+        let first = live.iter().copied().find(fits).or_else(|| live.iter().copied().find(may_flip));
         if let Some(group) = first {
             self.flip(group);
             self.flipping = Some(group);

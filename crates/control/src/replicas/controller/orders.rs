@@ -124,6 +124,10 @@ impl Controller {
             return;
         };
         channel.owes_since = None;
+        // Nothing waits for hosts, racks and the like, of which there are most.
+        let changes_plan =
+            |key: &Key| (Key::ReplicaGroup(0)..Key::Host(std::net::Ipv4Addr::UNSPECIFIED.into())).contains(key);
+        let may_go_on = channel.is_stuck() || sent.set.complete || sent.keys.iter().any(changes_plan);
         if channel.stuck_since.take().is_some() {
             channel.barred = Barred::Back(self.now);
             self.events.push_back(Event::OperatorBack(operator));
@@ -137,7 +141,9 @@ impl Controller {
             channel.retry_refused();
         }
         self.selector_is(operator, done.selector);
-        self.step();
+        if may_go_on {
+            self.step();
+        }
     }
 
     /// Which of the orders were refused; labels that were set are in force.
