@@ -6,6 +6,7 @@ use super::channel::{Barred, State};
 use super::event::{Event, Failure};
 use super::ids::Use;
 use super::{Controller, Role};
+use midflight_endpoint::mutants::planted;
 use std::collections::BTreeSet;
 
 impl Controller {
@@ -70,7 +71,7 @@ impl Controller {
                 self.fail(owner, Failure::Refuses);
                 return;
             }
-            let lacks_it = self.channels.iter().any(|channel| channel.is_live() && channel.lacks(key));
+            let lacks_it = !planted(262) && self.channels.iter().any(|other| other.is_live() && other.lacks(key));
             let owner = &self.channels[owner];
             if owner.is_live() && !lacks_it && !owner.lacks_replica_groups() && owner.grouped == owner.selector {
                 self.ids.set_use(id, Use::Serving);
@@ -147,14 +148,14 @@ impl Controller {
                     self.ids.set_use(id, Use::Retiring(self.now));
                 }
                 Use::Retiring(_) if self.is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
-                Use::Retiring(since) if passed(since) => {
+                Use::Retiring(since) if passed(since) || planted(264) => {
                     self.ids.set_use(id, Use::Removing);
                     self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
                 }
                 Use::Removing if !self.may_be_known(id) && !self.is_label(id) => {
                     self.ids.set_use(id, Use::Resting(self.now));
                 }
-                Use::Resting(since) if passed(since) => self.ids.free(id),
+                Use::Resting(since) if passed(since) || planted(261) => self.ids.free(id),
                 _ => {}
             }
         }

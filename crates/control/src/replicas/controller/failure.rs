@@ -7,6 +7,7 @@ use super::event::{Event, Failure};
 use super::ids::Use;
 use super::{Controller, Role};
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_placement::Plan;
 use midflight_placement::failure::rearrange;
 use std::collections::BTreeSet;
@@ -31,7 +32,7 @@ impl Controller {
         for operator in 0..self.channels.len() {
             let channel = &mut self.channels[operator];
             let is_long = |since: Nanos| self.now.saturating_sub(since) > self.config.dead_after;
-            if is_long(channel.heard) && !channel.is_dead {
+            if is_long(channel.heard) && !channel.is_dead && !planted(266) {
                 channel.is_dead = true;
                 channel.barred = Barred::Gone;
                 self.fail(operator, Failure::Silent);
@@ -45,12 +46,14 @@ impl Controller {
     /// An operator was started again: it has no rules.
     pub(super) fn restarted(&mut self, operator: usize, incarnation: u64) {
         let channel = &mut self.channels[operator];
-        channel.close();
+        if !planted(265) {
+            channel.close();
+        }
         channel.incarnation = Some(incarnation);
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
-            if self.network.labeller(group) == operator {
+            if self.network.labeller(group) == operator && !planted(265) {
                 self.labels[group].in_force = Some(None);
             }
         }
