@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use midflight_sim::check::{Campaign, Subject, Trial as _, run, run_traced};
-use midflight_sim::replicas::check::{ReplicasSubject, Trial};
+use midflight_sim::replicas::check::{ReplicasSubject, Trial, take_detections};
 
 #[test]
 fn n1_to_n9_hold_in_200_trials() {
@@ -24,4 +24,35 @@ fn a_seed_is_replayed_exactly() {
     assert!(!lines.is_empty());
     let text = trial.to_toml().unwrap();
     assert_eq!(toml::from_str::<Trial>(&text).unwrap(), trial);
+}
+
+/// Prints how long operators send requests to an RSNode that has died; the checker itself compares each time with what is promised.
+fn detection(seeds: std::ops::Range<u64>) {
+    let _ = take_detections();
+    for seed in seeds {
+        let violation = run::<ReplicasSubject>(&ReplicasSubject::draw(seed)).violation;
+        assert_eq!(violation, None, "seed {seed}");
+    }
+    let all = take_detections();
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    assert!(all.count > 0, "RSNodes die in some trials");
+    println!(
+        "{} RSNodes died; detection took {:.1} ms on average, {:.1} ms at worst (promised: {:.1} ms)",
+        all.count,
+        ms(all.sum / all.count),
+        ms(all.worst),
+        ms(all.worst_bound)
+    );
+    assert!(all.worst <= all.worst_bound);
+}
+
+#[test]
+fn n6_the_death_of_an_rsnode_is_noticed_in_time() {
+    detection(0..100);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn n6_the_death_of_an_rsnode_is_noticed_in_time_in_2000_trials() {
+    detection(0..2_000);
 }

@@ -25,6 +25,13 @@ pub struct Work {
     pub groups: Rc<[Vec<SocketAddr>]>,
 }
 
+/// How fast its workers go on from now on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Pauses are so many times as long.
+    pub pause: f64,
+}
+
 /// The endpoint and its workers.
 pub struct ClientActor {
     client: Client,
@@ -34,6 +41,7 @@ pub struct ClientActor {
     left: Vec<u32>,
     /// The worker of each open read.
     workers: HashMap<ReadKey, usize>,
+    pace: Pace,
 }
 
 /// What its user may ask of a client.
@@ -63,13 +71,17 @@ impl ClientActor {
     #[must_use]
     pub fn new(client: Client, work: Work, random: Pcg64) -> Self {
         let left = vec![work.reads; work.workers as usize];
-        Self { client, work, random, left, workers: HashMap::new() }
+        Self { client, work, random, left, workers: HashMap::new(), pace: Pace { pause: 1.0 } }
     }
 
     /// The endpoint.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    fn pause_max(&self) -> Nanos {
+        (self.work.think as f64 * self.pace.pause) as Nanos
     }
 
     fn work(&mut self, context: &mut Context<'_>, worker: usize) {
@@ -119,7 +131,7 @@ impl ClientActor {
             let Event::Done { key, outcome } = event else { continue };
             super::record(context, ReplicasEvent::Ended { key, outcome });
             if let Some(worker) = self.workers.remove(&key).filter(|&worker| worker < self.left.len()) {
-                let pause = self.random.random_range(0..=self.work.think);
+                let pause = self.random.random_range(0..=self.pause_max());
                 context.after(pause, worker as u64);
             }
         }
@@ -165,7 +177,12 @@ impl Actor for ClientActor {
             Ok(Ask::Read(group)) => drop(self.read(context, group, usize::MAX)),
             Ok(Ask::This { group, token }) => drop(self.read_this(context, group, token)),
             Ok(Ask::Stop) => self.left.fill(0),
-            Err(_) => return,
+            Err(other) => {
+                if let Ok(pace) = other.downcast() {
+                    self.pace = *pace;
+                }
+                return;
+            }
         }
         self.drive(context);
     }

@@ -1,13 +1,18 @@
-//! The production controller. In production streams carry its messages; here they are datagrams, which may be lost, repeated and late.
+//! The production controller. Its messages go over streams, as in production; or they are datagrams, which may be lost, repeated and late.
 
-use crate::{Actor, Context, Wake};
+use super::planner::{Planned, Planner};
+use super::streams::Streams;
+use super::{ControlEvent, ReplicasEvent};
+use crate::{Actor, Context, LinkEvent, Wake};
 use midflight_control::replicas::{Controller, Event, Network};
-use midflight_endpoint::{MS, Nanos};
-use midflight_placement::{Options, Plan, Use};
+use midflight_endpoint::{Link, Linked, MS, Nanos};
+use midflight_placement::Instance;
+use midflight_placement::failure::Decision;
 use midflight_wire::replicas::control;
 use rand::RngExt;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The longest time until a plan is made: sometimes longer than the controller waits.
@@ -18,15 +23,19 @@ const PLANNING_MAX: Nanos = 300 * MS;
 pub struct ControllerActor {
     controller: Controller,
     network: Arc<Network>,
-    /// Plans that are being made.
-    plans: HashMap<u64, Plan>,
+    planner: Planner,
+    /// Plans that are being made, and what for.
+    plans: HashMap<u64, (Planned, Instance)>,
+    has_streams: bool,
+    /// Once it runs, if it has them.
+    streams: Option<Streams>,
 }
 
 impl ControllerActor {
-    /// A controller that has just started.
+    /// A controller that has just started. Its messages go over streams, or are datagrams.
     #[must_use]
-    pub fn new(controller: Controller, network: Arc<Network>) -> Self {
-        Self { controller, network, plans: HashMap::new() }
+    pub fn new(controller: Controller, network: Arc<Network>, planner: Planner, has_streams: bool) -> Self {
+        Self { controller, network, planner, plans: HashMap::new(), has_streams, streams: None }
     }
 
     /// The state machine.
@@ -38,32 +47,74 @@ impl ControllerActor {
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.controller.poll_event() {
             if let Event::PlanWanted(wanted) = event {
-                // First fit takes no time limit, so a trial is repeated exactly.
-                let options = Options { methods: Use::FirstFit, ..Options::default() };
-                self.plans.insert(wanted.number, wanted.solve(&options));
+                let planned = self.planner.plan(context.random(), &wanted);
+                self.plans.insert(wanted.number, (planned, wanted.instance));
                 let takes = context.random().random_range(MS..=PLANNING_MAX);
                 context.after(takes, wanted.number);
+            } else {
+                let event = ControlEvent::Said { event: Box::new(event), target: self.target() };
+                super::record(context, ReplicasEvent::Control(event));
             }
         }
         while let Some((operator, message)) = self.controller.poll_transmit() {
             let mut bytes = Vec::new();
             control::write(&message, &mut bytes);
-            context.send(self.network.address(operator), &bytes);
+            let to = self.network.address(operator);
+            match &mut self.streams {
+                Some(streams) => streams.send(to, bytes),
+                None if self.has_streams => {}
+                None => context.send(to, &bytes),
+            }
         }
-        context.wake_at(self.controller.poll_timeout());
+        let due = self.controller.poll_timeout();
+        match &mut self.streams {
+            Some(streams) => streams.drive(context, due),
+            None => context.wake_at(due),
+        }
+    }
+
+    /// Where operators of the plan are, by traffic group.
+    fn target(&self) -> Vec<Option<SocketAddr>> {
+        let target = self.controller.status().target;
+        target.into_iter().map(|operator| operator.map(|operator| self.network.address(operator))).collect()
+    }
+
+    fn take(&mut self, context: &mut Context<'_>, from: SocketAddr, bytes: &[u8]) {
+        if let Some(operator) = self.network.operator_at(from)
+            && let Ok(Some((message, _))) = control::parse(bytes)
+        {
+            self.controller.handle(context.now(), operator, &message);
+        }
+    }
+
+    /// A plan has been made. One that comes too late is refused, and another is asked for.
+    fn planned(&mut self, context: &mut Context<'_>, asked: u64) {
+        let Some((Planned { number, plan, is_wrong }, instance)) = self.plans.remove(&asked) else { return };
+        let before = self.controller.status().target;
+        let decision = self.controller.planned(context.now(), number, &plan);
+        let has_changed = before != self.controller.status().target;
+        let event = match decision {
+            Ok(Decision::Take { .. }) => ControlEvent::Took { instance: Rc::new(instance) },
+            _ => ControlEvent::TookNot,
+        };
+        super::record(context, ReplicasEvent::Control(ControlEvent::Answered { is_wrong, has_changed }));
+        super::record(context, ReplicasEvent::Control(event));
     }
 }
 
 impl Actor for ControllerActor {
     fn start(&mut self, context: &mut Context<'_>) {
+        if self.has_streams {
+            let operators = (0..self.network.operators()).map(|operator| self.network.address(operator));
+            self.streams = Some(Streams::new(context, operators));
+        }
         self.drive(context);
     }
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
-        if let Some(operator) = self.network.operator_at(from)
-            && let Ok(Some((message, _))) = control::parse(datagram)
-        {
-            self.controller.handle(context.now(), operator, &message);
+        // With streams nobody sends it datagrams but attackers.
+        if !self.has_streams {
+            self.take(context, from, datagram);
         }
         self.drive(context);
     }
@@ -71,12 +122,22 @@ impl Actor for ControllerActor {
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
         match wake {
             Wake::Time => self.controller.handle_timeout(context.now()),
-            Wake::Token(number) => {
-                if let Some(plan) = self.plans.remove(&number) {
-                    // One that comes too late is refused, and another is asked for.
-                    let _ = self.controller.planned(context.now(), number, &plan);
+            Wake::Token(asked) => self.planned(context, asked),
+        }
+        self.drive(context);
+    }
+
+    fn link(&mut self, context: &mut Context<'_>, link: Link, event: LinkEvent<'_>) {
+        let Some(streams) = &mut self.streams else { return };
+        match event {
+            LinkEvent::Up => streams.link_up(context.now(), link),
+            LinkEvent::Broken => streams.link_broken(context.now(), link),
+            LinkEvent::Message(message) => {
+                if let Some(from) = streams.address(link) {
+                    self.take(context, from, message);
                 }
             }
+            LinkEvent::Room => {}
         }
         self.drive(context);
     }

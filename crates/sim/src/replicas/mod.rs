@@ -5,24 +5,30 @@ mod client;
 mod controller;
 mod nodes;
 mod operator;
+mod planner;
 mod selector;
 mod server;
+mod streams;
 
-pub use client::{Ask, ClientActor, Work};
+pub use client::{Ask, ClientActor, Pace, Work};
 pub use controller::ControllerActor;
 pub use nodes::{
     Beside, add_client, add_controller, add_operator, add_selector, add_server, client, controller, operator, selector,
     server,
 };
-pub use operator::{Lies, OperatorActor, Rules};
+pub use operator::{Controlled, Lies, OperatorActor, Rules};
+pub use planner::{Mood, Planner};
 pub use selector::{ReplicaGroups, SelectorActor, Slot};
 pub use server::{Condition, ServerActor, Service};
 
 use crate::Context;
+use midflight_control::replicas::Event as ControllerEvent;
 use midflight_dataplane::replicas::Verdict;
+use midflight_placement::Instance;
 use midflight_replicas::client::{Answer, Failure, ReadKey};
 use midflight_wire::replicas::{Kind, Packet, parse};
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 /// What happens in a store.
 #[derive(Clone, Debug)]
@@ -68,6 +74,34 @@ pub enum ReplicasEvent {
         /// Whether it has NetRS's magic.
         is_netrs: bool,
     },
+    /// At a controller.
+    Control(ControlEvent),
+}
+
+/// What happens at a controller.
+#[derive(Clone, Debug)]
+pub enum ControlEvent {
+    /// It tells its driver.
+    Said {
+        /// What.
+        event: Box<ControllerEvent>,
+        /// By traffic group: where the operator is that should select for it.
+        target: Vec<Option<SocketAddr>>,
+    },
+    /// Its planner has answered.
+    Answered {
+        /// What must not be taken.
+        is_wrong: bool,
+        /// Whether another plan is wanted in force now.
+        has_changed: bool,
+    },
+    /// It took the plan, which was made for this.
+    Took {
+        /// Network, traffic, limits.
+        instance: Rc<Instance>,
+    },
+    /// It did not.
+    TookNot,
 }
 
 /// A request on its way to a server, or its answer: what an RSNode compares.

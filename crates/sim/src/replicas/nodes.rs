@@ -1,6 +1,8 @@
 //! Production engines and endpoints as nodes of a world, and access to their state.
 
-use super::{ClientActor, ControllerActor, OperatorActor, SelectorActor, ServerActor, Service, Slot, Work};
+use super::{
+    ClientActor, Controlled, ControllerActor, OperatorActor, Planner, SelectorActor, ServerActor, Service, Slot, Work,
+};
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_control::replicas::{Controller, ControllerConfig, Network};
 use midflight_dataplane::replicas::ReplicasConfig;
@@ -15,19 +17,19 @@ use std::sync::Arc;
 
 const BOUNDED: &str = "a trial's bounds are those of its endpoints";
 
-/// An operator that starts now, without rules, and takes them of these controllers (none: of a script). Its incarnation and secret are drawn by the world, at each start.
+/// An operator that starts now, without rules, and takes them of controllers, or of a script. Its incarnation and secret are drawn by the world, at each start.
 pub fn add_operator(
     world: &mut World,
     place: Place,
     config: ReplicasConfig,
-    controllers: Vec<SocketAddr>,
+    controlled: Controlled,
     slot: Slot,
 ) -> NodeId {
     world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
             let (incarnation, secret) = (birth.random.random_range(1..=u64::MAX), birth.random.random());
-            Box::new(OperatorActor::new(&config, incarnation, secret, controllers.clone(), slot.clone()))
+            Box::new(OperatorActor::new(&config, incarnation, secret, controlled.clone(), slot.clone()))
                 as Box<dyn Actor>
         }),
     )
@@ -103,14 +105,21 @@ pub fn add_client(
     )
 }
 
-/// A controller that starts now, as a standby.
-pub fn add_controller(world: &mut World, config: ControllerConfig, network: Arc<Network>) -> NodeId {
+/// A controller that starts now, as a standby. Its messages go over streams, or are datagrams.
+pub fn add_controller(
+    world: &mut World,
+    config: ControllerConfig,
+    network: Arc<Network>,
+    planner: Planner,
+    has_streams: bool,
+) -> NodeId {
     world.add_actor(
         Place::Apart,
         Box::new(move |birth: &mut Birth| {
             let me = birth.random.random_range(1..=u64::MAX);
             let controller = Controller::new(birth.now, config, Arc::clone(&network), me);
-            Box::new(ControllerActor::new(controller, Arc::clone(&network))) as Box<dyn Actor>
+            Box::new(ControllerActor::new(controller, Arc::clone(&network), planner.clone(), has_streams))
+                as Box<dyn Actor>
         }),
     )
 }

@@ -1,12 +1,14 @@
 //! An operator: the C core, and the keeper of its rules, which listens to controllers.
 
+use super::streams::Streams;
 use super::{ReplicasEvent, Slot};
-use crate::{Actor, Context, TICK, Wake};
+use crate::{Actor, Context, LinkEvent, TICK, Wake};
 use midflight_control::replicas::keeper::Load;
 use midflight_control::replicas::{Parts, RuleKeeper};
 use midflight_dataplane::Out;
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasConfig, Rule, Stats, TIERS_MAX};
+use midflight_endpoint::{Link, Linked, Nanos};
 use midflight_wire::replicas::control;
 use midflight_wire::replicas::{NETRS_MAGIC, Netrs};
 use rand::RngExt;
@@ -24,11 +26,23 @@ pub struct OperatorActor {
     incarnation: u64,
     refused: u64,
     out: Out,
-    /// Where controllers are; none: a script sets the rules.
-    controllers: Vec<SocketAddr>,
+    controlled: Controlled,
+    /// Once it runs, if controllers' messages go over streams.
+    streams: Option<Streams>,
+    /// When it looks at the selector beside it.
+    next_look: Nanos,
     keeper: RuleKeeper,
     slot: Slot,
     lies: bool,
+}
+
+/// Who sets an operator's rules.
+#[derive(Clone, Debug, Default)]
+pub struct Controlled {
+    /// Where controllers are; none: a script sets the rules.
+    pub by: Vec<SocketAddr>,
+    /// Whether their messages go over streams; else they are datagrams.
+    pub has_streams: bool,
 }
 
 /// Whether the counts that it reports are invented.
@@ -79,16 +93,21 @@ impl OperatorActor {
     /// # Panics
     /// If the configuration is out of bounds.
     #[must_use]
-    pub fn new(
-        config: &ReplicasConfig,
-        incarnation: u64,
-        secret: u128,
-        controllers: Vec<SocketAddr>,
-        slot: Slot,
-    ) -> Self {
+    pub fn new(config: &ReplicasConfig, incarnation: u64, secret: u128, controlled: Controlled, slot: Slot) -> Self {
         let engine = Replicas::new(config, 1, secret).expect("a trial's bounds are those of an operator");
         let keeper = RuleKeeper::new(incarnation, slot.incarnation());
-        Self { engine, incarnation, refused: 0, out: Out::new(), controllers, keeper, slot, lies: false }
+        Self {
+            engine,
+            incarnation,
+            refused: 0,
+            out: Out::new(),
+            controlled,
+            streams: None,
+            next_look: 0,
+            keeper,
+            slot,
+            lies: false,
+        }
     }
 
     /// The keeper of its rules.
@@ -97,16 +116,15 @@ impl OperatorActor {
         &self.keeper
     }
 
-    /// A controller's message. (A stream brings it in production; here it may be lost, repeated and late besides.)
-    fn control(&mut self, context: &mut Context<'_>, from: SocketAddr, bytes: &[u8]) {
-        let Ok(Some((message, _))) = control::parse(bytes) else { return };
+    /// A controller's message, and the answer.
+    fn control(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Vec<u8>> {
+        let Ok(Some((message, _))) = control::parse(bytes) else { return None };
         let lie = self.lies.then(|| context.random().random());
         let mut parts = KeeperParts { engine: &mut self.engine, slot: &self.slot, lie };
-        if let Some(answer) = self.keeper.handle(context.now(), &message, &mut parts) {
-            let mut bytes = Vec::new();
-            control::write(&answer, &mut bytes);
-            context.send(from, &bytes);
-        }
+        let answer = self.keeper.handle(context.now(), &message, &mut parts)?;
+        let mut bytes = Vec::new();
+        control::write(&answer, &mut bytes);
+        Some(bytes)
     }
 
     /// The selector beside it may have died, or be another one.
@@ -150,19 +168,45 @@ impl OperatorActor {
 
 impl Actor for OperatorActor {
     fn start(&mut self, context: &mut Context<'_>) {
-        if !self.controllers.is_empty() {
-            context.wake_at(context.now() + TICK);
+        if self.controlled.by.is_empty() {
+            return;
+        }
+        self.next_look = context.now() + TICK;
+        context.wake_at(self.next_look);
+        if self.controlled.has_streams {
+            // Controllers connect to it.
+            let mut streams = Streams::new(context, []);
+            streams.drive(context, self.next_look);
+            self.streams = Some(streams);
         }
     }
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         self.look_beside();
-        context.wake_at(context.now() + TICK);
+        self.next_look = context.now() + TICK;
+        context.wake_at(self.next_look);
+    }
+
+    fn link(&mut self, context: &mut Context<'_>, link: Link, event: LinkEvent<'_>) {
+        let answer = if let LinkEvent::Message(message) = event { self.control(context, message) } else { None };
+        let Some(streams) = &mut self.streams else { return };
+        match event {
+            LinkEvent::Up => streams.link_up(context.now(), link),
+            LinkEvent::Broken => streams.link_broken(context.now(), link),
+            LinkEvent::Message(_) | LinkEvent::Room => {}
+        }
+        if let Some(answer) = answer {
+            streams.answer(link, answer);
+        }
+        streams.drive(context, self.next_look);
     }
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
-        if self.controllers.contains(&from) {
-            return self.control(context, from, datagram);
+        if !self.controlled.has_streams && self.controlled.by.contains(&from) {
+            if let Some(answer) = self.control(context, datagram) {
+                context.send(from, &answer);
+            }
+            return;
         }
         let is_netrs = Netrs::ref_from_prefix(datagram).is_ok_and(|(start, _)| start.magic == NETRS_MAGIC);
         let mut datagram = datagram.to_vec();

@@ -83,7 +83,7 @@ pub(super) enum Program {
     Tasks,
     /// The linearizable store: R1 to R6
     Reads,
-    /// The choice of replicas in the network: N1 to N3, N6 to N9
+    /// The choice of replicas in the network: N1 to N9
     Replicas,
 }
 

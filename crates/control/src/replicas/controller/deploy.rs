@@ -6,6 +6,7 @@ use super::channel::{Barred, Sent, State};
 use super::event::{Event, Failure};
 use super::ids::Use;
 use super::{Controller, Role};
+use midflight_endpoint::mutants::planted;
 use std::collections::BTreeSet;
 
 impl Controller {
@@ -88,7 +89,7 @@ impl Controller {
 
     /// Whether some operator does not know an RSNode yet, and will soon.
     fn will_be_learned(&self, id: u16) -> bool {
-        self.channels.iter().any(|channel| channel.will_learn(Key::RsNode(id)))
+        !planted(262) && self.channels.iter().any(|channel| channel.will_learn(Key::RsNode(id)))
     }
 
     /// What a group should be labelled with now: the label that it has, until the RSNode of the plan serves.
@@ -169,14 +170,14 @@ impl Controller {
                     self.ids.set_use(id, Use::Retiring(self.now));
                 }
                 Use::Retiring(_) if is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
-                Use::Retiring(since) if passed(since) => {
+                Use::Retiring(since) if passed(since) || planted(264) => {
                     self.ids.set_use(id, Use::Removing);
                     self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
                 }
                 Use::Removing if !is_label(id) && !self.may_be_known(id) => {
                     self.ids.set_use(id, Use::Resting(self.now));
                 }
-                Use::Resting(since) if passed(since) => self.ids.free(id),
+                Use::Resting(since) if passed(since) || planted(261) => self.ids.free(id),
                 _ => {}
             }
         }

@@ -8,6 +8,7 @@ use super::ids::Use;
 use super::questions::Question;
 use super::{Controller, Role};
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_placement::Plan;
 use midflight_placement::failure::rearrange;
 use std::collections::BTreeSet;
@@ -61,7 +62,7 @@ impl Controller {
             channel.owes_since = channel.owes_since.map(|_| now);
             return None;
         }
-        if for_longer(channel.heard_listened, config.dead_after) {
+        if for_longer(channel.heard_listened, config.dead_after) && !planted(266) {
             return Some(Failure::Silent);
         }
         if channel.state == State::Unknown {
@@ -78,14 +79,16 @@ impl Controller {
     /// An operator was started again: it has no rules.
     pub(super) fn restarted(&mut self, operator: usize, incarnation: u64) {
         let channel = &mut self.channels[operator];
-        channel.close();
+        if !planted(265) {
+            channel.close();
+        }
         channel.former = channel.incarnation.replace(incarnation);
         channel.is_fresh = true;
         channel.stuck_since = None;
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
-            if self.network.labeller(group) == operator {
+            if self.network.labeller(group) == operator && !planted(265) {
                 // It had none, but another controller may have set some since.
                 self.labels[group].in_force = None;
             }

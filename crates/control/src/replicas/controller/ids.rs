@@ -2,6 +2,7 @@
 //! know, not one that means another RSNode by now.
 
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an id is used for.
@@ -94,7 +95,7 @@ impl Ids {
         let next = |id: u16| if id >= self.most { 1 } else { id + 1 };
         let mut ids = std::iter::successors(Some(next(self.newest)), |&id| Some(next(id))).take(self.most.into());
         let id = ids.find(|id| !self.nodes.contains_key(id))?;
-        self.newest = id;
+        self.newest = if planted(261) { 0 } else { id };
         self.set(id, RsNode { operator: Some(operator), used: Use::Preparing });
         Some(id)
     }

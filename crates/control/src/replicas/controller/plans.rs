@@ -4,6 +4,7 @@
 use super::Controller;
 use super::event::{Event, PlanRefused, PlanWanted};
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_placement::failure::{Decision, decide};
 use midflight_placement::{Instance, Plan, violations};
 use std::collections::BTreeSet;
@@ -95,7 +96,7 @@ impl Controller {
             self.counters.plans_late += 1;
             return Err(PlanRefused::NotWanted(number));
         }
-        if let Some(first) = violations(&asked.instance, plan).first() {
+        if let Some(first) = violations(&asked.instance, plan).first().filter(|_| !planted(263)) {
             self.counters.plans_refused += 1;
             return Err(PlanRefused::Violates { number, first: first.to_string() });
         }

@@ -32,6 +32,8 @@ impl Trial {
             cost_us: pick(random, &[0, 5, 5, 50]),
             is_by_rack: random.random_bool(0.5),
             controllers: 0,
+            has_streams: false,
+            limit: 0,
             detect_ms: pick(random, &[60, 100, 150]),
             groups: pick(random, &[1, 3, 8]),
             replicas: random.random_range(1..=servers.len().min(3)),
@@ -50,6 +52,7 @@ impl Trial {
             trial.faults.extend(attacks);
         }
         control(&mut stream(seed, Purpose::Faults, 2), &mut trial);
+        answered(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         trial.faults.sort_by_key(|fault| fault.at_ms);
         trial
     }
@@ -61,17 +64,57 @@ fn control(random: &mut Pcg64, trial: &mut Trial) {
         return;
     }
     trial.controllers = random.random_range(1..=3);
-    trial.heal_ms = trial.heal_ms.max(900);
+    trial.has_streams = random.random_bool(0.5);
+    trial.limit = limit(random, trial);
+    later(random, trial);
     let (controllers, operators) = (trial.controllers, trial.operators());
     for fault in &mut trial.faults {
-        if matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController) {
+        if matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController) && random.random_bool(0.5) {
             let controller = Party::Controller(random.random_range(0..controllers));
-            fault.what = match random.random_range(0..4) {
-                0 | 1 => Common::Crash(controller).into(),
-                2 => Common::Drift { party: controller, ppm: PPM_MAX, ahead_ms: pick(random, &[0, 100, 5_000]) }.into(),
-                _ => What::Lies(random.random_range(0..operators)),
+            fault.what = match random.random_range(0..8) {
+                0..3 => Common::Crash(controller).into(),
+                3 => Common::Drift { party: controller, ppm: PPM_MAX, ahead_ms: pick(random, &[0, 100, 5_000]) }.into(),
+                4 => What::Lies(random.random_range(0..operators)),
+                _ => What::WrongPlans,
             };
         }
+        if let What::Common(Common::Partition { from, to, both }) = &mut fault.what
+            && random.random_bool(0.3)
+        {
+            let controller = vec![Party::Controller(random.random_range(0..controllers))];
+            let one = random.random_range(0..operators);
+            let some = (0..operators).filter(|operator| *operator == one || random.random_bool(0.5));
+            let some: Vec<_> = some.map(Party::Operator).collect();
+            (*from, *to) = if random.random_bool(0.5) { (controller, some) } else { (some, controller) };
+            *both = random.random_bool(0.6);
+        }
+    }
+}
+
+/// What an accelerator may get: more than there is, enough for some plans, or too little for the busiest traffic group when it is busier
+/// than usual.
+fn limit(random: &mut Pcg64, trial: &Trial) -> u32 {
+    let service: u64 = trial.servers.iter().map(|server| server.service_us).sum::<u64>() / trial.servers.len() as u64;
+    let mut rates = vec![0.0; trial.traffic_groups()];
+    for (place, client) in trial.clients.iter().enumerate().filter(|(_, client)| !client.is_direct) {
+        let busy = f64::from(client.workers).min(client.under_way as f64);
+        rates[trial.group_of_client(place)] += busy * 1e6 / (client.think_us / 2 + service + 500) as f64;
+    }
+    let (all, most): (f64, f64) = (rates.iter().sum(), rates.iter().copied().fold(0.0, f64::max));
+    pick(random, &[0, 0, (all * 0.7) as u32 + 1, (most * 1.2) as u32 + 1, (most * 1.2) as u32 + 1])
+}
+
+/// A controller gives no RSNode id in its first 1.5 s, so that much of a short trial has no RSNodes: most trials get more time, and their
+/// faults come at any time of it.
+fn later(random: &mut Pcg64, trial: &mut Trial) {
+    let before = trial.heal_ms;
+    trial.heal_ms = before.max(900) + pick(random, &[0, 1_500, 1_500, 3_000]);
+    let more = trial.heal_ms - before;
+    for fault in &mut trial.faults {
+        fault.at_ms += random.random_range(more / 2..=more);
+    }
+    for client in &mut trial.clients {
+        client.reads = (u64::from(client.reads) * trial.heal_ms / before) as u32;
     }
 }
 
@@ -205,6 +248,15 @@ fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
     Fault { at_ms, for_ms: random.random_range(0..=heal_ms - at_ms), what: what.into() }
 }
 
+/// In one trial of ten somebody sees requests and answers them.
+fn answered(random: &mut Pcg64, trial: &mut Trial) {
+    if random.random_bool(0.1) {
+        let at_ms = random.random_range(0..trial.heal_ms);
+        let for_ms = random.random_range(0..=trial.heal_ms - at_ms);
+        trial.faults.push(Fault { at_ms, for_ms, what: What::Answered(pick(random, &[10, 100, 500])) });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +273,7 @@ mod tests {
                 // `Common(Crash(Operator(0)))`: without numbers.
                 let text = format!("{:?}", fault.what);
                 let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-                kinds.insert(words.take(3).collect::<Vec<_>>().join(" "));
+                kinds.insert(words.take(4).collect::<Vec<_>>().join(" "));
             }
         }
         for kind in [
@@ -245,6 +297,9 @@ mod tests {
             "Guessed",
             "Crash Controller",
             "Lies",
+            "WrongPlans",
+            "Answered",
+            "Partition Controller",
         ] {
             let words: Vec<_> = kind.split(' ').collect();
             assert!(kinds.iter().any(|seen| words.iter().all(|word| seen.contains(word))), "{kind}: {kinds:?}");

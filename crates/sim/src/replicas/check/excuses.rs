@@ -12,7 +12,8 @@ impl Trial {
     /// A fault that the network is there to survive: where there is another RSNode, or a backup.
     fn is_survived(&self, what: &What) -> bool {
         match what {
-            What::Plan(_) | What::Degraded(_) | What::NoController | What::Absurd(_) | What::Lies(_) => true,
+            What::Plan(_) | What::Degraded(_) | What::NoController | What::WrongPlans => true,
+            What::Absurd(_) | What::Lies(_) | What::Answered(_) => true,
             What::Slow { .. } | What::Silent(_) => false,
             What::Common(common) => match common {
                 // The operator of a rack is its gateway, as a switch is.

@@ -1,4 +1,4 @@
-//! The fault campaign's subject: a replicated store behind operators, its faults, and the rules N1 to N3 and N6 to N9.
+//! The fault campaign's subject: a replicated store behind operators, its faults, and the rules N1 to N9.
 //!
 //! | where | what |
 //! |---|---|
@@ -12,10 +12,13 @@
 //! | `excuses` | which faults excuse what |
 //! | `rules` | the names of the rules |
 //! | `monitor` | follows each read, and checks what can be seen at once |
+//! | `control` | follows real controllers, and checks what operators have of them |
 //! | `guess` | what an attacker knows of the packets |
+//! | `spy` | an attacker that sees requests |
 //! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |
 
+mod control;
 mod draw;
 mod excuses;
 mod guess;
@@ -27,8 +30,10 @@ mod rules;
 mod run;
 mod script;
 mod smaller;
+mod spy;
 mod trace;
 mod trial;
 
+pub use control::{Detections, take_detections};
 pub use run::ReplicasSubject;
 pub use trial::{ClientSpec, Fault, Party, ServerSpec, Trial, What};

@@ -1,6 +1,8 @@
 //! Follows each read from its client through selectors to servers and back, and checks what can be seen at once.
 
+use super::control::Control;
 use super::rules::*;
+use super::spy::Seen;
 use super::trace;
 use super::trial::{Party, Trial};
 use crate::check::{self, Checked, Common, Judgement, Places, Recent, Trace, What as _, holds};
@@ -68,6 +70,12 @@ pub struct Findings {
     counted: HashMap<NodeId, u64>,
     /// Of all operators.
     turns: u32,
+    /// The traffic group of each client.
+    traffic_groups: HashMap<NodeId, usize>,
+    /// Of real controllers.
+    pub(super) control: Option<Control>,
+    /// What a spy sees.
+    pub(super) seen: Seen,
 }
 
 impl Findings {
@@ -81,6 +89,8 @@ impl Findings {
     ) -> Self {
         let clients = places.of(Party::Client).enumerate();
         let gateways = clients.map(|(n, node)| (node, places.node(Party::Operator(trial.rack_of_client(n))))).collect();
+        let traffic_groups =
+            places.of(Party::Client).enumerate().map(|(n, node)| (node, trial.group_of_client(n))).collect();
         let is_drift = |what: &super::What| matches!(what.common(), Some(Common::Drift { .. }));
         Self {
             judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
@@ -102,6 +112,9 @@ impl Findings {
             from: None,
             counted: HashMap::new(),
             turns: 0,
+            traffic_groups,
+            control: None,
+            seen: Seen::default(),
         }
     }
 
@@ -127,6 +140,9 @@ impl Findings {
             ReplicasEvent::Selected(passed) => return self.passes(at, node, passed),
             ReplicasEvent::Served { group, token } => return self.serves(node, *group, *token),
             ReplicasEvent::Ended { key, outcome } => return self.ends(node, *key, outcome),
+            ReplicasEvent::Control(event) => {
+                return self.control.as_mut().map_or(Ok(()), |control| control.event(at, node, event));
+            }
             ReplicasEvent::Verdict { verdict, sent, is_netrs } => return self.judges(node, *verdict, *sent, *is_netrs),
         }
         Ok(())
@@ -159,7 +175,8 @@ impl Findings {
         Ok(())
     }
 
-    /// A read ends once; its answer is its own (N7), of a replica of its group (N3). N6: nothing fails that the network is to survive.
+    /// A read ends once; its answer is its own (N7), of a replica of its group (N3). N6: nothing fails that the network is to survive; N5: nor do reads of
+    /// groups that are degraded.
     fn ends(&mut self, node: NodeId, key: ReadKey, outcome: &Result<Answer, Failure>) -> Checked {
         let who = self.who(node);
         let Some(open) = self.open.remove(&(node, key)) else {
@@ -176,7 +193,14 @@ impl Findings {
             }
             Err(failure) => {
                 self.failed += 1;
-                holds!(N6, !self.lets_no_read_fail, "{who} gives #{:x} up ({failure}), and no fault excuses it", key.0);
+                let is_degraded = |control: &Control| control.is_degraded(self.traffic_groups[&node]);
+                let rule = if self.control.as_ref().is_some_and(is_degraded) { N5 } else { N6 };
+                holds!(
+                    rule,
+                    !self.lets_no_read_fail,
+                    "{who} gives #{:x} up ({failure}), and no fault excuses it",
+                    key.0
+                );
             }
         }
         Ok(())
@@ -261,6 +285,9 @@ impl check::Findings for Findings {
 
     fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
         self.recent.note(from, to, datagram);
+        if self.traffic_groups.contains_key(&from) {
+            self.seen.note(from, datagram);
+        }
         self.from = Some(from);
         Ok(())
     }
@@ -272,6 +299,9 @@ impl check::Findings for Findings {
             if self.turns.is_multiple_of(SOUND_EVERY) {
                 let sound = operator.check();
                 holds!(SOUND, sound.is_ok(), "{}: {sound:?}", self.who(node));
+            }
+            if let Some(control) = &mut self.control {
+                control.turn(at, node, operator)?;
             }
         }
         let Some(datagram) = datagram else { return Ok(()) };
@@ -285,6 +315,9 @@ impl check::Findings for Findings {
     }
 
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked {
+        if let Some(control) = &mut self.control {
+            control.happened(at, happening);
+        }
         if let Happening::Crashed { node } = *happening {
             self.open.retain(|(client, _), _| *client != node);
             self.under_way.retain(|(selector, ..), _| *selector != node);

@@ -1,5 +1,5 @@
 //! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 220 are in the C core, those below
-//! 240 in what runs beside it, the others in client and server; no number is one of another program's.
+//! 240 in what runs beside it, those below 260 in client and server, the others in the controller; no number is one of another program's.
 
 use crate::check::Mutant;
 
@@ -15,6 +15,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(223, "untracked-still-outstanding", "crates/replicas/src/rsnode/mod.rs", 1500),
     Mutant::new(224, "unknown-group-to-anybody", "crates/replicas/src/rsnode/mod.rs", 1500),
     Mutant::new(241, "first-cookie-kept", "crates/replicas/src/client/answers.rs", 1500),
+    Mutant::new(242, "answer-from-anybody", "crates/replicas/src/client/answers.rs", 1500),
     Mutant::new(243, "late-answer-told-again", "crates/replicas/src/client/answers.rs", 1500),
     Mutant::new(244, "attempts-never-expire", "crates/replicas/src/client/direct.rs", 1500),
     Mutant::new(245, "turn-not-passed-on", "crates/replicas/src/client/requests.rs", 1500),
@@ -22,4 +23,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(252, "request-from-anybody", "crates/replicas/src/server/mod.rs", 1500),
     Mutant::new(253, "direct-without-cookie", "crates/replicas/src/server/mod.rs", 1500),
     Mutant::new(254, "silent-slot-kept", "crates/replicas/src/server/mod.rs", 1500),
+    Mutant::new(261, "id-used-again-at-once", "crates/control/src/replicas/controller/ids.rs", 1500),
+    Mutant::new(262, "label-before-all-know-it", "crates/control/src/replicas/controller/deploy.rs", 1500),
+    Mutant::new(263, "plan-unchecked", "crates/control/src/replicas/controller/plans.rs", 1500),
+    Mutant::new(264, "old-rsnode-removed-at-once", "crates/control/src/replicas/controller/deploy.rs", 1500),
+    Mutant::new(265, "restarted-keeps-rules", "crates/control/src/replicas/controller/failure.rs", 1500),
+    Mutant::new(266, "silence-unnoticed", "crates/control/src/replicas/controller/failure.rs", 1500),
 ];

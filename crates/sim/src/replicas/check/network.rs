@@ -12,6 +12,10 @@ use std::sync::Arc;
 
 /// Operators of a pod, besides those of its two racks.
 const UPPERS_A_POD: usize = 2;
+/// How busy an accelerator may be.
+const UTILISATION: f64 = 0.5;
+/// More requests a second than there are.
+const UNLIMITED: f64 = 10_000.0;
 
 fn pod_of(rack: usize) -> usize {
     rack / 2
@@ -68,7 +72,33 @@ fn topology(trial: &Trial) -> String {
             "  {{ id = \"rack-{rack}\", within = \"pod-{pod}\", tor = \"switch-{rack}\", hosts = [{hosts}] }},"
         );
     }
-    text + "]\naccelerator = { cores = 1, service_time_us = 50.0, utilisation = 0.5 }\n"
+    // Half of this many.
+    let service_us = UTILISATION * 1e6 / limit(trial);
+    let _ = writeln!(
+        text,
+        "]\naccelerator = {{ cores = 1, service_time_us = {service_us:?}, utilisation = {UTILISATION:?} }}"
+    );
+    text
+}
+
+/// Requests a second that each accelerator may get: T_max.
+pub(super) fn limit(trial: &Trial) -> f64 {
+    if trial.limit == 0 { UNLIMITED } else { f64::from(trial.limit) }
+}
+
+/// E, as a share of all requests.
+pub(super) fn extra_hops(trial: &Trial) -> f64 {
+    if trial.seed.is_multiple_of(2) { 1.0 } else { 0.2 }
+}
+
+/// The tier of an operator, core switches in tier 0, if it is on the way of requests that this operator labels.
+pub(super) fn tier_of(trial: &Trial, labeller: usize, operator: usize) -> Option<usize> {
+    let Some(upper) = operator.checked_sub(trial.racks) else { return (operator == labeller).then_some(2) };
+    let pods = pod_of(trial.racks - 1) + 1;
+    match upper / UPPERS_A_POD {
+        pod if pod >= pods => Some(0),
+        pod => (pod == pod_of(labeller)).then_some(1),
+    }
 }
 
 /// Times are short, so that much happens.
@@ -86,10 +116,39 @@ pub(super) fn controller_config(trial: &Trial, place: usize) -> ControllerConfig
         plan_every: 200 * MS,
         plan_timeout: 200 * MS,
         hysteresis: 0,
-        extra_hops: if trial.seed.is_multiple_of(2) { 1.0 } else { 0.2 },
+        extra_hops: extra_hops(trial),
         rsnodes: IDS,
         batch: 16,
         start: if trial.seed.is_multiple_of(3) { Start::OwnRack } else { Start::Degraded },
         ..ControllerConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeId;
+    use midflight_placement::Instance;
+
+    /// The campaign computes places by itself: they are those of the network that controllers know.
+    #[test]
+    fn n4_an_operator_is_on_the_way_of_a_group_or_not_whoever_says_it() {
+        for trial in (0..200).map(Trial::draw).filter(|trial| trial.controllers > 0) {
+            let at: fn(usize, usize) -> SocketAddr = |first, place| NodeId((first + place) as u32).home();
+            let network = network(&trial, at, &[]);
+            let tiers = network.topology().tiers();
+            let traffic = network.traffic(|_| vec![midflight_placement::Rate::ZERO; tiers]);
+            let instance = Instance::with_share(network.topology().clone(), traffic, 1.0, 1);
+            let place =
+                |operator: usize| (0..trial.operators()).find(|place| at(0, *place) == network.address(operator));
+            for group in 0..network.groups().len() {
+                let labeller = place(network.labeller(group)).unwrap();
+                let on_path: Vec<usize> = instance.on_path(group).collect();
+                for operator in 0..network.operators() {
+                    let theirs = on_path.contains(&operator).then(|| network.topology().tier(operator));
+                    assert_eq!(tier_of(&trial, labeller, place(operator).unwrap()), theirs, "seed {}", trial.seed);
+                }
+            }
+        }
     }
 }

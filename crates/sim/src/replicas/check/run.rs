@@ -1,13 +1,15 @@
 //! A run: a world from a trial, and its faults in their order.
 
+use super::control::Control;
 use super::guess::CRAFT;
 use super::monitor::{EXPIRE, Findings};
 use super::mutants::MUTANTS;
 use super::network::{controller_config, network};
 use super::script::{IDS, LOOKS, Script};
+use super::spy::add_spy;
 use super::trial::{ClientSpec, Party, ServerSpec, Trial, What};
 use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
-use crate::replicas::{Beside, Condition, Lies, Slot, Work, nodes};
+use crate::replicas::{Beside, Condition, Controlled, Lies, Mood, Pace, Planner, Slot, Work, nodes};
 use crate::{Action, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, Topology, World};
 use midflight_dataplane::replicas::ReplicasConfig;
 use midflight_endpoint::{MS, Nanos, SECOND};
@@ -27,11 +29,16 @@ const COOKIE: Nanos = 200 * MS;
 const WAIT: Nanos = 300 * MS;
 const SERVE: Nanos = 500 * MS;
 
+/// Clients' pauses become longer or shorter when the demand changes.
+const FACTORS: [f64; 4] = [0.1, 1.0, 4.0, 16.0];
+
 /// The replicas program under faults: a store behind operators, and its checker.
 pub struct ReplicasSubject {
     pub(super) stage: Stage<Trial, Findings>,
     pub(super) groups: Rc<[Vec<SocketAddr>]>,
     pub(super) script: Script,
+    /// Of all controllers.
+    planner: Planner,
 }
 
 /// The places of a trial's parties in the hardware.
@@ -99,11 +106,12 @@ impl Subject for ReplicasSubject {
         let known = (trial.controllers > 0).then(|| network(trial, at, &groups));
         let mut bounds = bounds(trial);
         bounds.masks = known.as_ref().map_or(bounds.masks, |network| network.masks());
+        let controlled = Controlled { by: at_controllers, has_streams: trial.has_streams };
         let slots: Vec<Slot> = (0..count).map(|_| Slot::default()).collect();
         let operators: Vec<NodeId> = (0..count)
             .map(|operator| {
                 let (place, slot) = (site.switch(operator), slots[operator].clone());
-                nodes::add_operator(&mut site.world, place, bounds, at_controllers.clone(), slot)
+                nodes::add_operator(&mut site.world, place, bounds, controlled.clone(), slot)
             })
             .collect();
         let selectors: Vec<NodeId> = (0..count)
@@ -129,10 +137,12 @@ impl Subject for ReplicasSubject {
                 nodes::add_client(&mut site.world, host, client_config(&spec), way, work(&spec, &groups))
             })
             .collect();
+        let planner = Planner::default();
         let controllers: Vec<NodeId> = (0..trial.controllers)
             .filter_map(|place| {
                 let (config, known) = (controller_config(trial, place), known.clone()?);
-                Some(nodes::add_controller(&mut site.world, config, known))
+                let (planner, has_streams) = (planner.clone(), trial.has_streams);
+                Some(nodes::add_controller(&mut site.world, config, known, planner, has_streams))
             })
             .collect();
         let places = Places::default()
@@ -142,10 +152,13 @@ impl Subject for ReplicasSubject {
             .with(Party::Client, &clients)
             .with(Party::Controller, &controllers);
         let recent = add_attacker(trial, &mut site.world, CRAFT);
+        let seen = add_spy(trial, &mut site.world);
         let addresses = server_nodes.into_iter().zip(servers).collect();
-        let findings = Findings::new(trial, places.clone(), Rc::clone(&groups), addresses, traced, recent);
+        let control = known.map(|network| Control::new(trial, &places, network));
+        let mut findings = Findings::new(trial, places.clone(), Rc::clone(&groups), addresses, traced, recent);
+        (findings.control, findings.seen) = (control, seen);
         let script = Script::new(count, trial.traffic_groups());
-        Self { stage: Stage::new(trial, site.world, places, findings), groups, script }
+        Self { stage: Stage::new(trial, site.world, places, findings), groups, script, planner }
     }
 
     fn stage(&self) -> &Stage<Trial, Findings> {
@@ -163,8 +176,13 @@ impl Subject for ReplicasSubject {
     fn begins(&mut self, what: &What) -> bool {
         let is_script = self.stage.trial.controllers == 0;
         match what {
-            // Real controllers make their own plans.
-            What::Plan(_) | What::Degraded(_) | What::NoController if !is_script => return false,
+            // Real controllers make their own plans, of the traffic.
+            What::Plan(_) | What::Degraded(_) if !is_script => self.set_demand(),
+            What::NoController if !is_script => {
+                let controllers: Vec<NodeId> = self.stage.places.of(Party::Controller).collect();
+                controllers.into_iter().for_each(|node| self.stage.crash(node));
+            }
+            What::WrongPlans => self.set_demand(),
             What::Plan(number) => self.script.plan = *number,
             What::Degraded(group) => drop(self.script.degraded.insert(*group)),
             What::NoController => self.script.is_dead = true,
@@ -172,20 +190,27 @@ impl Subject for ReplicasSubject {
             What::Absurd(server) => self.set(*server, Condition::Absurd),
             What::Silent(server) => self.set(*server, Condition::Silent),
             What::Lies(operator) => self.set_lies(*operator, true),
-            What::Common(_) => {}
+            What::Answered(_) | What::Common(_) => {}
         }
         true
     }
 
     fn ends(&mut self, what: &What) {
+        let is_script = self.stage.trial.controllers == 0;
         match what {
+            What::Plan(_) | What::Degraded(_) if !is_script => self.set_demand(),
+            What::WrongPlans => self.set_demand(),
+            What::NoController if !is_script => {
+                let controllers: Vec<NodeId> = self.stage.places.of(Party::Controller).collect();
+                controllers.into_iter().for_each(|node| self.stage.restart(node));
+            }
             What::Degraded(group) => drop(self.script.degraded.remove(group)),
             What::NoController => self.script.is_dead = false,
             What::Slow { server, .. } | What::Absurd(server) | What::Silent(server) => {
                 self.set(*server, Condition::Well);
             }
             What::Lies(operator) => self.set_lies(*operator, false),
-            What::Plan(_) | What::Common(_) => {}
+            What::Plan(_) | What::Answered(_) | What::Common(_) => {}
         }
     }
 
@@ -212,6 +237,32 @@ impl Subject for ReplicasSubject {
 }
 
 impl ReplicasSubject {
+    /// What clients ask for, and how the planner of real controllers answers, as present faults say.
+    fn set_demand(&mut self) {
+        let (mut mood, trial) = (Mood::default(), Rc::clone(&self.stage.trial));
+        let mut pauses = vec![1.0; trial.clients.len()];
+        for (_, what) in self.stage.lasting() {
+            match what {
+                What::Plan(number) => {
+                    mood.is_free = true;
+                    let turn = |client: usize| number.rotate_right(2 * client as u32 % 32) as usize % FACTORS.len();
+                    pauses.iter_mut().enumerate().for_each(|(client, pause)| *pause *= FACTORS[turn(client)]);
+                }
+                What::Degraded(group) => {
+                    let of_it =
+                        pauses.iter_mut().enumerate().filter(|(client, _)| trial.group_of_client(*client) == *group);
+                    of_it.for_each(|(_, pause)| *pause = 0.0);
+                }
+                What::WrongPlans => mood.is_wrong = true,
+                _ => {}
+            }
+        }
+        self.planner.set_mood(mood);
+        for (client, pause) in pauses.into_iter().enumerate() {
+            self.stage.act(Action::command(self.stage.node(Party::Client(client)), Pace { pause }));
+        }
+    }
+
     fn set_lies(&mut self, operator: usize, lies: bool) {
         self.stage.act(Action::command(self.stage.node(Party::Operator(operator)), Lies(lies)));
     }

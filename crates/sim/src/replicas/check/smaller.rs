@@ -48,6 +48,8 @@ fn drop_operators(best: &mut Trial, fails: Fails<'_, Trial>) {
         smaller.controllers = smaller.controllers.saturating_sub(1);
         forget(smaller, Party::Controller(smaller.controllers));
     });
+    attempt(best, fails, |smaller| smaller.has_streams = false);
+    attempt(best, fails, |smaller| smaller.limit = 0);
     attempt(best, fails, |smaller| smaller.is_tree = false);
 }
 

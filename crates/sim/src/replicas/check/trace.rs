@@ -2,7 +2,7 @@
 
 use crate::NodeId;
 use crate::check::Trace;
-use crate::replicas::ReplicasEvent;
+use crate::replicas::{ControlEvent, ReplicasEvent};
 use midflight_wire::replicas::{Ends, Packet, ServerStatus, parse};
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
@@ -56,6 +56,9 @@ pub(super) fn event(trace: &Trace, node: NodeId, event: &ReplicasEvent) -> Optio
         ReplicasEvent::Ended { key, outcome: Err(failure) } => format!("{name} gives #{:x} up: {failure}", key.0),
         ReplicasEvent::Served { group, token } => format!("{name} serves token {token:x} of group {group}"),
         ReplicasEvent::Verdict { verdict, .. } => format!("{name}: {verdict:?}"),
-        ReplicasEvent::Asked { .. } | ReplicasEvent::Selected(_) => return None,
+        ReplicasEvent::Control(ControlEvent::Said { event, .. }) => format!("{name}: {event:?}"),
+        ReplicasEvent::Control(ControlEvent::Answered { is_wrong: true, .. }) => format!("{name} gets a wrong plan"),
+        ReplicasEvent::Control(ControlEvent::Took { .. }) => format!("{name} takes a plan"),
+        ReplicasEvent::Control(_) | ReplicasEvent::Asked { .. } | ReplicasEvent::Selected(_) => return None,
     })
 }

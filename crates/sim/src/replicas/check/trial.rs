@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: ten minutes.
 const LONGEST_MS: u64 = 600_000;
+/// Answers of somebody who sees requests, at most.
+const ANSWERED_MAX: u32 = 10_000;
 /// Racks of a fat-tree of 4 ports, and its other switches.
 const TREE_RACKS: usize = 8;
 const TREE_UPPERS: usize = 12;
@@ -38,6 +40,12 @@ pub struct Trial {
     /// Controllers: up to 3, the first one active; 0: a script sets the rules.
     #[serde(default)]
     pub controllers: usize,
+    /// Whether controllers' messages go over streams, as in production; else they are datagrams.
+    #[serde(default)]
+    pub has_streams: bool,
+    /// Requests a second that an accelerator may get, as controllers know it; 0: more than there are.
+    #[serde(default)]
+    pub limit: u32,
     /// Until somebody notices that an operator or a selector does not answer.
     pub detect_ms: u64,
     /// Replica groups: 1 to 64.
@@ -106,12 +114,18 @@ pub enum Party {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// The script has another plan: from then on each traffic group wants another RSNode, which this number says.
+    /// The script has another plan: from then on each traffic group wants another RSNode, which this number says. Real controllers get
+    /// another one meanwhile: their planner answers by lot, and clients ask for more or less, as this number says.
     Plan(u32),
-    /// The script degrades a traffic group meanwhile (DRS).
+    /// The script degrades a traffic group meanwhile (DRS). Where there are real controllers, its clients ask without pause: more than an
+    /// accelerator may get, if it may get little.
     Degraded(usize),
-    /// The script sets no rules meanwhile.
+    /// The script sets no rules meanwhile, or all controllers are dead.
     NoController,
+    /// Half of the plans that real controllers are given meanwhile are wrong: of another number, or they break constraints.
+    WrongPlans,
+    /// This many requests are answered at once by somebody who sees them, and is no party of the store.
+    Answered(u32),
     /// A server takes longer meanwhile.
     Slow {
         /// Which one.
@@ -150,7 +164,7 @@ impl check::What for What {
                 keep_place(Party::Server, server, gone)
             }
             Self::Lies(operator) => keep_place(Party::Operator, operator, gone),
-            Self::Plan(_) | Self::Degraded(_) | Self::NoController => true,
+            Self::Plan(_) | Self::Degraded(_) | Self::NoController | Self::WrongPlans | Self::Answered(_) => true,
         }
     }
 }
@@ -204,6 +218,7 @@ impl check::Trial for Trial {
         within("under_way", self.under_way as usize, 1, 1 << 16)?;
         within("heal_ms", self.heal_ms as usize, 0, LONGEST_MS as usize)?;
         within("detect_ms", self.detect_ms as usize, 1, 10_000)?;
+        within("limit", self.limit as usize, 0, 1_000_000)?;
         within("cost_us", self.cost_us as usize, 0, 10_000)?;
         self.network.validate("network")?;
         for server in &self.servers {
@@ -245,7 +260,8 @@ impl Trial {
             What::Degraded(group) if *group >= self.traffic_groups() => {
                 bad(format!("there is no traffic group {group}"))
             }
-            What::Plan(_) | What::Degraded(_) | What::NoController => Ok(()),
+            What::Answered(count) if *count > ANSWERED_MAX => bad(format!("use up to {ANSWERED_MAX} answers")),
+            What::Plan(_) | What::Degraded(_) | What::NoController | What::WrongPlans | What::Answered(_) => Ok(()),
         }
     }
 
@@ -287,6 +303,6 @@ impl Trial {
 impl What {
     /// Whether somebody sends packets who is no party of the store.
     pub(super) fn is_attack(&self) -> bool {
-        check::What::common(self).is_some_and(Common::is_attack)
+        matches!(self, Self::Answered(_)) || check::What::common(self).is_some_and(Common::is_attack)
     }
 }
