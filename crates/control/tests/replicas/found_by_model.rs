@@ -66,3 +66,28 @@ fn n7_an_id_that_is_a_label_yet_is_not_given_out_after_a_takeover() {
     assert!(labels_with_it(&world, labeller), "it has said what it has, and gets no order");
     assert!(serve_while_it_is_a_label(&mut world, labeller).is_empty());
 }
+
+/// The same, where the standby had heard of the silent operator before that was started again: it gets the id from the controller before.
+#[test]
+fn n7_an_id_is_not_given_out_while_an_operator_that_was_started_again_may_know_it() {
+    let config = ControllerConfig { rsnodes: 1, plan_every: 500 * MS, batch: 1, ..times() };
+    let mut world = World::new(3, 2, config);
+    let silent = world.network.topology().operator("tor-3").unwrap();
+    world.run(300);
+    world.cut.insert((1, silent));
+    world.start(silent);
+    assert!(world.run_until_selected(20_000));
+    let Path::Selected(rsnode) = world.path(0) else { panic!("{:?}", world.paths()) };
+    world.start(rsnode);
+    world.cut.insert((0, silent));
+    world.run(400);
+    world.kill_controller(0);
+    world.run(3_000);
+    world.cut.clear();
+    // Until it has lost the old label.
+    assert!(labels_with_it(&world, silent));
+    while labels_with_it(&world, silent) {
+        world.step();
+        assert!(world.nodes.iter().all(|node| node.switch.rsnodes.get(&1) != Some(&None)), "the id was given out");
+    }
+}

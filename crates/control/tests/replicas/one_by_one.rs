@@ -407,6 +407,60 @@ fn n6_an_operator_that_was_stuck_may_be_planned_again_also_after_a_step_down() {
     assert!(!world.controller(0).status().operators[stuck].is_barred);
 }
 
+#[test]
+fn n6_an_operator_whose_selector_came_back_while_nobody_looked_may_be_planned_again() {
+    let mut world = deployed(2);
+    let without = *rsnodes(&world).first().unwrap();
+    world.set_selector(without, false);
+    world.run(2_000);
+    assert!(world.controller(0).status().operators[without].is_barred);
+    world.cut.extend((0..world.nodes.len()).map(|operator| (0, operator)));
+    world.run(4_000);
+    world.set_selector(without, true);
+    world.cut.clear();
+    world.run(500);
+    world.kill_controller(1);
+    world.run(6_000);
+    assert_eq!(world.active(), [0]);
+    assert!(!world.controller(0).status().operators[without].is_barred);
+}
+
+/// At the first start nobody knows any id, so an operator that is missing holds up nothing.
+#[test]
+fn n4_the_first_plan_does_not_wait_for_an_operator_that_is_not_there() {
+    let mut world = World::new(1, 1, times());
+    let missing = world.network.topology().operator("tor-3").unwrap();
+    world.kill(missing);
+    world.run(5_000);
+    let others = world.paths().into_iter().filter(|path| *path != Path::Down(missing));
+    assert!(others.clone().all(|path| matches!(path, Path::Selected(_))), "{:?}", world.paths());
+    assert_eq!(others.count(), 3);
+}
+
+/// After a takeover with an operator out of reach no id is given out. Plans use the RSNodes that there are.
+#[test]
+fn n6_groups_move_to_rsnodes_that_there_are_while_no_id_may_be_given_out() {
+    let config = ControllerConfig { start: Start::OwnRack, ..times() };
+    let mut world = World::new(1, 2, config);
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let at = |world: &World, switch: &str| world.network.topology().operator(switch).unwrap();
+    let (silent, dies) = (at(&world, "core-1"), at(&world, "tor-1"));
+    world.cut.insert((1, silent));
+    world.kill_controller(0);
+    world.run(4_000);
+    assert_eq!(world.active(), [1]);
+    world.is_planning = true;
+    world.run(4_000);
+    let before: BTreeSet<u16> = world.controller(1).status().ids.iter().map(|(id, ..)| *id).collect();
+    assert!(before.iter().all(|id| *id <= 4), "no new one: {before:?}");
+    world.kill(dies);
+    world.run(4_000);
+    let selected = world.paths().into_iter().filter(|path| *path != Path::Down(dies));
+    assert!(selected.clone().all(|path| matches!(path, Path::Selected(_))), "{:?}", world.paths());
+    assert_eq!(selected.count(), 3);
+}
+
 /// One that dies of each of its orders, and is started again each time.
 #[test]
 fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {

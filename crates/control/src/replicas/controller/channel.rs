@@ -1,9 +1,9 @@
 //! One operator, as its controller sees it: whether it is alive, and which rules it lacks.
 
-use super::super::order::{Key, rule};
-use midflight_dataplane::replicas::{Outcome, Rule};
+use super::super::order::Key;
+use midflight_dataplane::replicas::Outcome;
 use midflight_endpoint::Nanos;
-use midflight_wire::replicas::control::{Order, Set, SetNumber, Term};
+use midflight_wire::replicas::control::{Set, SetNumber, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether orders may be sent to an operator.
@@ -30,7 +30,10 @@ pub(super) enum Barred {
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) set: Set,
+    /// Sorted.
     pub(super) keys: Vec<Key>,
+    /// Labels among the orders: the operator may have them by now.
+    pub(super) labels: Vec<u16>,
     pub(super) at: Nanos,
 }
 
@@ -45,6 +48,8 @@ pub(super) struct Channel {
     pub(super) stuck_since: Option<Nanos>,
     /// It was started again, and has not got all its rules yet.
     pub(super) is_fresh: bool,
+    /// It has said what it has, once in this term.
+    pub(super) is_learned: bool,
     /// Since when it has not said what it was asked for, what it has or that orders were carried out; by the clock of silence.
     pub(super) owes_since: Option<Nanos>,
     pub(super) barred: Barred,
@@ -80,19 +85,6 @@ pub(super) struct Channel {
     pub(super) retry_at: Nanos,
 }
 
-impl Sent {
-    /// Its labels that the operator may have by now.
-    pub(super) fn labels(&self) -> impl Iterator<Item = u16> {
-        self.set.orders.iter().filter_map(|order| match order {
-            Order::Rule(record) => match rule(record) {
-                Some(Rule::Group { rsnode, .. }) => rsnode,
-                _ => None,
-            },
-            _ => None,
-        })
-    }
-}
-
 impl Channel {
     pub(super) fn new(now: Nanos, can_select: bool) -> Self {
         Self {
@@ -101,6 +93,7 @@ impl Channel {
             is_dead: false,
             stuck_since: None,
             is_fresh: false,
+            is_learned: false,
             owes_since: None,
             barred: Barred::No,
             can_select,
@@ -146,7 +139,7 @@ impl Channel {
     pub(super) fn lacks(&self, key: Key) -> bool {
         self.dirty.contains(&key)
             || self.urgent.contains(&key)
-            || self.sent.as_ref().is_some_and(|sent| sent.keys.contains(&key))
+            || self.sent.as_ref().is_some_and(|sent| sent.keys.binary_search(&key).is_ok())
     }
 
     /// Whether others should wait until it knows this. One that was started again gets its hosts last, so nothing comes from them before
@@ -159,6 +152,11 @@ impl Channel {
     /// Whether it has refused this although nothing was in the way any more.
     pub(super) fn refuses(&self, key: Key) -> bool {
         self.is_live() && !self.is_loading && self.refused.contains_key(&key) && !self.retried.contains(&key)
+    }
+
+    /// Whether it may lack this: an order for it waits, or was refused.
+    pub(super) fn may_lack(&self, key: Key) -> bool {
+        self.lacks(key) || self.refused.contains_key(&key)
     }
 
     /// Whether it may have what a removal under this key was to remove. What is beyond its bounds it has never had.

@@ -51,13 +51,16 @@ impl Controller {
         // The questions of this moment were asked as a standby: what is claimed by the next ones.
         (self.claimed, self.claimed_after) = (self.now, self.questions.newest());
         self.ids.clear();
+        self.were_ids_used = false;
         self.labels.fill(Label::default());
         self.target.fill(None);
         (self.flipping, self.is_deployed, self.selectors) = (None, true, 0);
         self.asked = None;
         for channel in &mut self.channels {
             channel.close();
-            (channel.is_fresh, channel.former) = (false, None);
+            // Whether it has been started again since a standby heard of it does not matter: another controller may have given it rules.
+            (channel.incarnation, channel.former) = (None, None);
+            (channel.is_fresh, channel.is_learned) = (false, false);
         }
         self.counters.takeovers += 1;
         self.event(Event::TakesOver(term));
@@ -73,10 +76,11 @@ impl Controller {
         let now = self.now;
         for channel in &mut self.channels {
             channel.close();
-            if channel.stuck_since.take().is_some() {
+            // It would not see what ends a failure. If it is active again, it finds those that last.
+            (channel.stuck_since, channel.selector_gone) = (None, None);
+            if !channel.is_dead && channel.barred == Barred::Failed {
                 channel.barred = Barred::Back(now);
             }
-            channel.selector_gone = None;
             channel.controller_heard = Some(now);
         }
         self.event(Event::SteppedDown(term));
@@ -133,9 +137,11 @@ impl Controller {
             // With another loading, for which it is asked again.
             return self.restarted(operator, inventory.incarnation);
         }
-        if !self.channels[operator].is_fresh {
+        let has_ids = inventory.newest != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
+        if has_ids || !self.channels[operator].is_fresh {
             self.learned_at = self.now;
         }
+        self.were_ids_used |= has_ids;
         self.channels[operator].incarnation = Some(inventory.incarnation);
         self.ids.note_newest(inventory.newest);
         for &(id, at) in &inventory.rsnodes {
@@ -148,8 +154,9 @@ impl Controller {
         let groups = (0..self.labels.len()).filter(|&group| self.network.labeller(group) == operator);
         for group in groups.collect::<Vec<_>>() {
             let label = inventory.labels.iter().find(|&&(of, _)| usize::from(of) == group).map(|&(_, id)| id);
-            self.learn_label(group, label);
+            self.learn_label(group, label, !self.channels[operator].is_learned);
         }
+        self.channels[operator].is_learned = true;
         match self.role {
             Role::Active(_) => self.open(operator),
             _ => {
@@ -180,16 +187,16 @@ impl Controller {
         self.ids.note_newest(id);
     }
 
-    /// An operator has this label for a traffic group. If it was out of reach until now, and no plan says otherwise, it stays in force.
-    fn learn_label(&mut self, group: usize, label: Option<u16>) {
-        let was_known = self.labels[group].in_force.is_some();
+    /// An operator has this label for a traffic group. If nothing was heard of it in this term until now, and no plan says otherwise, the
+    /// label stays in force.
+    fn learn_label(&mut self, group: usize, label: Option<u16>, is_first: bool) {
         self.labels[group].in_force = Some(label);
         // An id that nobody has is not given out while it is a label.
         if let Some(id) = label.filter(|&id| self.ids.get(id).is_none()) {
             self.learn_id(id, None, false);
         }
         let node = label.and_then(|id| self.ids.get(id)).filter(|node| node.used == Use::Serving);
-        if let (Role::Active(_), false, None, Some(node)) = (self.role, was_known, self.target[group], node) {
+        if let (Role::Active(_), true, None, Some(node)) = (self.role, is_first, self.target[group], node) {
             (self.labels[group].wanted, self.target[group]) = (label, node.operator);
         }
     }

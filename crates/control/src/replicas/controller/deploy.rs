@@ -2,12 +2,12 @@
 //! and does what comes next from there. So a failure, another plan or another controller may come between any two steps.
 
 use super::super::order::Key;
-use super::channel::{Barred, Sent, State};
+use super::channel::{Barred, State};
 use super::event::{Event, Failure};
 use super::ids::Use;
 use super::{Controller, Role};
 use midflight_endpoint::mutants::planted;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Controller {
     /// Does what can be done now.
@@ -30,12 +30,20 @@ impl Controller {
         self.labels[group].in_force.is_some() && node.and_then(|node| node.operator) == self.target[group]
     }
 
+    /// Whether ids may be given out. One that another controller has removed a moment ago may be that of answers on their way.
+    fn may_allocate(&self) -> bool {
+        let has_rested = self.now >= self.learned_at.saturating_add(self.config.longest_response);
+        has_rested && !self.are_ids_held_back()
+    }
+
+    /// Whether an operator that has not said yet what it has may know ids that nobody else does.
+    pub(super) fn are_ids_held_back(&self) -> bool {
+        self.were_ids_used && self.is_one_unheard()
+    }
+
     /// Operators of the plan that are no RSNodes get an id; those that were until a moment ago keep theirs.
     fn prepare_new(&mut self) {
-        // An id that another controller has removed a moment ago may be that of answers on their way.
-        // And one that an operator may know which has not said yet what it has.
-        let has_rested = self.now >= self.learned_at.saturating_add(self.config.longest_response);
-        let may_allocate = has_rested && !self.is_one_unheard();
+        let may_allocate = self.may_allocate();
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         for operator in wanted {
             if self.ids.of(operator, |used| matches!(used, Use::Preparing | Use::Serving)).is_some() {
@@ -65,8 +73,9 @@ impl Controller {
 
     /// An id may be a label once its selector has the replica groups and all operators know where it is.
     fn finish_prepared(&mut self) {
-        let prepared: Vec<_> = self.ids.iter().filter(|(_, node)| node.used == Use::Preparing).collect();
-        for (id, node) in prepared {
+        let in_use: Vec<_> =
+            self.ids.iter().filter(|(_, node)| matches!(node.used, Use::Preparing | Use::Serving)).collect();
+        for (id, node) in in_use {
             let Some(owner) = node.operator else { continue };
             let key = Key::RsNode(id);
             if self.channels.iter().any(|channel| channel.refuses(key)) {
@@ -74,10 +83,13 @@ impl Controller {
                 self.fail(owner, Failure::Refuses);
                 return;
             }
+            if node.used == Use::Serving {
+                continue;
+            }
             let is_expected = self.will_be_learned(id);
             let owner = &self.channels[owner];
             if owner.is_live()
-                && !owner.lacks(key)
+                && !owner.may_lack(key)
                 && !is_expected
                 && !owner.lacks_replica_groups()
                 && owner.grouped == owner.selector
@@ -115,9 +127,13 @@ impl Controller {
         let (live, unreachable): (Vec<usize>, Vec<usize>) =
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
         unreachable.into_iter().for_each(|group| self.flip(group));
-        let may_flip = |group: &usize| self.label_for(*group).is_none_or(|id| !self.will_be_learned(id));
-        let fits = |group: &usize| self.has_room(*group) && may_flip(group);
-        let first = live.iter().copied().find(fits).or_else(|| live.iter().copied().find(may_flip));
+        let mut known = BTreeMap::new();
+        let mut may_flip = |group: usize| {
+            let is_known = |id| *known.entry(id).or_insert_with(|| !self.will_be_learned(id));
+            self.label_for(group).is_none_or(is_known)
+        };
+        let fitting = live.iter().copied().find(|&group| self.has_room(group) && may_flip(group));
+        let first = fitting.or_else(|| live.iter().copied().find(|&group| may_flip(group)));
         if let Some(group) = first {
             self.flip(group);
             self.flipping = Some(group);
@@ -152,7 +168,10 @@ impl Controller {
             labels.extend(label.in_force?);
         }
         // And those that an operator may have set without our having heard of it.
-        labels.extend(self.channels.iter().filter_map(|channel| channel.sent.as_ref()).flat_map(Sent::labels));
+        for (operator, channel) in self.channels.iter().enumerate() {
+            let sent = channel.sent.as_ref().filter(|_| !self.is_out_of_reach(operator));
+            labels.extend(sent.into_iter().flat_map(|sent| sent.labels.iter().copied()));
+        }
         Some(labels)
     }
 
@@ -169,8 +188,10 @@ impl Controller {
                 Use::Preparing | Use::Serving if !is_wanted && !is_label(id) => {
                     self.ids.set_use(id, Use::Retiring(self.now));
                 }
-                Use::Retiring(_) if is_label(id) => self.ids.set_use(id, Use::Retiring(self.now)),
-                Use::Retiring(since) if passed(since) || planted(264) => {
+                Use::Retiring(_) if labels.as_ref().is_some_and(|labels| labels.contains(&id)) => {
+                    self.ids.set_use(id, Use::Retiring(self.now));
+                }
+                Use::Retiring(since) if (passed(since) && !is_label(id)) || planted(264) => {
                     self.ids.set_use(id, Use::Removing);
                     self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
                 }

@@ -21,12 +21,15 @@ impl Controller {
     pub(super) fn is_alive(&mut self, operator: usize, question: Question) {
         self.questions.hear();
         let channel = &mut self.channels[operator];
-        channel.heard = channel.heard.max(question.at);
-        channel.heard_listened = channel.heard_listened.max(question.listened);
         channel.answered = channel.answered.max(question.number);
         // An answer to a question of long ago: it would be dead again at the next look.
         let is_late = self.questions.listened().saturating_sub(question.listened) > self.config.dead_after;
-        if channel.is_dead && !is_late {
+        if channel.is_dead && is_late {
+            return;
+        }
+        channel.heard = channel.heard.max(question.at);
+        channel.heard_listened = channel.heard_listened.max(question.listened);
+        if channel.is_dead {
             channel.is_dead = false;
             channel.barred = Barred::Back(self.now);
             self.event(Event::OperatorBack(operator));

@@ -73,6 +73,8 @@ pub struct Controller {
     claimed: Nanos,
     /// When an operator last said what it had from the controller before.
     learned_at: Nanos,
+    /// Whether any operator knew an RSNode id then.
+    were_ids_used: bool,
     claimed_after: Question,
     channels: Vec<Channel>,
     ids: Ids,
@@ -115,6 +117,7 @@ impl Controller {
             quiet_since: None,
             claimed: now,
             learned_at: now,
+            were_ids_used: false,
             claimed_after: Question::default(),
             channels,
             flipping: None,

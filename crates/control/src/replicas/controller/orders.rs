@@ -13,6 +13,13 @@ fn outcome_of(number: u8) -> Option<Outcome> {
     [Outcome::Done, Outcome::NoRoom, Outcome::Bad].into_iter().find(|outcome| *outcome as u8 == number)
 }
 
+/// The label that an order sets.
+fn label_of(order: &Order) -> Option<u16> {
+    let Order::Rule(record) = order else { return None };
+    let Some(Rule::Group { rsnode, .. }) = rule(record) else { return None };
+    rsnode
+}
+
 impl Controller {
     /// What an operator should have under a key.
     fn order_for(&self, operator: usize, key: Key) -> Option<Order> {
@@ -98,7 +105,8 @@ impl Controller {
             let set = Set { term, number, incarnation, orders, complete };
             self.counters.sets += 1;
             self.out.push_back((operator, ControlMessage::Set(set.clone())));
-            self.channels[operator].sent = Some(Sent { set, keys, at: self.now });
+            let labels = set.orders.iter().filter_map(label_of).collect();
+            self.channels[operator].sent = Some(Sent { set, keys, labels, at: self.now });
         }
     }
 
@@ -128,9 +136,14 @@ impl Controller {
         let changes_plan =
             |key: &Key| (Key::ReplicaGroup(0)..Key::Host(std::net::Ipv4Addr::UNSPECIFIED.into())).contains(key);
         let may_go_on = channel.is_stuck() || sent.set.complete || sent.keys.iter().any(changes_plan);
+        let was_forgotten = self.is_out_of_reach(operator);
+        let channel = &mut self.channels[operator];
         if channel.stuck_since.take().is_some() {
             channel.barred = Barred::Back(self.now);
             self.events.push_back(Event::OperatorBack(operator));
+        }
+        if was_forgotten {
+            return self.reload(operator);
         }
         self.take_outcomes(operator, &sent, &done.refused);
         let channel = &mut self.channels[operator];
@@ -176,7 +189,8 @@ impl Controller {
                 return;
             }
             if refused.why == Refusal::OtherIncarnation && self.channels[operator].state == State::Open {
-                self.restarted(operator, refused.incarnation);
+                // The inventory says which one it is now.
+                self.reload(operator);
             }
             return;
         }

@@ -3,6 +3,7 @@
 
 use super::Controller;
 use super::event::{Event, PlanRefused, PlanWanted};
+use super::ids::Use;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use midflight_placement::failure::{Decision, decide};
@@ -26,9 +27,13 @@ impl Asked {
 }
 
 impl Controller {
-    /// Operators that no plan may use.
+    /// Operators that no plan may use: also those that would need an id, while none may be given out for long.
     pub(super) fn barred(&self) -> BTreeSet<usize> {
-        let is_barred = |operator: &usize| self.channels[*operator].is_barred(self.now, self.config.barred_for);
+        let are_ids_held_back = self.are_ids_held_back();
+        let is_barred = |operator: &usize| {
+            let has_id = self.ids.of(*operator, |used| !matches!(used, Use::Removing | Use::Resting(_))).is_some();
+            self.channels[*operator].is_barred(self.now, self.config.barred_for) || (are_ids_held_back && !has_id)
+        };
         (0..self.channels.len()).filter(is_barred).collect()
     }
 
