@@ -9,7 +9,7 @@ use midflight_replicas::rsnode::{RsNode, RsNodeConfig};
 use midflight_replicas::select::{Algorithm, Candidates, Choice, Counts, Selector, Server, Status};
 use midflight_replicas::server::ServerConfig;
 use midflight_sim::replicas::{
-    Ask, ClientActor, ReplicaGroups, ReplicasEvent, Rules, SelectorActor, ServerActor, Service, Slot, Work,
+    Ask, ClientActor, Controlled, ReplicaGroups, ReplicasEvent, Rules, SelectorActor, ServerActor, Service, Slot, Work,
     add_operator,
 };
 use midflight_sim::{
@@ -244,10 +244,11 @@ impl Nodes {
         let slots: Vec<Slot> = switches.iter().map(|_| Slot::default()).collect();
         let config = ReplicasConfig { cookie_ns: 1_000 * SECOND, ..ReplicasConfig::default() };
         let place = |switch: &SwitchOf| Place::Switch(number(scenario, *switch));
+        let by_script = Controlled { by: Vec::new(), has_streams: false };
         let operators: Vec<NodeId> = switches
             .iter()
             .zip(&slots)
-            .map(|(switch, slot)| add_operator(world, place(switch), config, Vec::new(), slot.clone()))
+            .map(|(switch, slot)| add_operator(world, place(switch), config, by_script.clone(), slot.clone()))
             .collect();
         let operators_at: Vec<SocketAddr> = operators.iter().map(|&node| world.address(node)).collect();
         let first_server = NodeId::index(*operators.last().expect("racks")) + 1;

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 const BOUNDED: &str = "a trial's bounds are those of its endpoints";
 
-/// An operator that starts now, without rules, and takes them of controllers, or of a script. Its incarnation and secret are drawn by the world, at each start.
+/// An operator that starts now, without rules, and takes them of controllers, or of a script. Its incarnation and secret are drawn by
+/// the world, at each start.
 pub fn add_operator(
     world: &mut World,
     place: Place,
