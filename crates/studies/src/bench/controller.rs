@@ -41,7 +41,7 @@ RESULTS (medians of the runs)
   controller.k16.orders                  orders that it has sent until then
   controller.k16.keeper_load_ms          what one operator takes to carry its share of them out
   controller.k16.round_us                all operators asked, and their reports taken
-  controller.k16.failure_us              an RSNode has died: all operators are told, its groups have moved
+  controller.k16.failure_us              an RSNode has died: all operators are told, groups moved
 
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";

@@ -70,7 +70,7 @@ enum Bench {
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
-    /// The controller of replicas, with 320 operators: what it takes to load them, to ask them, and to find one dead
+    /// The controller of replicas with 320 operators: loading them, asking them, one that dies
     #[command(after_help = against::help(controller::EXAMPLES))]
     Controller(Comparable),
     /// One run of NetRS's evaluation: seconds and memory

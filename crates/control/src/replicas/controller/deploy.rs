@@ -4,7 +4,7 @@
 use super::super::order::Key;
 use super::channel::{Barred, State};
 use super::event::{Event, Failure};
-use super::ids::Use;
+use super::ids::{RsNode, Use};
 use super::{Controller, Role};
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ impl Controller {
     /// Does what can be done now.
     pub(super) fn step(&mut self) {
         let Role::Active(_) = self.role else { return };
+        self.fail_refused();
         self.prepare_new();
         self.finish_prepared();
         self.flip_labels();
@@ -71,25 +72,27 @@ impl Controller {
         }
     }
 
+    /// An RSNode that an operator refuses to know has failed: labels would wait for that operator for ever.
+    fn fail_refused(&mut self) {
+        let refusing: Vec<_> = self.channels.iter().filter(|channel| !channel.refused.is_empty()).collect();
+        let is_in_use = |node: &RsNode| matches!(node.used, Use::Preparing | Use::Serving);
+        let is_refused = |id: u16| refusing.iter().any(|channel| channel.refuses(Key::RsNode(id)));
+        let refused = self.ids.iter().find(|(id, node)| is_in_use(node) && is_refused(*id));
+        if let Some(owner) = refused.and_then(|(_, node)| node.operator) {
+            self.channels[owner].barred = Barred::Back(self.now);
+            self.fail(owner, Failure::Refuses);
+        }
+    }
+
     /// An id may be a label once its selector has the replica groups and all operators know where it is.
     fn finish_prepared(&mut self) {
-        let in_use: Vec<_> =
-            self.ids.iter().filter(|(_, node)| matches!(node.used, Use::Preparing | Use::Serving)).collect();
-        for (id, node) in in_use {
+        let prepared: Vec<_> = self.ids.iter().filter(|(_, node)| node.used == Use::Preparing).collect();
+        for (id, node) in prepared {
             let Some(owner) = node.operator else { continue };
-            let key = Key::RsNode(id);
-            if self.channels.iter().any(|channel| channel.refuses(key)) {
-                self.channels[owner].barred = Barred::Back(self.now);
-                self.fail(owner, Failure::Refuses);
-                return;
-            }
-            if node.used == Use::Serving {
-                continue;
-            }
             let is_expected = self.will_be_learned(id);
             let owner = &self.channels[owner];
             if owner.is_live()
-                && !owner.may_lack(key)
+                && !owner.may_lack(Key::RsNode(id))
                 && !is_expected
                 && !owner.lacks_replica_groups()
                 && owner.grouped == owner.selector
