@@ -40,7 +40,7 @@ pub enum KeyspaceError {
     Version(u16),
 }
 
-/// Keys over servers. Two with the same servers, in any order, and the same number of replicas are the same.
+/// Keys over servers. Two with the same servers, in any order, number of replicas and version are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {
     version: u16,

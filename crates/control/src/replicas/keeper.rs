@@ -159,7 +159,7 @@ impl RuleKeeper {
         true
     }
 
-    /// Orders before this number are not carried out any more.
+    /// Orders up to this number are not carried out any more.
     fn begin(&mut self, last: SetNumber) {
         self.last = last;
         self.last_refused.clear();

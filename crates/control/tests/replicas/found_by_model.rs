@@ -37,7 +37,6 @@ fn serve_while_it_is_a_label(world: &mut World, labeller: usize) -> Vec<usize> {
 
 /// `unheard-ignored`: an operator that knows the id, and has it as a label, has not answered the next controller yet.
 #[test]
-
 fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it() {
     let (mut world, rsnode) = with_one_id();
     let labeller = (0..world.nodes.len()).find(|&node| node != rsnode && labels_with_it(&world, node)).unwrap();
@@ -46,11 +45,14 @@ fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it
     world.run(400);
     world.kill_controller(0);
     assert!(serve_while_it_is_a_label(&mut world, labeller).is_empty());
+    assert!(
+        world.active() == [1] && labels_with_it(&world, labeller),
+        "the other one acts, and nothing has changed there"
+    );
 }
 
 /// `label-not-learned`: no operator lists the id any more, but one has it as a label yet, and carries out no order of the next controller.
 #[test]
-
 fn n7_an_id_that_is_a_label_yet_is_not_given_out_after_a_takeover() {
     let (mut world, rsnode) = with_one_id();
     world.start(rsnode);

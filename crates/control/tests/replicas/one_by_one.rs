@@ -394,6 +394,7 @@ fn n6_an_operator_that_was_stuck_may_be_planned_again_also_after_a_step_down() {
     world.nodes[stuck].is_stuck = true;
     world.requests_per_step = 2;
     world.run(6_000);
+    assert_eq!(failures(&world), [(stuck, Failure::Stuck)]);
     // The first controller is cut off until the other one has taken over, which then dies.
     world.cut.extend((0..world.nodes.len()).map(|operator| (0, operator)));
     world.run(4_000);

@@ -62,7 +62,7 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
 }
 
 const NAMES: [(&str, &str); 5] =
-    [("load_ms", "ms"), ("orders", ""), ("keeper_load_ms", "ms"), ("round_us", "us"), ("failure_us", "us")];
+    [("load_ms", "ms"), ("orders", "orders"), ("keeper_load_ms", "ms"), ("round_us", "us"), ("failure_us", "us")];
 
 fn network() -> Result<Network> {
     let topology = Topology::fat_tree(PORTS, &Accelerator::paper("each".into()))?;

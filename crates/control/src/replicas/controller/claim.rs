@@ -51,6 +51,7 @@ impl Controller {
         // The questions of this moment were asked as a standby: what is claimed by the next ones.
         (self.claimed, self.claimed_after) = (self.now, self.questions.newest());
         self.ids.clear();
+        self.is_out_of_ids = false;
         self.were_ids_used = false;
         self.labels.fill(Label::default());
         self.target.fill(None);
@@ -59,7 +60,7 @@ impl Controller {
         for channel in &mut self.channels {
             channel.close();
             // Whether it has been started again since a standby heard of it does not matter: another controller may have given it rules.
-            (channel.incarnation, channel.former) = (None, None);
+            (channel.incarnation, channel.former, channel.selector) = (None, None, None);
             (channel.is_fresh, channel.is_learned) = (false, false);
         }
         self.counters.takeovers += 1;
@@ -138,10 +139,12 @@ impl Controller {
             return self.restarted(operator, inventory.incarnation);
         }
         let has_ids = inventory.newest != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
-        if has_ids || !self.channels[operator].is_fresh {
+        // What it has from another controller: all of it the first time, and after a restart what was not there before.
+        let channel = &self.channels[operator];
+        if !channel.is_learned || (channel.is_fresh && has_ids) {
             self.learned_at = self.now;
+            self.were_ids_used |= has_ids;
         }
-        self.were_ids_used |= has_ids;
         self.channels[operator].incarnation = Some(inventory.incarnation);
         self.ids.note_newest(inventory.newest);
         for &(id, at) in &inventory.rsnodes {

@@ -95,6 +95,7 @@ impl Controller {
                 && !owner.may_lack(Key::RsNode(id))
                 && !is_expected
                 && !owner.lacks_replica_groups()
+                && owner.selector.is_some()
                 && owner.grouped == owner.selector
             {
                 self.ids.set_use(id, Use::Serving);
@@ -207,7 +208,7 @@ impl Controller {
         }
     }
 
-    /// Whether an operator has not said what it has since this controller took over, and may have something.
+    /// Whether there is an operator of which nobody knows what it has, and that may have something.
     fn is_one_unheard(&self) -> bool {
         let mut channels = self.channels.iter().enumerate();
         channels.any(|(operator, channel)| {

@@ -38,7 +38,7 @@ pub enum Event {
         /// Traffic groups.
         groups: usize,
     },
-    /// An operator did not carry out an order: its configuration has other bounds than this one's.
+    /// An operator did not carry out an order: it has no room for it, or its configuration has other bounds.
     OrderRefused {
         /// The operator.
         operator: usize,
@@ -60,7 +60,7 @@ pub enum Failure {
     Restarted,
     /// There is no selector beside it.
     NoSelector,
-    /// It refused an order that an RSNode needs.
+    /// An operator refused to know it as an RSNode.
     Refuses,
     /// It answers questions, but has carried out no orders for too long.
     Stuck,
@@ -87,7 +87,9 @@ impl PlanWanted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanRefused {
     /// Another one was asked for since, or none.
-    #[error("plan {0} is not wanted: it is too late, or operators have failed or come back since it was asked for")]
+    #[error(
+        "plan {0} is not wanted: it is too late, operators have failed, or an accelerator got too much, since it was asked for"
+    )]
     NotWanted(u64),
     /// It breaks a constraint (N4).
     #[error("plan {number} breaks a constraint: {first}")]
@@ -104,7 +106,7 @@ pub enum PlanRefused {
 pub struct ControllerCounters {
     /// Reports that were taken.
     pub reports: u64,
-    /// Reports that were older than one that was taken before, or answers to a question long ago.
+    /// Messages that came too late: after a newer one, or to a question of long ago.
     pub stale: u64,
     /// Messages that no operator sends, or of an operator that does not exist.
     pub foreign: u64,

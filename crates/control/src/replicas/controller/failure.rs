@@ -87,7 +87,7 @@ impl Controller {
         }
         channel.former = channel.incarnation.replace(incarnation);
         channel.is_fresh = true;
-        channel.stuck_since = None;
+        (channel.stuck_since, channel.selector_gone) = (None, None);
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {

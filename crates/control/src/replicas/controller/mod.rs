@@ -69,13 +69,14 @@ pub struct Controller {
     /// The highest that it has heard of.
     highest: Term,
     quiet_since: Option<Nanos>,
-    /// When it took over, and the last question before that.
+    /// When it took over.
     claimed: Nanos,
-    /// When an operator last said what it had from the controller before.
-    learned_at: Nanos,
-    /// Whether any operator knew an RSNode id then.
-    were_ids_used: bool,
+    /// The last question before that.
     claimed_after: Question,
+    /// When an operator last said what it had from another controller.
+    learned_at: Nanos,
+    /// Whether any operator had an RSNode id from another controller.
+    were_ids_used: bool,
     channels: Vec<Channel>,
     ids: Ids,
     /// By traffic group.

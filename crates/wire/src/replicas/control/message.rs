@@ -21,7 +21,7 @@ impl Term {
 /// The number of a [`Set`]. Each time a controller asks an operator what it has, and gives it all its rules, a new loading begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetNumber {
-    /// Counts the loadings of this term and operator, from 1.
+    /// Grows with each loading of the operator by this controller; 0: none.
     pub loading: u32,
     /// Counts the orders of the loading, from 1; 0: none yet.
     pub sequence: u32,
@@ -112,7 +112,7 @@ pub struct Report {
     pub incarnation: u64,
     /// That it follows.
     pub term: Term,
-    /// Of the last orders of that term that were carried out.
+    /// Of the last orders of that term that were carried out, or of the loading that has begun since, with the sequence 0.
     pub last: SetNumber,
     /// How long ago it has heard of the controller of that term, in nanoseconds; `None`: never.
     pub heard_ns: Option<u64>,
