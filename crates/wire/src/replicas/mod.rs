@@ -6,6 +6,7 @@
 pub mod control;
 mod layout;
 mod parse;
+pub mod store;
 
 pub use layout::*;
 pub use parse::{Packet, Reject, parse};
