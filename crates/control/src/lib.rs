@@ -5,7 +5,7 @@
 //! - [`file`](mod@file): files that people write, with one-line errors;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
-//! - [`tasks`], [`reads`]: the table and the metrics of a program each.
+//! - [`tasks`], [`reads`]: the table and the metrics of a program each; [`replicas`]: also the controller of its network.
 //!
 //! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
 
@@ -22,4 +22,5 @@ pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};
 pub use file::FileError;
 pub use metrics::{EngineStatus, ProgramStatus, ShellCounters, Snapshot, Surroundings};
 pub use reads::{ReadsStatus, ReadsTable};
+pub use replicas::{ReplicasStatus, ReplicasTable};
 pub use tasks::{TasksStatus, TasksTable};

@@ -12,6 +12,8 @@
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
 //! | `replica` | a replica of the store (feature `replica`) |
+//! | `replicas` | what runs beside an operator, and the controller (feature `operator`) |
+//! | `ring` | datagrams from one thread to another |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `links` | links between peers, over TCP |
@@ -38,8 +40,11 @@ mod poller;
 pub mod privileges;
 #[cfg(feature = "replica")]
 pub mod replica;
+#[cfg(feature = "operator")]
+pub mod replicas;
 mod reply_addresses;
 mod results;
+mod ring;
 mod socket;
 mod switch;
 mod waker;
@@ -56,6 +61,6 @@ pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
-    AsicOptions, AsicQueue, BoundSwitch, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom, ShellCounts,
-    Switch, SwitchConfig, SwitchEngine, detach,
+    AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,
+    ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
 };

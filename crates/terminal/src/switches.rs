@@ -22,12 +22,16 @@ pub fn connect(switches: Vec<SocketAddr>) -> Result<Client> {
 
 /// What its `/status` says.
 pub fn status(http: &str) -> Result<String> {
+    status_of("switch", "midflight up` or `midflight switch", http)
+}
+
+/// What the `/status` of another process says: `what` it is, and the command that starts one.
+pub fn status_of(what: &str, start: &str, http: &str) -> Result<String> {
     let host = http.trim_start_matches("http://").trim_end_matches('/');
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
     let response = agent.get(format!("http://{host}/status")).call();
     let mut response = response.map_err(|error| {
-        let what_to_do = "start one with `midflight up` or `midflight switch`, or give --http HOST:PORT";
-        anyhow!("no switch answers on http://{host}: {error}; {what_to_do}")
+        anyhow!("no {what} answers on http://{host}: {error}; start one with `{start}`, or give --http HOST:PORT")
     })?;
     response.body_mut().read_to_string().with_context(|| format!("the answer of {host} broke off"))
 }

@@ -45,7 +45,7 @@ struct mf_replicas_stats {
     uint64_t delivered;      /* answers that went to clients of this rack */
 };
 
-/* The controller's order: a rule is set or removed. */
+/* An order: a rule is set or removed, as the controller says; or something is read. */
 enum mf_replicas_what {
     MF_RULE_OWN,     /* this operator: its rack, or MF_NO_RACK; where its selector is (`address`), port 0: it has none */
     MF_RULE_RACK,     /* a rack: its operator (`address`), its marker; port 0: it was removed */
@@ -56,6 +56,7 @@ enum mf_replicas_what {
     MF_RULE_RSNODE,   /* an RSNode id: its operator (`address`); port 0: it was removed, or does not answer */
     MF_RULE_SERVE,    /* an RSNode id is this operator's */
     MF_RULE_GROUP,    /* a traffic group: its RSNode id, MF_ILLEGAL_RSNODE: it is degraded */
+    MF_RULE_COUNTS,   /* reads `counts` of a traffic group, and changes nothing */
     MF_RULE_END
 };
 
@@ -73,6 +74,7 @@ struct mf_replicas_order {
     uint16_t rsnode;
     uint8_t what;    /* enum mf_replicas_what */
     uint8_t outcome; /* enum mf_replicas_outcome, once the order is done */
+    uint64_t counts[MF_TIERS_MAX]; /* COUNTS, once the order is done: answers by the highest tier that they passed, 0 the topmost */
 };
 
 /* Bytes of state for this configuration; 0 where a bound is violated. */

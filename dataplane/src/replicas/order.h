@@ -119,6 +119,16 @@ MF_INLINE uint32_t set_group(struct mf_replicas *s, struct mf_replicas_order *or
     return order_done(order, MF_RULE_DONE);
 }
 
+MF_INLINE uint32_t read_counts(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    if (order->group >= s->groups)
+        return order_done(order, MF_RULE_BAD);
+    const struct group *group = group_at(s, order->group);
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_TIERS_MAX); i++)
+        order->counts[i] = group->counts[i];
+    return order_done(order, MF_RULE_DONE);
+}
+
 MF_INLINE uint32_t obey(struct mf_replicas *s, struct mf_replicas_order *order)
 {
     switch (order->what) {
@@ -140,6 +150,8 @@ MF_INLINE uint32_t obey(struct mf_replicas *s, struct mf_replicas_order *order)
         return set_rsnode(s, order, 1);
     case MF_RULE_GROUP:
         return set_group(s, order);
+    case MF_RULE_COUNTS:
+        return read_counts(s, order);
     default:
         return order_done(order, MF_RULE_BAD);
     }

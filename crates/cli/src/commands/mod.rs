@@ -1,6 +1,7 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
 mod baseline;
+pub(crate) mod controller;
 mod ends;
 mod executor;
 mod kv;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Switch(switch::Args),
     /// Start an executor: slots that pull tasks from a switch and run them
     Executor(executor::Args),
+    /// Start the controller of a network of operators, or ask it
+    Controller(controller::Args),
     /// Start a replica of a store
     Replica(replica::Args),
     /// Read and write a store: linearizable, by every replica
@@ -59,7 +62,12 @@ impl Command {
     /// user who runs a job wants its output. A cluster under attack would log very much.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
-            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Replica(_) | Self::Baseline(_) => "warn",
+            Self::Up(_)
+            | Self::Switch(_)
+            | Self::Controller(_)
+            | Self::Executor(_)
+            | Self::Replica(_)
+            | Self::Baseline(_) => "warn",
             Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
         }
@@ -83,6 +91,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Executor(args) => executor::run(&args),
+        Command::Controller(args) => controller::run(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Kv(args) => kv::run(&args),
         Command::Submit(args) => submit::run(&args),

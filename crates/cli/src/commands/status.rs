@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::reads::SetStatus;
-use midflight_control::{EngineStatus, ReadsStatus, Snapshot, TasksStatus};
+use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
 use midflight_terminal::{stdout, switches};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 enum OfProgram {
     Tasks(TasksStatus),
     Reads(ReadsStatus),
+    Replicas(ReplicasStatus),
 }
 
 /// Name and value of each line.
@@ -62,6 +63,7 @@ fn for_people(s: &Snapshot<OfProgram>) -> String {
     match &s.program {
         OfProgram::Tasks(tasks) => lines.extend(of_tasks(tasks)),
         OfProgram::Reads(reads) => lines.extend(reads.sets.iter().flat_map(of_set)),
+        OfProgram::Replicas(replicas) => lines.extend(of_replicas(replicas)),
     }
     for (name, counts) in [("packets", &s.packets), ("drops", &s.drops), ("shell", &s.shell)] {
         lines.push((name.into(), nonzero(counts)));
@@ -108,6 +110,16 @@ fn of_set(s: &SetStatus) -> Lines {
     );
     let groups = format!("{} sessions, {} writes, {} closed; {} unstable", s.sessions, s.writes, s.closed, s.unstable);
     vec![(format!("set {}", s.set), groups), ("  reads".into(), reads)]
+}
+
+/// What an operator was asked, and passed on.
+fn of_replicas(s: &ReplicasStatus) -> Lines {
+    let requests = format!(
+        "{} towards an RSNode, {} degraded, {} of an unknown RSNode; {} selected here",
+        s.labelled, s.degraded, s.without_rsnode, s.selected
+    );
+    let answers = format!("{} delivered, {} copied, {} without a copy", s.delivered, s.copied, s.not_copied);
+    vec![("requests".into(), requests), ("answers".into(), answers)]
 }
 
 fn engine(EngineStatus { kind, mode, interfaces }: &EngineStatus) -> String {

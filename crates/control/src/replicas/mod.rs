@@ -8,11 +8,15 @@
 //! | [`keeper`] | beside an operator: takes numbered orders, has them carried out, answers |
 //! | [`order`] | which rule an order sets, and in which order they are set |
 //! | [`table`] | the configuration file of a controller |
+//! | [`operator`] | the table of an operator in a switch's configuration |
 
 pub mod controller;
 pub mod keeper;
 pub mod network;
+pub mod operator;
 pub mod order;
+mod snapshot;
+mod status;
 pub mod table;
 
 pub use controller::{Controller, ControllerConfig, Event, PlanWanted, Role, Start};
@@ -21,4 +25,7 @@ pub use midflight_wire::replicas::control::{
     Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, SetNumber, TERM_MAX, Term,
 };
 pub use network::{Grouping, Network, NetworkError, NetworkParts};
+pub use operator::ReplicasTable;
+pub use snapshot::{ControllerSnapshot, GroupLine, OperatorLine, PlanStatus, RsNodeLine};
+pub use status::ReplicasStatus;
 pub use table::ControllerFile;

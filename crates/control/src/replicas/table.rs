@@ -9,6 +9,7 @@ use midflight_dataplane::duration::duration;
 use midflight_dataplane::replicas::NUMBERS_MAX;
 use midflight_endpoint::Nanos;
 use midflight_placement::{Accelerator, input};
+use midflight_replicas::keyspace::Keyspace;
 use midflight_wire::replicas::control::ORDERS_MAX;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -44,6 +45,7 @@ struct Keys {
     server: Vec<ServerKeys>,
     #[serde(default)]
     replica_group: Vec<ReplicaGroupKeys>,
+    keyspace: Option<KeyspaceTable>,
     #[serde(default)]
     traffic_groups: TrafficGroupsTable,
     #[serde(default)]
@@ -89,6 +91,20 @@ struct ServerKeys {
 struct ReplicaGroupKeys {
     id: u32,
     servers: Vec<SocketAddr>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyspaceTable {
+    #[serde(default = "replicas")]
+    replicas: usize,
+    #[serde(default)]
+    version: u16,
+}
+
+/// The paper's number.
+fn replicas() -> usize {
+    3
 }
 
 #[derive(Default, Deserialize)]
@@ -222,17 +238,34 @@ impl ControllerFile {
         let topology = input::topology(&topology, &default).map_err(of_topology)?;
         let config = keys.config().map_err(|message| FileError::value(file, message))?;
         let control = keys.control(&topology).map_err(|message| FileError::value(file, message))?;
+        let replica_groups = keys.replica_groups().map_err(|message| FileError::value(file, message))?;
         let grouping = keys.traffic_groups.grouping().map_err(|message| FileError::value(file, message))?;
         let parts = NetworkParts {
             topology,
             operators: keys.operator.into_iter().map(OperatorKeys::at).collect(),
             hosts: keys.host.into_iter().map(|HostKeys { host, ip }| HostAt { host, ip }).collect(),
             servers: keys.server.into_iter().map(|ServerKeys { at, address }| ServerAt { at, address }).collect(),
-            replica_groups: keys.replica_group.into_iter().map(ReplicaGroupKeys::group).collect(),
+            replica_groups,
             grouping,
         };
         let network = Network::new(parts).map_err(|NetworkError(message)| FileError::value(file, message))?;
         Ok(Self { controllers: keys.controllers, network, control, config })
+    }
+}
+
+impl Keys {
+    /// Those of the keyspace, and those that are named one by one.
+    fn replica_groups(&self) -> Result<Vec<ReplicaGroup>, String> {
+        let mut groups: Vec<ReplicaGroup> = self.replica_group.iter().map(ReplicaGroupKeys::group).collect();
+        if let Some(KeyspaceTable { replicas, version }) = self.keyspace {
+            if !groups.is_empty() {
+                return Err("keyspace: there are [[replica_group]]s too: say one of both".into());
+            }
+            let servers: Vec<SocketAddr> = self.server.iter().map(|server| server.address).collect();
+            let keyspace = Keyspace::new(&servers, replicas, version).map_err(|error| format!("keyspace: {error}"))?;
+            groups.extend(keyspace.groups().map(|(id, servers)| ReplicaGroup { id, servers: servers.to_vec() }));
+        }
+        Ok(groups)
     }
 }
 
@@ -243,8 +276,8 @@ impl OperatorKeys {
 }
 
 impl ReplicaGroupKeys {
-    fn group(self) -> ReplicaGroup {
-        ReplicaGroup { id: self.id, servers: self.servers }
+    fn group(&self) -> ReplicaGroup {
+        ReplicaGroup { id: self.id, servers: self.servers.clone() }
     }
 }
 
@@ -357,6 +390,23 @@ mod tests {
         let network = &file.network;
         assert_eq!((network.racks().len(), network.hosts().len(), network.servers().len()), (2, 2, 3));
         assert_eq!(network.selector(network.topology().operator("tor-1").unwrap()), None);
+    }
+
+    /// Clients and controllers have the same groups from the same three settings.
+    #[test]
+    fn a_keyspace_makes_the_replica_groups_of_all_servers() {
+        let (before, after) = EXAMPLE_TOML.split_once("[[replica_group]]").unwrap();
+        let after = after.split_once("\n\n").unwrap().1;
+        let with = |more: &str| parse(&format!("{before}[keyspace]\nreplicas = 2\nversion = 5\n{more}\n{after}"));
+        let network = with("").unwrap().network;
+        let servers: Vec<_> = network.servers().iter().map(|(address, _)| *address).collect();
+        let keyspace = Keyspace::new(&servers, 2, 5).unwrap();
+        let groups: Vec<_> = network.replica_groups().iter().map(|group| (group.id, &*group.servers)).collect();
+        assert_eq!(groups, keyspace.groups().collect::<Vec<_>>());
+        let both = with("[[replica_group]]\nid = 1\nservers = []").unwrap_err();
+        assert_eq!(both, "c.toml: keyspace: there are [[replica_group]]s too: say one of both");
+        let few = with("").map(drop).and(parse(&format!("{before}[keyspace]\nreplicas = 4\n{after}"))).unwrap_err();
+        assert!(few.starts_with("c.toml: keyspace: 4 replicas of each key on 3 servers"), "{few}");
     }
 
     #[test]

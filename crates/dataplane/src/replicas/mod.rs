@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn counts_are_read_by_an_order_too() {
+        let mut operator = operator();
+        let read = |operator: &mut Replicas, group| {
+            let mut order = RuleOrder::counts_of(group);
+            assert!(operator.order(&mut order));
+            (order.outcome(), order.counts())
+        };
+        assert_eq!(read(&mut operator, 1), (Outcome::Done, [0; TIERS_MAX]));
+        assert_eq!(read(&mut operator, 2), (Outcome::Bad, [0; TIERS_MAX]));
+        assert_eq!(RuleOrder::counts_of(1).rule(), None, "it sets nothing");
+    }
+
+    #[test]
     fn a_configuration_beyond_a_bound_is_refused() {
         let good = ReplicasConfig::default();
         assert!(ReplicasProgram::state_bytes(&good) > 0);

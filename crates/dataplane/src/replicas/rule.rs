@@ -1,5 +1,6 @@
-//! The controller's orders to an operator: rules, which are set and removed one at a time.
+//! Orders to an operator: the controller's rules, which are set and removed one at a time, and reading of counts.
 
+use super::TIERS_MAX;
 use midflight_wire::Address;
 use midflight_wire::replicas::{ILLEGAL_RSNODE, NO_RSNODE};
 use std::net::{IpAddr, SocketAddr};
@@ -90,6 +91,7 @@ pub struct RuleOrder {
     rsnode: u16,
     what: u8,
     outcome: u8,
+    counts: [u64; TIERS_MAX],
 }
 
 /// `enum mf_replicas_what`.
@@ -105,11 +107,12 @@ enum What {
     RsNode = 6,
     Serve = 7,
     Group = 8,
+    Counts = 9,
 }
 
 /// `MF_RULE_END`.
 #[cfg(test)]
-pub(super) const RULES: usize = 9;
+pub(super) const RULES: usize = 10;
 
 impl From<Rule> for RuleOrder {
     fn from(rule: Rule) -> Self {
@@ -145,12 +148,38 @@ impl From<Rule> for RuleOrder {
 
 impl std::fmt::Debug for RuleOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RuleOrder").field(&self.rule()).finish()
+        match self.counted_group() {
+            Some(group) => f.debug_struct("RuleOrder").field("counts_of", &group).finish(),
+            None => f.debug_tuple("RuleOrder").field(&self.rule()).finish(),
+        }
     }
 }
 
 impl RuleOrder {
-    /// What it says, for engines in Rust; `None` where it says nothing.
+    /// Reads the monitor's counts of a traffic group.
+    #[must_use]
+    pub fn counts_of(group: u16) -> Self {
+        Self { what: What::Counts as u8, group, ..Self::new_zeroed() }
+    }
+
+    /// The traffic group whose counts it reads, for engines in Rust.
+    #[must_use]
+    pub fn counted_group(&self) -> Option<u16> {
+        (self.what == What::Counts as u8).then_some(self.group)
+    }
+
+    /// What was counted, once an order of [`RuleOrder::counts_of`] is done: answers by the highest tier that they passed, 0 the topmost.
+    #[must_use]
+    pub fn counts(&self) -> [u64; TIERS_MAX] {
+        self.counts
+    }
+
+    /// Says what was counted: for engines in Rust.
+    pub fn set_counts(&mut self, counts: [u64; TIERS_MAX]) {
+        self.counts = counts;
+    }
+
+    /// The rule that it sets, for engines in Rust; `None` where it sets none.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         let address = SocketAddr::from(self.address);

@@ -7,6 +7,7 @@ use crate::error::Error;
 use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
 use midflight_dataplane::program::{Engine, SoftProgram};
 use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
+use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_dataplane::{TasksConfig, TasksProgram};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -75,3 +76,6 @@ impl HostedProgram for ReadsProgram {
 }
 
 impl Hosted<ReadsProgram> for AsicReads {}
+
+/// Its program of a pipeline is a model for tests: it has no thread that reads counters.
+impl HostedProgram for ReplicasProgram {}

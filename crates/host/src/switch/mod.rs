@@ -5,6 +5,7 @@
 //! model of a switch's pipeline ([`asic`]). The thread is the same for all three.
 
 mod asic;
+mod diversion;
 mod hosted;
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -14,6 +15,7 @@ mod reply_limit;
 mod thread;
 mod user;
 
+pub use diversion::Diversion;
 pub use hosted::{Hosted, HostedProgram, SendFrom};
 pub use options::{AsicOptions, AsicQueue, KernelOptions, SwitchConfig, SwitchEngine};
 
@@ -63,6 +65,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     engine: Box<dyn Hosted<P>>,
     order: CurrentOrder<P>,
     ticks: u32,
+    diversion: Option<Diversion>,
     busy_poll: Duration,
 }
 
@@ -141,7 +144,7 @@ impl<P: HostedProgram> Switch<P> {
         let (orders, order) = orders::queue();
         let shared = Arc::new(Shared { socket, waker, orders, stop, published, ticked, failure: OnceLock::new() });
         let ticks = P::ticks(&config.program);
-        Ok(BoundSwitch { shared, facts, engine, order, ticks, busy_poll: config.busy_poll })
+        Ok(BoundSwitch { shared, facts, engine, order, ticks, diversion: None, busy_poll: config.busy_poll })
     }
 
     /// The address that it listens on.
@@ -229,16 +232,21 @@ impl<P: SoftProgram> BoundSwitch<P> {
         self.shared.socket.local_addr()
     }
 
+    /// What it sends to one address stays in this process.
+    pub fn divert(&mut self, diversion: Diversion) {
+        self.diversion = Some(diversion);
+    }
+
     /// Starts its thread. The thread calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
     ///
     /// # Errors
     /// If the system refuses another thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
-        let Self { shared, facts, engine, order, ticks, busy_poll } = self;
+        let Self { shared, facts, engine, order, ticks, diversion, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
         let serve = move || {
             let shared = Arc::clone(&of_thread);
-            let ended = SwitchThread::new(shared, engine, order, ticks, busy_poll).run();
+            let ended = SwitchThread::new(shared, engine, order, ticks, (diversion, busy_poll)).run();
             if let Err(why) = ended {
                 // Cannot fail: nothing else sets it.
                 let _ = of_thread.failure.set(why);

@@ -1,6 +1,7 @@
 //! The switch's thread: receives a batch, lets the program answer each datagram, sends the answers in batches.
 
 use super::Shared;
+use super::diversion::Diversion;
 use super::hosted::Hosted;
 use super::orders::CurrentOrder;
 use super::reply_limit::ReplyLimit;
@@ -30,16 +31,28 @@ type Asker = (SocketAddr, Option<IpAddr>);
 struct Outgoing<P> {
     queue: SendQueue,
     reply_limit: ReplyLimit,
+    diversion: Option<Diversion>,
     program: PhantomData<P>,
 }
 
 impl<P: Program> Outgoing<P> {
     fn push(&mut self, socket: &Socket, now: Nanos, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
+        if self.diversion.as_mut().is_some_and(|diversion| diversion.takes(to, datagram)) {
+            return;
+        }
         if P::is_for_anybody(datagram) && !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
             socket.count_unanswered();
         } else {
             self.queue.push_from(socket, from, to, datagram);
         }
+    }
+
+    fn flush(&mut self, socket: &Socket) {
+        if let Some(diversion) = &mut self.diversion {
+            diversion.flush();
+        }
+        // Tasks writes the answer to a SUBMIT before the tasks that it assigns; but it is the executor that is waited for.
+        self.queue.flush_last_first(socket);
     }
 }
 
@@ -75,7 +88,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         engine: Box<dyn Hosted<P>>,
         order: CurrentOrder<P>,
         ticks: u32,
-        busy_poll: Duration,
+        (diversion, busy_poll): (Option<Diversion>, Duration),
     ) -> Self {
         // Busy polling reads the socket only, and would miss what the kernel engine leaves in its ring.
         let busy_poll = if engine.handover_fd().is_none() { busy_poll } else { Duration::ZERO };
@@ -83,7 +96,12 @@ impl<P: SoftProgram> SwitchThread<P> {
             shared,
             engine,
             out: Out::new(),
-            outgoing: Outgoing { queue: SendQueue::default(), reply_limit: ReplyLimit::new(), program: PhantomData },
+            outgoing: Outgoing {
+                queue: SendQueue::default(),
+                reply_limit: ReplyLimit::new(),
+                diversion,
+                program: PhantomData,
+            },
             reply_addresses: ReplyAddresses::default(),
             busy_poll: BusyPoll::new(busy_poll),
             order,
@@ -110,8 +128,7 @@ impl<P: SoftProgram> SwitchThread<P> {
             if now >= self.next_tick {
                 self.tick(now)?;
             }
-            // Tasks writes the answer to a SUBMIT before the tasks that it assigns; but it is the executor that is waited for.
-            self.outgoing.queue.flush_last_first(&self.shared.socket);
+            self.outgoing.flush(&self.shared.socket);
             if !received && !has_orders && !self.busy_poll.is_polling() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait_for_both(&self.shared.socket, self.engine.handover_fd(), Some(timeout));

@@ -43,7 +43,7 @@ enum Way {
     /// The network: this operator of its rack, which wants this cookie (0: none is known).
     Operator(SocketAddr, u64),
     /// This client.
-    Direct(Direct),
+    Direct(Box<Direct>),
 }
 
 /// Sends reads, and matches their answers. Drive it as [`Endpoint`] says.
@@ -88,7 +88,7 @@ impl Client {
         let many = ConfigError { name: "servers", value: servers.len() as u64, range: "at most 65,535" };
         let count = u16::try_from(servers.len()).map_err(|_| many)?;
         Self::with(config, |config, secrets| {
-            Way::Direct(Direct::new(config, servers, secrets.next_u32() as u16, selector(count)))
+            Way::Direct(Box::new(Direct::new(config, servers, secrets.next_u32() as u16, selector(count))))
         })
     }
 

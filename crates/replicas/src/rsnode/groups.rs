@@ -11,6 +11,12 @@ pub enum GroupError {
     /// It must be among the servers that the RSNode was made with.
     #[error("replica group {0}: there is no server {1}")]
     UnknownServer(u32, SocketAddr),
+    /// There are as many servers as may be.
+    #[error("replica group {0}: no room for server {1}: raise the bound on servers")]
+    NoRoomForServer(u32, SocketAddr),
+    /// There are as many replica groups as may be.
+    #[error("no room for replica group {0}: raise the bound on replica groups")]
+    NoRoomForGroup(u32),
     /// None, too many, or one twice.
     #[error("replica group {0}: {1}")]
     Candidates(u32, CandidatesError),
@@ -22,34 +28,73 @@ pub enum GroupError {
     TooLarge(u32),
 }
 
+/// All replica groups, and the servers in them.
 #[derive(Debug)]
 pub(crate) struct Groups {
     addresses: Vec<SocketAddr>,
     servers: HashMap<SocketAddr, Server>,
     groups: HashMap<u32, Candidates>,
+    /// Servers are learned from groups, as long as there are fewer of both.
+    most: Option<Most>,
+}
+
+/// Bounds of an RSNode that learns its servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// Servers.
+    pub servers: u16,
+    /// Replica groups.
+    pub groups: usize,
 }
 
 impl Groups {
     pub(crate) fn new(addresses: &[SocketAddr]) -> Self {
         let numbered = addresses.iter().zip(0..=u16::MAX).map(|(&address, number)| (address, Server(number)));
-        Self { addresses: addresses.to_vec(), servers: numbered.collect(), groups: HashMap::new() }
+        Self { addresses: addresses.to_vec(), servers: numbered.collect(), groups: HashMap::new(), most: None }
+    }
+
+    /// Servers are those of the groups that are set.
+    pub(crate) fn learning(most: Most) -> Self {
+        Self { most: Some(most), ..Self::new(&[]) }
     }
 
     pub(crate) fn set(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         if group >> 24 != 0 {
             return Err(GroupError::TooLarge(group));
         }
-        let known = |&server: &SocketAddr| self.server(server).ok_or(GroupError::UnknownServer(group, server));
-        let mut servers = servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        servers.sort_unstable();
-        let candidates = Candidates::new(&servers).map_err(|error| GroupError::Candidates(group, error))?;
-        match self.groups.insert(group, candidates) {
-            Some(before) if before != candidates => {
-                self.groups.insert(group, before);
-                Err(GroupError::Reused(group))
+        let mut new = Vec::new();
+        let numbers = servers.iter().map(|&server| self.number(group, server, &mut new));
+        let mut numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+        numbers.sort_unstable();
+        let candidates = Candidates::new(&numbers).map_err(|error| GroupError::Candidates(group, error))?;
+        match self.groups.get(&group) {
+            Some(before) if *before == candidates => return Ok(()),
+            Some(_) => return Err(GroupError::Reused(group)),
+            None if self.most.is_some_and(|most| self.groups.len() >= most.groups) => {
+                return Err(GroupError::NoRoomForGroup(group));
             }
-            _ => Ok(()),
+            None => {}
         }
+        for server in new {
+            self.servers.insert(server, Server(self.addresses.len() as u16));
+            self.addresses.push(server);
+        }
+        self.groups.insert(group, candidates);
+        Ok(())
+    }
+
+    /// The number of a server; of a new one, the number that it gets once the group is set.
+    fn number(&self, group: u32, server: SocketAddr, new: &mut Vec<SocketAddr>) -> Result<Server, GroupError> {
+        if let Some(known) = self.server(server) {
+            return Ok(known);
+        }
+        let Some(most) = self.most else { return Err(GroupError::UnknownServer(group, server)) };
+        let place = new.iter().position(|other| *other == server).unwrap_or_else(|| {
+            new.push(server);
+            new.len() - 1
+        });
+        let number = u16::try_from(self.addresses.len() + place).ok().filter(|number| *number < most.servers);
+        number.map(Server).ok_or(GroupError::NoRoomForServer(group, server))
     }
 
     pub(crate) fn get(&self, group: u32) -> Option<Candidates> {
@@ -96,5 +141,21 @@ mod tests {
         assert_eq!(groups.set(1, &[address(1), address(1)]), twice);
         assert_eq!(groups.set(1 << 24, &[address(1)]), Err(GroupError::TooLarge(1 << 24)));
         assert_eq!(groups.get(1), None);
+    }
+
+    #[test]
+    fn n8_servers_are_learned_from_groups_up_to_a_bound() {
+        let mut groups = Groups::learning(Most { servers: 3, groups: 2 });
+        let twice = Err(GroupError::Candidates(1, CandidatesError::Twice(Server(0))));
+        assert_eq!(groups.set(1, &[address(1), address(1)]), twice);
+        assert!(!groups.has_server(address(1)), "a group that is refused teaches nothing");
+        assert_eq!(groups.set(1, &[address(1), address(2)]), Ok(()));
+        let full = Err(GroupError::NoRoomForServer(2, address(4)));
+        assert_eq!(groups.set(2, &[address(3), address(4)]), full);
+        assert_eq!(groups.set(2, &[address(3), address(2)]), Ok(()));
+        assert_eq!(groups.get(2).map(|group| group.servers().to_vec()), Some(vec![Server(1), Server(2)]));
+        assert_eq!(groups.address(Server(2)), Some(address(3)));
+        assert_eq!(groups.set(3, &[address(1)]), Err(GroupError::NoRoomForGroup(3)));
+        assert_eq!(groups.set(1, &[address(1), address(2)]), Ok(()), "the same again");
     }
 }

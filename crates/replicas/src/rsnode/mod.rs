@@ -11,7 +11,7 @@ pub(crate) mod groups;
 pub(crate) mod table;
 mod waiting;
 
-pub use groups::GroupError;
+pub use groups::{GroupError, Most};
 
 use crate::select::{Choice, Counts, Selector, Server, Status};
 use groups::Groups;
@@ -112,18 +112,33 @@ impl RsNode {
         selector: impl FnOnce(u16) -> Box<dyn Selector + Send>,
     ) -> Result<Self, TooManyServers> {
         let count = u16::try_from(servers.len()).map_err(|_| TooManyServers(servers.len()))?;
+        Ok(Self::with(config, Groups::new(servers), seed, selector(count)))
+    }
+
+    /// One that learns its servers from its replica groups, so many at most.
+    #[must_use]
+    pub fn learning(
+        config: RsNodeConfig,
+        most: Most,
+        seed: u64,
+        selector: impl FnOnce(u16) -> Box<dyn Selector + Send>,
+    ) -> Self {
+        Self::with(config, Groups::learning(most), seed, selector(most.servers))
+    }
+
+    fn with(config: RsNodeConfig, groups: Groups, seed: u64, selector: Box<dyn Selector + Send>) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let generation = random.next_u32() as u16;
-        Ok(Self {
+        Self {
             table: Table::new(config.under_way, generation),
-            groups: Groups::new(servers),
-            selector: selector(count),
+            groups,
+            selector,
             random,
             waiting: Waiting::new(config.waiting, config.hold),
             config,
             ready: VecDeque::new(),
             counters: RsNodeCounters::default(),
-        })
+        }
     }
 
     /// A replica group: who has its keys. A group that is known is not changed.

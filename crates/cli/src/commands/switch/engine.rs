@@ -69,6 +69,11 @@ impl Options {
         }
         let mode = self.mode.unwrap_or(*mode);
         let keep = self.keep || *keep;
+        if keep && !P::CAN_BE_KEPT {
+            return Err(usage::error(
+                "an operator's rules end with its process: its controller sets them again; leave out --keep",
+            ));
+        }
         if keep && config.switch.listen.port() == 0 {
             return Err(usage::error(
                 "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",

@@ -1,9 +1,10 @@
-//! `midflight switch`: the task queue, or the store's switch, on this machine. [`program`] is what it must know of a program; each
+//! `midflight switch`: the task queue, the store's switch or an operator, on this machine. [`program`] is what it must know of a program; each
 //! has a file here.
 
 mod engine;
 mod program;
 mod reads;
+mod replicas;
 mod running;
 mod tasks;
 
@@ -13,9 +14,10 @@ pub(crate) use running::Running;
 use crate::{http, options};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::{Config, ProgramTable, ReadsTable, TasksTable, config};
+use midflight_control::{Config, ProgramTable, ReadsTable, ReplicasTable, TasksTable, config};
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::reads::ReadsProgram;
+use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_host::{Inheritance, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -41,6 +43,11 @@ lets go what was kept:
 The switch of a store, which sends each read to a replica that is up to date (docs/store.md):
   midflight switch --config store.toml                the file has a table [reads]
   midflight switch --program reads --print-config
+
+An operator of NetRS, which sends each read of a cache to the replica that answers soonest
+(docs/cache.md):
+  midflight switch --config operator.toml             the file has a table [replicas]
+  midflight switch --program replicas --print-config
 
 SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep
 the programs serve on, without leases, until the next start takes them over. A switch in the kernel
@@ -75,6 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match args.program()? {
         Named::Tasks => run_program::<TasksProgram>(args),
         Named::Reads => run_program::<ReadsProgram>(args),
+        Named::Replicas => run_program::<ReplicasProgram>(args),
     }
 }
 
@@ -84,8 +92,13 @@ impl Args {
             return Ok(named);
         }
         let Some(file) = &self.file.config else { return Ok(Named::Tasks) };
-        let tables = config::tables_of(file, &[TasksTable::NAME, ReadsTable::NAME]).map_err(usage::error)?;
-        Ok(if tables == [ReadsTable::NAME] { Named::Reads } else { Named::Tasks })
+        let programs = [TasksTable::NAME, ReadsTable::NAME, ReplicasTable::NAME];
+        let tables = config::tables_of(file, &programs).map_err(usage::error)?;
+        Ok(match tables[..] {
+            [ReadsTable::NAME] => Named::Reads,
+            [ReplicasTable::NAME] => Named::Replicas,
+            _ => Named::Tasks,
+        })
     }
 }
 
@@ -101,8 +114,9 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
     }
     let engine = args.engine.apply::<P>(&config)?;
     let mut shutdown = Shutdown::new()?;
-    let prepared = Running::<P>::prepare(&config, engine)?;
-    let beside = P::beside(&config, prepared.port())?;
+    let mut prepared = Running::<P>::prepare(&config, engine)?;
+    let mut beside = P::beside(&config, prepared.port())?;
+    P::attach(&mut beside, &mut prepared);
     if prepared.is_privileged() {
         let left = privileges::drop_all()?;
         tracing::info!("{left}");
@@ -141,6 +155,6 @@ fn greeting<P: SwitchProgram>(running: &Running<P>) -> String {
         Inheritance::ThrownAway => ", in the place of one that was kept and is gone".into(),
     };
     let engine = engine::describe(switch.engine());
-    let http = http::describe(running.http());
-    format!("switch on {} (epoch {}){inherited}{engine}, status {http}\n", switch.local_addr(), switch.epoch())
+    let (beside, http) = (running.describe_beside(), http::describe(running.http()));
+    format!("switch on {} (epoch {}){inherited}{engine}{beside}, status {http}\n", switch.local_addr(), switch.epoch())
 }

@@ -1,5 +1,6 @@
 //! What `midflight switch` must know of a program.
 
+use super::running::Prepared;
 use anyhow::Result;
 use clap::ValueEnum;
 use midflight_control::{Config, EngineKind, ProgramStatus, ProgramTable};
@@ -14,6 +15,8 @@ pub(crate) enum Named {
     Tasks,
     /// Linearizable reads from all replicas of a store
     Reads,
+    /// An operator of NetRS: each read of a replicated store goes to the replica that answers soonest
+    Replicas,
 }
 
 /// A program that `midflight switch` runs.
@@ -24,6 +27,9 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
     type Status: ProgramStatus<Program = Self>;
     /// What the process does for it beside serving: made while there are privileges.
     type Beside;
+
+    /// Whether its state in the kernel may outlive the process (`--keep`).
+    const CAN_BE_KEPT: bool = true;
 
     /// Its bounds.
     fn limits(table: &Self::Table) -> Self::Config;
@@ -39,6 +45,9 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
 
     /// Prepares what the process does beside serving. `port`: the UDP port of the switch.
     fn beside(config: &Config<Self::Table>, port: u16) -> Result<Self::Beside>;
+
+    /// What of it has to do with the switch before this serves.
+    fn attach(_beside: &mut Self::Beside, _prepared: &mut Prepared<Self>) {}
 
     /// Begins with that; the switch serves.
     fn begin(beside: Self::Beside, switch: &Arc<Switch<Self>>) -> Result<()>;

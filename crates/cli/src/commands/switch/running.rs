@@ -8,23 +8,37 @@ use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{BoundSwitch, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
+use midflight_host::{BoundSwitch, Diversion, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What runs in the process beside the switch.
+pub(crate) trait Beside: Send + Sync {
+    /// For the first line that the process prints.
+    fn describe(&self) -> String;
+    /// What it has counted.
+    fn counters(&self) -> ShellCounters;
+}
+
 /// A switch and its HTTP server; dropping it ends both.
-#[derive(Debug)]
 pub(crate) struct Running<P: SwitchProgram = TasksProgram> {
     /// The switch.
     pub switch: Arc<Switch<P>>,
     http: Option<Http>,
+    beside: Option<Arc<dyn Beside>>,
+}
+
+impl<P: SwitchProgram> std::fmt::Debug for Running<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("switch", &self.switch).finish_non_exhaustive()
+    }
 }
 
 /// Both, with all that needs privileges done, but without threads.
-#[derive(Debug)]
 pub(crate) struct Prepared<P: SwitchProgram> {
     switch: BoundSwitch<P>,
+    beside: Option<Arc<dyn Beside>>,
     listener: Option<std::net::TcpListener>,
     table: P::Table,
     privileged: bool,
@@ -48,12 +62,17 @@ impl<P: SwitchProgram> Running<P> {
         // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
-        Ok(Prepared { switch, listener, table: config.program.clone(), privileged })
+        Ok(Prepared { switch, beside: None, listener, table: config.program.clone(), privileged })
     }
 
     /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
+    }
+
+    /// What runs beside it, for the first line that the process prints.
+    pub(crate) fn describe_beside(&self) -> String {
+        self.beside.as_ref().map_or_else(String::new, |beside| beside.describe())
     }
 }
 
@@ -68,19 +87,30 @@ impl<P: SwitchProgram> Prepared<P> {
         self.switch.local_addr().port()
     }
 
+    /// What the switch sends to one address stays in this process.
+    pub(crate) fn divert(&mut self, diversion: Diversion) {
+        self.switch.divert(diversion);
+    }
+
+    /// What runs beside the switch, and ends with it.
+    pub(crate) fn set_beside(&mut self, beside: Arc<dyn Beside>) {
+        self.beside = Some(beside);
+    }
+
     /// The other half. `on_failure` is called where the switch has to end by itself.
     pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running<P>> {
-        let Self { switch, listener, table, .. } = self;
+        let Self { switch, beside, listener, table, .. } = self;
         let switch = Arc::new(switch.run(on_failure)?);
-        let source = Arc::new(Seen { switch: Arc::clone(&switch), table, started: Instant::now() });
-        let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
-        Ok(Running { switch, http })
+        let seen = Seen { switch: Arc::clone(&switch), beside: beside.clone(), table, started: Instant::now() };
+        let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
+        Ok(Running { switch, http, beside })
     }
 }
 
 /// A switch as its HTTP server sees it.
 struct Seen<P: SwitchProgram> {
     switch: Arc<Switch<P>>,
+    beside: Option<Arc<dyn Beside>>,
     table: P::Table,
     started: Instant,
 }
@@ -88,12 +118,14 @@ struct Seen<P: SwitchProgram> {
 impl<P: SwitchProgram> Source for Seen<P> {
     fn snapshot(&self) -> Box<dyn AnySnapshot> {
         let stats = self.switch.stats();
+        let mut shell = shell_counters(&self.switch);
+        shell.extend(self.beside.iter().flat_map(|beside| beside.counters()));
         let surroundings = Surroundings {
             listen: self.switch.local_addr(),
             engine: engine::status(self.switch.engine()),
             epoch: self.switch.epoch(),
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            shell: shell_counters(&self.switch),
+            shell,
         };
         let status = P::status(&stats, &self.table, self.switch.engine());
         Box::new(Snapshot::new(surroundings, &stats, status))

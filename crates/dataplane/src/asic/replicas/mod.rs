@@ -8,7 +8,7 @@ mod rules;
 
 use crate::cookie::Cookies;
 use crate::program::{CallError, Called, Engine, Program, SoftProgram};
-use crate::replicas::{ReplicasConfig, ReplicasProgram, RuleOrder, Stats, TIERS_MAX, Verdict};
+use crate::replicas::{Outcome, ReplicasConfig, ReplicasProgram, RuleOrder, Stats, TIERS_MAX, Verdict};
 use crate::{Datagram, Out};
 use midflight_endpoint::Nanos;
 use midflight_rmt::replicas::{Answer, Came, Config, Did, End, Kind, Replicas, Role, Rules};
@@ -265,6 +265,12 @@ impl Engine for AsicReplicas {
     }
 
     fn order(&mut self, order: &mut RuleOrder) -> Called<bool> {
+        if let Some(group) = order.counted_group() {
+            let is_there = u32::from(group) < self.config.groups;
+            order.set_counts(if is_there { self.counts(group) } else { [0; TIERS_MAX] });
+            order.set_outcome(if is_there { Outcome::Done } else { Outcome::Bad });
+            return Ok(true);
+        }
         let outcome = rules::obey(&mut self.rules, &self.config, order);
         order.set_outcome(outcome);
         self.is_stale = true;

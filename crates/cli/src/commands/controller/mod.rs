@@ -1,0 +1,184 @@
+//! `midflight controller`: the controller of a network of operators.
+
+mod operator;
+mod status;
+
+use crate::http::{self, Http};
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+use midflight_control::ShellCounters;
+use midflight_control::file;
+use midflight_control::http::Source;
+use midflight_control::metrics::AnySnapshot;
+use midflight_control::replicas::table::EXAMPLE_TOML;
+use midflight_control::replicas::{ControllerFile, ControllerSnapshot, Network};
+use midflight_host::replicas::{ControllerOptions, ControllerProcess};
+use midflight_placement::Options;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::{stdout, usage};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight controller --print-config > controller.toml     a small network, explained
+  midflight controller --config controller.toml             the first of `controllers`
+  midflight controller --config controller.toml --place 1   its standby
+  midflight controller operator tor-0 --config controller.toml > tor-0.toml    for midflight switch
+  midflight controller status                               of the one on this machine
+  midflight controller status --http 10.0.0.250:7790 --json
+
+It plans which operators select replicas, gives them their rules, and moves what a failed one has
+served. All controllers read the same file; one is active, the others take over. They write no file:
+what is in force they learn from the operators. docs/cache.md goes through a small network.
+
+SIGINT and SIGTERM end it. What is in force stays in force.
+
+EXIT CODES
+  0 ended by a signal, 1 failed (port in use), 2 wrong usage or configuration";
+
+/// Where there is a file to start from.
+const EXAMPLE: &str = "`midflight controller --print-config` prints a file to start from";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Show what a controller knows: its role, operators, RSNodes, the plan
+    Status(status::Args),
+    /// Print the configuration of an operator's switch, which fits the controller's
+    Operator(operator::Args),
+}
+
+#[derive(ClapArgs)]
+struct Run {
+    /// Configuration: controllers, topology, addresses, times
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which of `controllers` this is, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    place: u32,
+    /// TCP address of /metrics, /healthz and /status, or "off"; default: as `controllers` says
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+    /// Print a commented configuration and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        Some(What::Status(args)) => args.run(),
+        Some(What::Operator(args)) => args.run(),
+        None => args.run.run(),
+    }
+}
+
+/// Reads a configuration, and the topology if that has a file of its own, which is named as seen from the first one's directory.
+fn load(path: &Path) -> Result<ControllerFile> {
+    let text = file::read(path, EXAMPLE).map_err(usage::error)?;
+    let beside = |named: &Path| path.parent().map_or_else(|| named.to_owned(), |directory| directory.join(named));
+    let read = |named: &Path| file::read(&beside(named), "`midflight plan --generate` prints one");
+    ControllerFile::parse(&text, path, read).map_err(usage::error)
+}
+
+impl Run {
+    fn run(&self) -> Result<ExitCode> {
+        if self.print_config {
+            stdout::print(EXAMPLE_TOML)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let Some(path) = &self.config else {
+            return Err(usage::error(format!("a controller needs its network: --config FILE; {EXAMPLE}")));
+        };
+        let mut file = load(path)?;
+        let Some(own) = file.controllers.get(self.place as usize).copied() else {
+            let count = file.controllers.len();
+            return Err(usage::error(format!(
+                "--place {}: the configuration has {count} controllers, from 0",
+                self.place
+            )));
+        };
+        file.config.place = self.place;
+        let http = match &self.http {
+            Some(text) => crate::options::http_address(text)?,
+            None => Some(own),
+        };
+        let mut shutdown = Shutdown::new()?;
+        let running = RunningController::start(file, http)?;
+        let operators = running.network.operators();
+        stdout::print(&format!(
+            "controller {} of {operators} operators, status {}\n",
+            self.place,
+            http::describe(running.http())
+        ))?;
+        let signal = shutdown.wait();
+        tracing::info!("{signal}: ending");
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A controller and its HTTP server; dropping it ends both.
+pub(crate) struct RunningController {
+    /// What it controls.
+    pub network: Arc<Network>,
+    /// It ends with this.
+    _process: Arc<ControllerProcess>,
+    http: Option<Http>,
+}
+
+impl RunningController {
+    /// Starts it.
+    pub(crate) fn start(file: ControllerFile, http: Option<SocketAddr>) -> Result<Self> {
+        let ControllerFile { network, control, config, .. } = file;
+        let network = Arc::new(network);
+        let listener = http.map(midflight_control::http::listen).transpose()?;
+        // Half of the time: the other half is for a machine that is busy.
+        let planner = Options { time_limit: Duration::from_nanos(config.plan_timeout / 2), ..Options::default() };
+        let options = ControllerOptions { network: Arc::clone(&network), control, config, planner };
+        let process = Arc::new(ControllerProcess::start(options)?);
+        let seen = Seen { network: Arc::clone(&network), process: Arc::clone(&process) };
+        let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
+        Ok(Self { network, _process: process, http })
+    }
+
+    /// Where HTTP is served, if at all.
+    pub(crate) fn http(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
+    }
+}
+
+/// A controller as its HTTP server sees it.
+struct Seen {
+    network: Arc<Network>,
+    process: Arc<ControllerProcess>,
+}
+
+impl Source for Seen {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        let report = self.process.report();
+        let streams = &report.streams;
+        let shell = [
+            ("streams_not_reached", streams.not_reached),
+            ("streams_broken", streams.broken),
+            ("streams_malformed", streams.malformed),
+            ("messages_dropped", streams.dropped),
+        ];
+        let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        Box::new(ControllerSnapshot::new(&self.network, &report.status, report.plan, &streams.connected, shell))
+    }
+
+    fn silent_for(&self) -> Duration {
+        self.process.silent_for()
+    }
+}

@@ -1,0 +1,182 @@
+//! An operator of NetRS, as `midflight switch` runs it: its selector and the keeper of its rules beside it.
+
+use super::program::SwitchProgram;
+use super::running::{Beside, Prepared};
+use anyhow::Result;
+use midflight_control::replicas::operator::SelectorTable;
+use midflight_control::{Config, EngineKind, ReplicasStatus, ReplicasTable, ShellCounters};
+use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Stats};
+use midflight_host::clock::nanos;
+use midflight_host::replicas::{
+    BoundKeeper, Keeper, KeeperOptions, KeeperReport, Selector, SelectorOptions, SelectorReport,
+};
+use midflight_host::{Diversion, SocketBuffers, Switch, SwitchEngine};
+use midflight_replicas::rsnode::{Most, RsNodeConfig};
+use midflight_terminal::usage;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+impl SwitchProgram for ReplicasProgram {
+    type Table = ReplicasTable;
+    type Status = ReplicasStatus;
+    type Beside = Parts;
+
+    /// Rules that outlive their keeper would never be removed.
+    const CAN_BE_KEPT: bool = false;
+
+    fn limits(table: &ReplicasTable) -> ReplicasConfig {
+        table.bounds
+    }
+
+    fn in_process(_config: &Config<ReplicasTable>, kind: EngineKind) -> Result<SwitchEngine> {
+        match kind {
+            EngineKind::AsicSafe | EngineKind::AsicPublished => {
+                Err(usage::error("an operator runs in this process or in the kernel: say --engine user or kernel"))
+            }
+            EngineKind::User | EngineKind::Kernel => Ok(SwitchEngine::User),
+        }
+    }
+
+    fn status(stats: &Stats, _table: &ReplicasTable, _engine: &SwitchEngine) -> ReplicasStatus {
+        stats.into()
+    }
+
+    fn inherited(_stats: &Stats) -> String {
+        "its rules".into()
+    }
+
+    fn beside(config: &Config<ReplicasTable>, port: u16) -> Result<Parts> {
+        let table = &config.program;
+        let operator = SocketAddr::new(config.switch.listen.ip(), port);
+        if table.selector.is_some() && operator.ip().is_unspecified() {
+            return Err(usage::error(format!(
+                "a selector knows its operator by one address: say --listen ADDRESS:{port}, or `listen` in the configuration"
+            )));
+        }
+        let options = KeeperOptions { listen: table.control.listen, controllers: table.control.from.clone() };
+        let keeper = BoundKeeper::bind(options)?;
+        let buffers = SocketBuffers {
+            receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
+            send_bytes: config.switch.socket.send_buffer_bytes as usize,
+        };
+        let selector = |table: &SelectorTable| {
+            let options = selector_options(table, operator);
+            Selector::start(&SelectorOptions { buffers, busy_poll: config.switch.socket.busy_poll, ..options })
+        };
+        let (selector, diversion) = table.selector.as_ref().map(selector).transpose()?.unzip();
+        Ok(Parts {
+            bound: keeper,
+            diversion,
+            running: Arc::new(RunningParts { selector: selector.map(Arc::new), keeper: OnceLock::new() }),
+        })
+    }
+
+    fn attach(parts: &mut Parts, prepared: &mut Prepared<Self>) {
+        if let Some(diversion) = parts.diversion.take() {
+            prepared.divert(diversion);
+        }
+        prepared.set_beside(Arc::clone(&parts.running) as Arc<dyn Beside>);
+    }
+
+    fn begin(parts: Parts, switch: &Arc<Switch<Self>>) -> Result<()> {
+        let Parts { bound, running, .. } = parts;
+        let keeper = bound.serve(switch, running.selector.clone())?;
+        // Cannot fail: it is set here only.
+        let _ = running.keeper.set(keeper);
+        Ok(())
+    }
+}
+
+fn selector_options(table: &SelectorTable, operator: SocketAddr) -> SelectorOptions {
+    let config = RsNodeConfig {
+        operator,
+        under_way: table.under_way,
+        expire: nanos(table.expire),
+        waiting: table.waiting as usize,
+        hold: nanos(table.hold),
+    };
+    let most = Most { servers: table.servers, groups: table.replica_groups as usize };
+    SelectorOptions { config, algorithm: table.algorithm, most, ..SelectorOptions::new(table.listen, operator) }
+}
+
+/// The selector, and who takes orders.
+pub(crate) struct Parts {
+    bound: BoundKeeper,
+    diversion: Option<Diversion>,
+    running: Arc<RunningParts>,
+}
+
+struct RunningParts {
+    selector: Option<Arc<Selector>>,
+    keeper: OnceLock<Keeper>,
+}
+
+impl Beside for RunningParts {
+    fn describe(&self) -> String {
+        let keeper =
+            self.keeper.get().map_or_else(String::new, |keeper| format!(", orders on {}", keeper.local_addr()));
+        let selector = self.selector.as_ref().map_or_else(
+            || ", without a selector".to_owned(),
+            |selector| format!(", selector on {}", selector.local_addr()),
+        );
+        format!("{selector}{keeper}")
+    }
+
+    fn counters(&self) -> ShellCounters {
+        let selector = self.selector.iter().flat_map(|selector| of_selector(&selector.report()));
+        let keeper = self.keeper.get().into_iter().flat_map(|keeper| of_keeper(&keeper.report()));
+        selector.chain(keeper).map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+}
+
+fn of_selector(report: &SelectorReport) -> Vec<(&'static str, u64)> {
+    let SelectorReport { rsnode, disbelieved, under_way, packets, busy, ring_full, socket } = report;
+    vec![
+        ("selector_packets", *packets),
+        ("selector_busy_ns", u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX)),
+        ("selector_ring_full", *ring_full),
+        ("selector_under_way", *under_way as u64),
+        ("selector_selected", rsnode.selected),
+        ("selector_untracked", rsnode.untracked),
+        ("selector_unknown_group", rsnode.unknown_group),
+        ("selector_unknown_server", rsnode.unknown_server),
+        ("selector_waiting_full", rsnode.waiting_full),
+        ("selector_held_too_long", rsnode.held_too_long),
+        ("selector_answered", rsnode.answered),
+        ("selector_unmatched", rsnode.unmatched),
+        ("selector_without_status", rsnode.without_status),
+        ("selector_expired", rsnode.expired),
+        ("selector_foreign", rsnode.foreign),
+        ("selector_statuses_absurd", disbelieved.statuses_absurd),
+        ("selector_statuses_outdated", disbelieved.statuses_outdated),
+        ("selector_answers_unasked", disbelieved.answers_unasked),
+        ("selector_servers_unknown", disbelieved.servers_unknown),
+        ("selector_received", socket.received),
+        ("selector_kernel_dropped", socket.kernel_dropped),
+        ("selector_sent", socket.sent),
+        ("selector_send_errors", socket.send_errors + socket.send_too_long),
+        ("selector_send_blocked", socket.send_blocked),
+    ]
+}
+
+fn of_keeper(report: &KeeperReport) -> Vec<(&'static str, u64)> {
+    let KeeperReport { term, rules, messages, streams } = report;
+    vec![
+        ("control_term", term.number),
+        ("control_rules", *rules as u64),
+        ("control_asked", messages.asked),
+        ("control_sets", messages.sets),
+        ("control_repeated", messages.repeated),
+        ("control_older_term", messages.older_term),
+        ("control_other_incarnation", messages.other_incarnation),
+        ("control_out_of_sequence", messages.out_of_sequence),
+        ("control_orders_refused", messages.orders_refused),
+        ("control_swept", messages.swept),
+        ("control_not_of_a_controller", messages.foreign),
+        ("control_foreign", streams.foreign),
+        ("control_malformed", streams.malformed),
+        ("control_silent", streams.silent),
+        ("control_made_room", streams.made_room),
+        ("control_without_switch", streams.without_switch),
+    ]
+}

@@ -1,0 +1,226 @@
+//! The table `[replicas]` of a switch's configuration.
+
+use crate::config::{ProgramTable, within_time};
+use crate::file::{Table, within};
+use midflight_dataplane::duration::duration;
+use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig};
+use midflight_replicas::select::Algorithm;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Bounds of an operator, who gives it orders, and its selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicasTable {
+    /// The keys of `[replicas]` itself.
+    pub bounds: ReplicasConfig,
+    /// `[replicas.control]`
+    pub control: ControlTable,
+    /// `[replicas.selector]`, if there is one.
+    pub selector: Option<SelectorTable>,
+}
+
+/// Where controllers give it orders.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ControlTable {
+    /// TCP.
+    pub listen: SocketAddr,
+    /// Their addresses.
+    pub from: BTreeSet<IpAddr>,
+}
+
+/// The selector beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelectorTable {
+    /// UDP.
+    pub listen: SocketAddr,
+    /// How it chooses.
+    #[serde(default)]
+    pub algorithm: Algorithm,
+    /// Servers that it may know.
+    #[serde(default = "servers")]
+    pub servers: u16,
+    /// Replica groups that it may know.
+    #[serde(default = "replica_groups")]
+    pub replica_groups: u32,
+    /// Requests under way that it remembers.
+    #[serde(default = "under_way")]
+    pub under_way: u32,
+    /// A request without an answer for this long does not count as outstanding any more.
+    #[serde(default = "expire", deserialize_with = "duration")]
+    pub expire: Duration,
+    /// Requests that may wait for rate control.
+    #[serde(default = "waiting")]
+    pub waiting: u32,
+    /// For how long.
+    #[serde(default = "hold", deserialize_with = "duration")]
+    pub hold: Duration,
+}
+
+fn servers() -> u16 {
+    1_024
+}
+
+fn replica_groups() -> u32 {
+    65_536
+}
+
+fn under_way() -> u32 {
+    8_192
+}
+
+fn expire() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn waiting() -> u32 {
+    1_024
+}
+
+fn hold() -> Duration {
+    Duration::from_millis(20)
+}
+
+impl Default for ControlTable {
+    fn default() -> Self {
+        let from = [IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];
+        Self { listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_CONTROL_PORT)), from: from.into() }
+    }
+}
+
+/// TCP port on which an operator takes orders.
+pub const DEFAULT_CONTROL_PORT: u16 = 7702;
+
+impl SelectorTable {
+    /// With the defaults.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            algorithm: Algorithm::default(),
+            servers: servers(),
+            replica_groups: replica_groups(),
+            under_way: under_way(),
+            expire: expire(),
+            waiting: waiting(),
+            hold: hold(),
+        }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        if self.listen.ip().is_unspecified() {
+            return Err(format!(
+                "replicas.selector.listen = \"{}\": name one address of this machine, by which servers know it",
+                self.listen
+            ));
+        }
+        within("replicas.selector.servers", self.servers, 1..=u16::MAX)?;
+        within("replicas.selector.replica_groups", self.replica_groups, 1..=1 << 24)?;
+        within("replicas.selector.under_way", self.under_way, 1..=1 << 16)?;
+        within("replicas.selector.waiting", self.waiting, 0..=1 << 16)?;
+        within_time("replicas.selector.expire", self.expire, "1ms", "1m")?;
+        within_time("replicas.selector.hold", self.hold, "1ms", "1s")
+    }
+}
+
+impl ProgramTable for ReplicasTable {
+    const NAME: &'static str = "replicas";
+    const DEFAULT_TOML: &'static str = include_str!("replicas.toml");
+    const EXAMPLE: &'static str = "`midflight switch --program replicas --print-config` prints a file to start from";
+
+    fn read(mut table: Table<'_>) -> Result<Self, toml::de::Error> {
+        let control = table.take_table("control")?.rest()?;
+        let selector = if table.has("selector") { Some(table.take_table("selector")?.rest()?) } else { None };
+        Ok(Self { bounds: table.rest()?, control, selector })
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let bounds = &self.bounds;
+        within("replicas.places", bounds.places, 1..=PLACES_MAX)?;
+        within("replicas.racks", bounds.racks, 1..=NUMBERS_MAX)?;
+        within("replicas.groups", bounds.groups, 1..=NUMBERS_MAX)?;
+        within("replicas.rsnodes", bounds.rsnodes, 1..=NUMBERS_MAX)?;
+        if bounds.masks[0] != 0 {
+            return Err("replicas.masks: the first is of the topmost tier, and is 0".into());
+        }
+        within_time("replicas.cookie", Duration::from_nanos(bounds.cookie_ns), "50ms", "1h")?;
+        if self.control.from.is_empty() {
+            return Err("replicas.control.from is empty: name the addresses of controllers".into());
+        }
+        self.selector.as_ref().map_or(Ok(()), SelectorTable::validate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use std::path::Path;
+
+    fn parse(text: &str) -> Result<Config<ReplicasTable>, String> {
+        Config::parse(text, Path::new("o.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_printed_default_is_the_default() {
+        assert_eq!(parse(&Config::<ReplicasTable>::default_toml()), Ok(Config::default()));
+        assert_eq!(parse(""), Ok(Config::default()));
+    }
+
+    /// What is in comments has the values that it has if it is left out.
+    #[test]
+    fn the_printed_selector_has_the_defaults() {
+        let (_, selector) = ReplicasTable::DEFAULT_TOML.split_once("# [replicas.selector]\n").unwrap();
+        let is_key = |line: &&str| line.starts_with("# ") && line.contains(" = ") && !line.contains(": ");
+        let keys: Vec<_> = selector.lines().filter(is_key).map(|line| &line[2..]).collect();
+        assert_eq!(keys.len(), 8);
+        let config = parse(&format!("[replicas.selector]\n{}", keys.join("\n"))).unwrap();
+        let expected = SelectorTable::new("10.0.1.1:7703".parse().unwrap());
+        assert_eq!(config.program.selector, Some(expected));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, expected) in [
+            ("[replicas]\nplaces = 0", "o.toml: replicas.places = 0: must be 1 to 1048576"),
+            ("[replicas]\nmasks = [1, 0, 0, 0]", "o.toml: replicas.masks: the first is of the topmost tier"),
+            ("[replicas]\ncookie = \"1ms\"", "o.toml: replicas.cookie = 1ms: must be \"50ms\" to \"1h\""),
+            ("[replicas.control]\nfrom = []", "o.toml: replicas.control.from is empty"),
+            ("[replicas.control]\nfrom = [\"here\"]", "o.toml:2: key `from`: "),
+            ("[replicas.selector]\nalgorithm = \"c3\"", "o.toml:1: missing field `listen`"),
+            (
+                "[replicas.selector]\nlisten = \"0.0.0.0:1\"",
+                "o.toml: replicas.selector.listen = \"0.0.0.0:1\": name one",
+            ),
+            (
+                "[replicas.selector]\nlisten = \"10.0.0.1:1\"\nalgorithm = \"c4\"",
+                "o.toml:3: key `algorithm`: unknown variant",
+            ),
+            ("[replicas.selector]\nlisten = \"10.0.0.1:1\"\nexpire = \"0s\"", "o.toml: replicas.selector.expire = 0ns"),
+            ("[replicas.select]\nlisten = \"10.0.0.1:1\"", "o.toml:1: unknown field `select`"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_guide_lists_every_key() {
+        let guide = include_str!("../../../../docs/configuration.md");
+        let mut table = String::new();
+        for line in ReplicasTable::DEFAULT_TOML.lines() {
+            let line = line.strip_prefix("# ").unwrap_or(line);
+            if let Some(name) = line.strip_prefix('[') {
+                table = name.trim_end_matches(']').to_owned();
+            } else if let Some((key, _)) = line.split_once(" = ").filter(|(key, _)| !key.contains([' ', '"', ':'])) {
+                assert!(
+                    guide.contains(&format!("`{table}.{key}`")),
+                    "docs/configuration.md does not explain `{table}.{key}`"
+                );
+            }
+        }
+    }
+}

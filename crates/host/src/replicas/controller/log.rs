@@ -1,0 +1,45 @@
+//! What a controller says in its log.
+
+use midflight_control::replicas::controller::Failure;
+use midflight_control::replicas::{Event, Network};
+use midflight_placement::failure::Decision;
+
+/// Says what has happened, if users want to know.
+pub(super) fn event(network: &Network, event: &Event) {
+    let name = |operator: usize| network.topology().operators()[operator].id.as_str();
+    match event {
+        Event::TakesOver(term) => tracing::info!("takes over, in term {}", term.number),
+        Event::IsActive(term) => tracing::info!("is active, in term {}", term.number),
+        Event::SteppedDown(term) => {
+            tracing::info!("another controller is active, in term {}: is a standby", term.number)
+        }
+        Event::OperatorFailed { operator, why, groups } => {
+            tracing::warn!("operator {} {}: {groups} traffic groups are degraded", name(*operator), reason(*why));
+        }
+        Event::OperatorBack(operator) => tracing::info!("operator {} works again", name(*operator)),
+        Event::PlanDecided(Decision::Take { .. }) => tracing::info!("a new plan is deployed"),
+        Event::PlanDecided(Decision::Keep { .. }) => tracing::debug!("the new plan is not worth its moves"),
+        Event::Deployed => tracing::info!("the plan is deployed"),
+        Event::Overloaded { accelerator, groups } => tracing::warn!(
+            "accelerator {} gets more than it is planned for: {groups} traffic groups are degraded until the next plan",
+            network.topology().accelerators()[*accelerator].id
+        ),
+        Event::OrderRefused { operator, order, outcome } => tracing::warn!(
+            "operator {} did not carry out {order:?} ({outcome:?}): compare its bounds with this configuration",
+            name(*operator)
+        ),
+        Event::NoFreeId => tracing::warn!("no RSNode id is free: raise bounds.rsnodes here and at the operators"),
+        // The driver's own.
+        Event::PlanWanted(_) => {}
+    }
+}
+
+fn reason(why: Failure) -> &'static str {
+    match why {
+        Failure::Silent => "does not answer",
+        Failure::Restarted => "was started again",
+        Failure::NoSelector => "has no selector",
+        Failure::Refuses => "is not known to all others",
+        Failure::Stuck => "carries out no orders",
+    }
+}

@@ -1,0 +1,221 @@
+//! The controller as a process: one thread that drives the state machine, with a stream to each operator, and another one while it plans.
+//!
+//! `operators` has the streams, `log` says what happens.
+
+mod log;
+mod operators;
+
+pub use operators::StreamsReport;
+
+use crate::clock;
+use crate::driver::{lock, spawn};
+use crate::error::Error;
+use midflight_control::replicas::controller::Status;
+use midflight_control::replicas::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted};
+use midflight_endpoint::{MS, Nanos};
+use midflight_placement::{Method, Options, Plan, solve_or_degrade};
+use midflight_wire::replicas::control;
+use operators::Operators;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A report is at most so old.
+const PUBLISH_EVERY: Nanos = 100 * MS;
+
+/// What a controller controls, and how.
+#[derive(Clone, Debug)]
+pub struct ControllerOptions {
+    /// The network.
+    pub network: Arc<Network>,
+    /// By operator: where it takes orders.
+    pub control: Vec<SocketAddr>,
+    /// Times and bounds.
+    pub config: ControllerConfig,
+    /// How it plans.
+    pub planner: Options,
+}
+
+/// A controller at one moment.
+#[derive(Clone, Debug)]
+pub struct ControllerReport {
+    /// What it knows.
+    pub status: Status,
+    /// Its last plan.
+    pub plan: Option<PlanStatus>,
+    /// Its streams to operators.
+    pub streams: StreamsReport,
+}
+
+/// A running controller. Dropping it ends it; what it has set stays in force.
+#[derive(Debug)]
+pub struct ControllerProcess {
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    published: Mutex<ControllerReport>,
+    /// When the thread last made progress.
+    turned: AtomicU64,
+}
+
+impl ControllerProcess {
+    /// Starts a controller. Operators that cannot be reached yet are connected to when they can.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn start(options: ControllerOptions) -> Result<Self, Error> {
+        let failed = |source| Error::Resources { what: "start the streams to operators", source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let ControllerOptions { network, control, config, planner } = options;
+        let controller = Controller::new(clock::now(), config, Arc::clone(&network), rand::random_range(1..=u64::MAX));
+        let streams = StreamsReport::new(control.len());
+        let published = Mutex::new(ControllerReport { status: controller.status(), plan: None, streams });
+        let shared = Arc::new(Shared { published, turned: AtomicU64::new(clock::now()) });
+        let (stop, stopped) = oneshot::channel();
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-controller", move || {
+            runtime.block_on(async {
+                let operators = Operators::start(control);
+                let (planned, plans) = mpsc::channel(1);
+                let driver = Driver {
+                    shared: of_thread,
+                    controller,
+                    network,
+                    operators,
+                    planner,
+                    planned,
+                    next_publish: 0,
+                    plan: None,
+                };
+                tokio::select! {
+                    () = driver.run(plans) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What it knows, at most 100 ms ago.
+    #[must_use]
+    pub fn report(&self) -> ControllerReport {
+        lock(&self.shared.published).clone()
+    }
+
+    /// Time since its thread last made progress.
+    #[must_use]
+    pub fn silent_for(&self) -> Duration {
+        Duration::from_nanos(clock::now().saturating_sub(self.shared.turned.load(Relaxed)))
+    }
+}
+
+impl Drop for ControllerProcess {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A plan that was wanted.
+#[derive(Debug)]
+struct Planned {
+    number: u64,
+    plan: Plan,
+    report: PlanStatus,
+}
+
+struct Driver {
+    shared: Arc<Shared>,
+    controller: Controller,
+    network: Arc<Network>,
+    operators: Operators,
+    planner: Options,
+    planned: mpsc::Sender<Planned>,
+    plan: Option<PlanStatus>,
+    next_publish: Nanos,
+}
+
+impl Driver {
+    async fn run(mut self, mut plans: mpsc::Receiver<Planned>) {
+        loop {
+            let now = clock::now();
+            let due = self.controller.poll_timeout().min(self.next_publish).saturating_sub(now);
+            tokio::select! {
+                (operator, message) = self.operators.next() => self.controller.handle(clock::now(), operator, &message),
+                Some(planned) = plans.recv() => self.take_plan(planned),
+                () = tokio::time::sleep(Duration::from_nanos(due)) => {}
+            }
+            self.turn(clock::now());
+        }
+    }
+
+    /// Does what the state machine wants.
+    fn turn(&mut self, now: Nanos) {
+        if now >= self.controller.poll_timeout() {
+            self.controller.handle_timeout(now);
+        }
+        while let Some(event) = self.controller.poll_event() {
+            match event {
+                Event::PlanWanted(wanted) => self.plan(*wanted),
+                other => log::event(&self.network, &other),
+            }
+        }
+        let mut bytes = Vec::new();
+        while let Some((operator, message)) = self.controller.poll_transmit() {
+            bytes.clear();
+            control::write(&message, &mut bytes);
+            self.operators.send(operator, &bytes);
+        }
+        self.shared.turned.store(now, Relaxed);
+        if now >= self.next_publish {
+            self.next_publish = now + PUBLISH_EVERY;
+            let (status, plan, streams) = (self.controller.status(), self.plan.clone(), self.operators.report());
+            *lock(&self.shared.published) = ControllerReport { status, plan, streams };
+        }
+    }
+
+    /// Plans in a thread of its own; its answer comes to `run`.
+    fn plan(&self, wanted: PlanWanted) {
+        let (planned, options) = (self.planned.clone(), self.planner);
+        let started = spawn("mf-planner", move || {
+            let began = clock::now();
+            let solved = solve_or_degrade(&wanted.instance, &options).solved;
+            let report = PlanStatus {
+                rsnodes: solved.plan.cost(),
+                bound: solved.bound,
+                degraded: solved.plan.rsnodes.iter().filter(|rsnode| rsnode.is_none()).count(),
+                method: name_of(solved.method).into(),
+                took_ms: (clock::now() - began) / MS,
+            };
+            // It fails if the controller has ended.
+            let _ = planned.blocking_send(Planned { number: wanted.number, plan: solved.plan, report });
+        });
+        if let Err(error) = started {
+            tracing::warn!("no plan is made this time: {error}");
+        }
+    }
+
+    fn take_plan(&mut self, planned: Planned) {
+        match self.controller.planned(clock::now(), planned.number, &planned.plan) {
+            Ok(_) => self.plan = Some(planned.report),
+            Err(why) => tracing::info!("a plan was not taken: {why}"),
+        }
+    }
+}
+
+fn name_of(method: Method) -> &'static str {
+    match method {
+        Method::FirstFit => "first-fit",
+        Method::Aggregated => "aggregated",
+        Method::Full => "full",
+    }
+}

@@ -1,0 +1,204 @@
+//! The streams to operators, a task each. What is sent while there is no stream is lost: the controller repeats it.
+
+use midflight_wire::replicas::control::{self, ControlMessage};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Messages that wait to be written to one operator.
+const WAITING_MAX: usize = 64;
+/// Messages of all operators that wait to be handled.
+const COME_MAX: usize = 256;
+/// A pause after a stream that broke or was refused, doubled each time up to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may take, and how long an operator may say nothing: it is asked several times a second.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// What became of streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamsReport {
+    /// By operator: whether there is a stream to it.
+    pub connected: Vec<bool>,
+    /// Attempts to connect that failed.
+    pub not_reached: u64,
+    /// Streams that broke, or on which nothing came for too long.
+    pub broken: u64,
+    /// Streams that were closed because of bytes that are no message, or of another version.
+    pub malformed: u64,
+    /// Messages that were dropped because the operator could not be reached, or did not read.
+    pub dropped: u64,
+}
+
+impl StreamsReport {
+    pub(super) fn new(operators: usize) -> Self {
+        Self { connected: vec![false; operators], ..Self::default() }
+    }
+}
+
+/// The streams to all operators. Dropping it ends them.
+pub(super) struct Operators {
+    come: mpsc::Receiver<(usize, ControlMessage)>,
+    /// Never the last sender, so that `come` does not end.
+    _come: mpsc::Sender<(usize, ControlMessage)>,
+    peers: Vec<(mpsc::Sender<Vec<u8>>, Arc<Peer>)>,
+    dropped: u64,
+    _tasks: JoinSet<Infallible>,
+}
+
+/// What is known of the stream to one operator.
+#[derive(Debug, Default)]
+struct Peer {
+    is_connected: AtomicBool,
+    not_reached: AtomicU64,
+    broken: AtomicU64,
+    malformed: AtomicU64,
+}
+
+/// Why a stream has ended.
+enum Ended {
+    Broken,
+    Malformed,
+}
+
+impl Operators {
+    /// Begins to connect to all of them; within a tokio runtime.
+    pub(super) fn start(addresses: Vec<SocketAddr>) -> Self {
+        let (sender, come) = mpsc::channel(COME_MAX);
+        let mut tasks = JoinSet::new();
+        let peers = addresses.into_iter().enumerate().map(|(operator, address)| {
+            let (send, waiting) = mpsc::channel(WAITING_MAX);
+            let peer = Arc::new(Peer::default());
+            tasks.spawn(keep(operator, address, Arc::clone(&peer), waiting, sender.clone()));
+            (send, peer)
+        });
+        Self { peers: peers.collect(), come, _come: sender, dropped: 0, _tasks: tasks }
+    }
+
+    /// The next message, and the operator that has sent it. It can be cancelled: then nothing is lost.
+    pub(super) async fn next(&mut self) -> (usize, ControlMessage) {
+        match self.come.recv().await {
+            Some(come) => come,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends a message, if there is a stream.
+    pub(super) fn send(&mut self, operator: usize, bytes: &[u8]) {
+        let peer = self.peers.get(operator).filter(|(_, peer)| peer.is_connected.load(Relaxed));
+        let is_sent = peer.is_some_and(|(send, _)| send.try_send(bytes.to_vec()).is_ok());
+        self.dropped += u64::from(!is_sent);
+    }
+
+    pub(super) fn report(&self) -> StreamsReport {
+        let sum = |count: fn(&Peer) -> &AtomicU64| self.peers.iter().map(|(_, peer)| count(peer).load(Relaxed)).sum();
+        StreamsReport {
+            connected: self.peers.iter().map(|(_, peer)| peer.is_connected.load(Relaxed)).collect(),
+            not_reached: sum(|peer| &peer.not_reached),
+            broken: sum(|peer| &peer.broken),
+            malformed: sum(|peer| &peer.malformed),
+            dropped: self.dropped,
+        }
+    }
+}
+
+/// Keeps a stream to an operator.
+async fn keep(
+    operator: usize,
+    address: SocketAddr,
+    peer: Arc<Peer>,
+    mut waiting: mpsc::Receiver<Vec<u8>>,
+    come: mpsc::Sender<(usize, ControlMessage)>,
+) -> Infallible {
+    let mut pause = PAUSE_MIN;
+    loop {
+        if let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(address)).await {
+            // Questions are short, and wait for nothing.
+            let _ = stream.set_nodelay(true);
+            // What was for the stream before is not for this one.
+            while waiting.try_recv().is_ok() {}
+            peer.is_connected.store(true, Relaxed);
+            let (ended, has_answered) = serve(stream, operator, &mut waiting, &come).await;
+            peer.is_connected.store(false, Relaxed);
+            match ended {
+                Ended::Broken => peer.broken.fetch_add(1, Relaxed),
+                Ended::Malformed => peer.malformed.fetch_add(1, Relaxed),
+            };
+            pause = if has_answered { PAUSE_MIN } else { pause };
+        } else {
+            peer.not_reached.fetch_add(1, Relaxed);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Serves a stream until it ends: why, and whether a message has come. Reading does not wait for writing, else two ends that both write
+/// would wait for each other.
+async fn serve(
+    mut stream: TcpStream,
+    operator: usize,
+    waiting: &mut mpsc::Receiver<Vec<u8>>,
+    come: &mpsc::Sender<(usize, ControlMessage)>,
+) -> (Ended, bool) {
+    let (reading, writing) = stream.split();
+    let mut has_answered = false;
+    let ended = tokio::select! {
+        ended = read(reading, operator, come, &mut has_answered) => ended,
+        () = write(writing, waiting) => Ended::Broken,
+    };
+    (ended, has_answered)
+}
+
+async fn read(
+    mut stream: ReadHalf<'_>,
+    operator: usize,
+    come: &mpsc::Sender<(usize, ControlMessage)>,
+    has_answered: &mut bool,
+) -> Ended {
+    let mut bytes = Vec::new();
+    loop {
+        match control::parse(&bytes) {
+            Ok(Some((message, length))) => {
+                bytes.drain(..length);
+                *has_answered = true;
+                if come.send((operator, message)).await.is_err() {
+                    return Ended::Broken;
+                }
+            }
+            Ok(None) => {
+                bytes.reserve(CHUNK);
+                match timeout(PATIENCE, stream.read_buf(&mut bytes)).await {
+                    Ok(Ok(count)) if count > 0 => {}
+                    _ => return Ended::Broken,
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "an operator sent what is no message ({error}): use one release of Midflight everywhere"
+                );
+                return Ended::Malformed;
+            }
+        }
+    }
+}
+
+/// Returns when nothing more can be written.
+async fn write(mut stream: WriteHalf<'_>, waiting: &mut mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = waiting.recv().await {
+        match timeout(PATIENCE, stream.write_all(&bytes)).await {
+            Ok(Ok(())) => {}
+            _ => return,
+        }
+    }
+}

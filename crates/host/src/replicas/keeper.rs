@@ -1,0 +1,361 @@
+//! Takes a controller's orders for the operator of this process: streams over TCP, one answer to each message.
+//!
+//! A stream that breaks loses nothing but an answer: the controller repeats what had none. So a stream with anything wrong in it is
+//! closed, and counted by the reason.
+
+use super::selector::Selector;
+use crate::clock;
+use crate::driver::{lock, spawn};
+use crate::error::Error;
+use crate::switch::Switch;
+use midflight_connections::{Connections, listen};
+use midflight_control::replicas::keeper::{KeeperCounters, Load};
+use midflight_control::replicas::{Parts, RuleKeeper, Term};
+use midflight_dataplane::replicas::{Outcome, ReplicasProgram, Rule, RuleOrder, TIERS_MAX};
+use midflight_replicas::rsnode::GroupError;
+use midflight_wire::replicas::control::{self, ControlMessage};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Connections at once, with those of others that are closed again.
+const CONNECTIONS_MAX: usize = 256;
+/// Streams of one address at once: a controller has one, and those before it may not have ended yet. The oldest makes room.
+const STREAMS_EACH: usize = 4;
+/// A stream without a message for this long is closed: a controller asks several times a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// Where orders come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeeperOptions {
+    /// TCP: where it listens.
+    pub listen: SocketAddr,
+    /// Addresses of controllers; others are not listened to.
+    pub controllers: BTreeSet<IpAddr>,
+}
+
+/// What became of streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounters {
+    /// From addresses that are no controller's.
+    pub foreign: u64,
+    /// Closed because of bytes that are no message, or of another version.
+    pub malformed: u64,
+    /// Closed because nothing came for too long, or an answer was not read.
+    pub silent: u64,
+    /// Closed because their controller had further ones.
+    pub made_room: u64,
+    /// Closed because the switch did not carry out an order.
+    pub without_switch: u64,
+}
+
+#[derive(Debug, Default)]
+struct StreamCounts {
+    foreign: AtomicU64,
+    malformed: AtomicU64,
+    silent: AtomicU64,
+    made_room: AtomicU64,
+    without_switch: AtomicU64,
+}
+
+/// What a keeper knows and has done.
+#[derive(Clone, Copy, Debug)]
+pub struct KeeperReport {
+    /// The term that it follows.
+    pub term: Term,
+    /// Rules that the operator has.
+    pub rules: usize,
+    /// What became of messages.
+    pub messages: KeeperCounters,
+    /// What became of streams.
+    pub streams: StreamCounters,
+}
+
+/// A listener for controllers; nobody is served yet.
+#[derive(Debug)]
+pub struct BoundKeeper {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    controllers: BTreeSet<IpAddr>,
+}
+
+/// Serves controllers. Dropping it ends that.
+#[derive(Debug)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    keeper: Mutex<RuleKeeper>,
+    switch: Weak<Switch<ReplicasProgram>>,
+    selector: Option<Arc<Selector>>,
+    controllers: BTreeSet<IpAddr>,
+    connections: Arc<Connections>,
+    /// By controller, the oldest first: dropping one ends the stream.
+    streams: Mutex<HashMap<IpAddr, VecDeque<oneshot::Sender<()>>>>,
+    counts: StreamCounts,
+}
+
+impl BoundKeeper {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
+        let KeeperOptions { listen: address, controllers } = options;
+        let refused = |source| Error::Bind { protocol: "TCP", address, source };
+        let listener = listen(address).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address, controllers })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves controllers: their orders go to this switch and this selector. The operator has no rules yet.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn serve(
+        self,
+        switch: &Arc<Switch<ReplicasProgram>>,
+        selector: Option<Arc<Selector>>,
+    ) -> Result<Keeper, Error> {
+        let Self { listener, address, controllers } = self;
+        let failed = |source| Error::Resources { what: "listen to controllers", source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let present = selector.as_ref().and_then(|selector| selector.incarnation());
+        let shared = Arc::new(Shared {
+            keeper: Mutex::new(RuleKeeper::new(rand::random(), present)),
+            switch: Arc::downgrade(switch),
+            selector,
+            controllers,
+            connections: Connections::new(CONNECTIONS_MAX, PATIENCE),
+            streams: Mutex::default(),
+            counts: StreamCounts::default(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-keeper", move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    error = accept(listener, &of_thread) => tracing::error!("orders of controllers on {address}: {error}"),
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Keeper { shared, address, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Keeper {
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it knows and has done.
+    #[must_use]
+    pub fn report(&self) -> KeeperReport {
+        let Shared { keeper, counts, .. } = &*self.shared;
+        let keeper = lock(keeper);
+        KeeperReport {
+            term: keeper.term(),
+            rules: keeper.rules().count(),
+            messages: keeper.counters(),
+            streams: StreamCounters {
+                foreign: counts.foreign.load(Relaxed),
+                malformed: counts.malformed.load(Relaxed),
+                silent: counts.silent.load(Relaxed),
+                made_room: counts.made_room.load(Relaxed),
+                without_switch: counts.without_switch.load(Relaxed),
+            },
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns only if it cannot begin.
+async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::io::Error {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    let serve = |stream: TcpStream, place| {
+        let shared = Arc::clone(shared);
+        async move {
+            let closed = match stream.peer_addr().map(|peer| peer.ip().to_canonical()) {
+                Ok(peer) if shared.controllers.contains(&peer) => {
+                    let end = shared.begin_stream(peer);
+                    tokio::select! {
+                        closed = shared.stream(stream) => closed,
+                        _ = end => Closed::MadeRoom,
+                    }
+                }
+                _ => Closed::Foreign,
+            };
+            shared.counts.count(closed);
+            drop(place);
+        }
+    };
+    match shared.connections.accept(&listener, &[], serve).await {}
+}
+
+/// Why a stream has ended.
+#[derive(Clone, Copy, Debug)]
+enum Closed {
+    /// By the controller, or broken.
+    Ended,
+    Foreign,
+    Malformed,
+    Silent,
+    MadeRoom,
+    WithoutSwitch,
+}
+
+impl StreamCounts {
+    fn count(&self, closed: Closed) {
+        let counter = match closed {
+            Closed::Ended => return,
+            Closed::Foreign => &self.foreign,
+            Closed::Malformed => &self.malformed,
+            Closed::Silent => &self.silent,
+            Closed::MadeRoom => &self.made_room,
+            Closed::WithoutSwitch => &self.without_switch,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl Shared {
+    /// A stream of this controller begins. It is to end when what is returned comes.
+    fn begin_stream(&self, controller: IpAddr) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        let mut streams = lock(&self.streams);
+        let streams = streams.entry(controller).or_default();
+        streams.retain(|end| !end.is_closed());
+        if streams.len() >= STREAMS_EACH {
+            streams.pop_front();
+        }
+        streams.push_back(end);
+        ended
+    }
+
+    /// Answers messages until the stream ends.
+    async fn stream(&self, mut stream: TcpStream) -> Closed {
+        let (mut come, mut answers) = (Vec::new(), Vec::new());
+        loop {
+            let message = match control::parse(&come) {
+                Ok(Some((message, length))) => {
+                    come.drain(..length);
+                    message
+                }
+                Ok(None) => {
+                    come.reserve(CHUNK);
+                    match timeout(PATIENCE, stream.read_buf(&mut come)).await {
+                        Err(_) => return Closed::Silent,
+                        Ok(Ok(0) | Err(_)) => return Closed::Ended,
+                        Ok(Ok(_)) => continue,
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        "a controller sent what is no message ({error}): use one release of Midflight everywhere"
+                    );
+                    return Closed::Malformed;
+                }
+            };
+            let Ok(answer) = self.answer(&message) else { return Closed::WithoutSwitch };
+            let Some(answer) = answer else { return Closed::Malformed };
+            answers.clear();
+            control::write(&answer, &mut answers);
+            match timeout(PATIENCE, stream.write_all(&answers)).await {
+                Err(_) => return Closed::Silent,
+                Ok(Err(_)) => return Closed::Ended,
+                Ok(Ok(())) => {}
+            }
+        }
+    }
+
+    /// Carries a message out. It waits for the switch's thread, not for other machines, so other streams may wait for it.
+    fn answer(&self, message: &ControlMessage) -> Result<Option<ControlMessage>, NoSwitch> {
+        let switch = self.switch.upgrade().ok_or(NoSwitch)?;
+        let mut parts = OperatorParts { switch: &switch, selector: self.selector.as_deref(), has_failed: false.into() };
+        let mut keeper = lock(&self.keeper);
+        keeper.set_selector(parts.selector.and_then(Selector::incarnation), &mut parts);
+        let answer = keeper.handle(clock::now(), message, &mut parts);
+        if parts.has_failed.get() { Err(NoSwitch) } else { Ok(answer) }
+    }
+}
+
+/// The switch has ended, or its engine cannot be called.
+struct NoSwitch;
+
+/// The operator of this process.
+struct OperatorParts<'a> {
+    switch: &'a Switch<ReplicasProgram>,
+    selector: Option<&'a Selector>,
+    has_failed: std::cell::Cell<bool>,
+}
+
+impl OperatorParts<'_> {
+    fn order(&self, order: RuleOrder) -> Option<RuleOrder> {
+        let done = self.switch.order(order);
+        self.has_failed.set(self.has_failed.get() || done.is_err());
+        done.ok()
+    }
+}
+
+impl Parts for OperatorParts<'_> {
+    fn set(&mut self, rule: Rule) -> Outcome {
+        self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
+    }
+
+    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
+        self.order(RuleOrder::counts_of(group)).map_or([0; TIERS_MAX], |done| done.counts())
+    }
+
+    fn load(&self) -> Load {
+        let stats = self.switch.stats();
+        Load { selected: stats.selected, copied: stats.copied }
+    }
+
+    fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
+        match self.selector.map(|selector| selector.set_group(group, servers)) {
+            None | Some(Ok(())) => Outcome::Done,
+            Some(Err(GroupError::NoRoomForGroup(_) | GroupError::NoRoomForServer(..))) => Outcome::NoRoom,
+            Some(Err(_)) => Outcome::Bad,
+        }
+    }
+
+    fn set_selectors(&mut self, selectors: u32) {
+        if let Some(selector) = self.selector {
+            selector.set_selectors(selectors);
+        }
+    }
+}

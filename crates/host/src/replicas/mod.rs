@@ -1,0 +1,15 @@
+//! What runs beside an operator of the replicas program, and its controller: `docs/internals/replicas-processes.md`.
+//!
+//! | file | thread | what |
+//! |---|---|---|
+//! | `selector` | `mf-selector` | chooses a server for each request |
+//! | `keeper` | `mf-keeper` | takes a controller's orders for the operator |
+//! | `controller` | `mf-controller` | the controller of all operators |
+
+mod controller;
+mod keeper;
+mod selector;
+
+pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, StreamsReport};
+pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};
+pub use selector::{Selector, SelectorOptions, SelectorReport};

@@ -1,0 +1,265 @@
+//! The selector beside an operator (the accelerator of NetRS's section III): a thread that takes requests and copies of answers, and sends
+//! each request to the server that it has chosen.
+//!
+//! From a switch in this process they come through a ring; from an engine in the kernel, through the socket. Requests leave by the socket.
+
+use crate::busy_poll::{BUSY_POLL, BusyPoll};
+use crate::clock;
+use crate::driver::{lock, spawn};
+use crate::error::Error;
+use crate::ring::{RingReceiver, ring};
+use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketBuffers, SocketCounts};
+use crate::switch::Diversion;
+use crate::waker::Waker;
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_replicas::rsnode::{GroupError, Most, RsNode, RsNodeConfig, RsNodeCounters};
+use midflight_replicas::select::{Algorithm, Counts};
+use midflight_wire::PACKET_MAX;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Datagrams that may wait in the ring: at the paper's 5 µs each, 20 ms.
+const RING: usize = 4_096;
+/// Datagrams that are handled before the requests that follow from them are sent.
+const TURN: usize = 64;
+
+/// Where a selector is, how it chooses, and its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectorOptions {
+    /// UDP: its own address, from which requests go to servers.
+    pub address: SocketAddr,
+    /// Its operator, and bounds of requests.
+    pub config: RsNodeConfig,
+    /// How it chooses.
+    pub algorithm: Algorithm,
+    /// Servers and replica groups that it may know.
+    pub most: Most,
+    /// Sizes of the kernel's buffers of its socket.
+    pub buffers: SocketBuffers,
+    /// How long it polls before it sleeps. Default 100 µs.
+    pub busy_poll: Duration,
+}
+
+impl SelectorOptions {
+    /// The defaults: C3, 1,024 servers, 65,536 replica groups.
+    #[must_use]
+    pub fn new(address: SocketAddr, operator: SocketAddr) -> Self {
+        Self {
+            address,
+            config: RsNodeConfig::new(operator),
+            algorithm: Algorithm::default(),
+            most: Most { servers: 1_024, groups: 65_536 },
+            buffers: SocketBuffers::default(),
+            busy_poll: BUSY_POLL,
+        }
+    }
+}
+
+/// What a selector has done.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectorReport {
+    /// Requests and answers.
+    pub rsnode: RsNodeCounters,
+    /// What it did not believe.
+    pub disbelieved: Counts,
+    /// Requests without an answer.
+    pub under_way: usize,
+    /// Requests and copies of answers that it has handled.
+    pub packets: u64,
+    /// How long it has worked on them.
+    pub busy: Duration,
+    /// What found the ring full.
+    pub ring_full: u64,
+    /// Of its socket.
+    pub socket: SocketCounts,
+}
+
+/// A running selector. Dropping it ends it.
+#[derive(Debug)]
+pub struct Selector {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    incarnation: u64,
+    operator: SocketAddr,
+    rsnode: Mutex<RsNode>,
+    socket: Socket,
+    ring: RingReceiver,
+    waker: Arc<Waker>,
+    busy_poll: Duration,
+    stop: AtomicBool,
+    is_alive: AtomicBool,
+    packets: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+impl Selector {
+    /// Starts a selector. The switch of its operator is to divert what is for it, if it is in this process.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the system refuses a thread.
+    pub fn start(options: &SelectorOptions) -> Result<(Self, Diversion), Error> {
+        let socket = Socket::bind_with(options.address, options.buffers)?;
+        let waker = Arc::new(Waker::new()?);
+        let (sender, ring) = ring(RING, Arc::clone(&waker));
+        let diversion = Diversion::new(socket.local_addr(), sender);
+        let select = |servers| options.algorithm.selector(servers, 1);
+        let rsnode = RsNode::learning(options.config, options.most, rand::random(), select);
+        let shared = Arc::new(Shared {
+            incarnation: rand::random_range(1..=u64::MAX),
+            operator: options.config.operator,
+            rsnode: Mutex::new(rsnode),
+            socket,
+            ring,
+            waker,
+            busy_poll: options.busy_poll,
+            stop: AtomicBool::new(false),
+            is_alive: AtomicBool::new(true),
+            packets: AtomicU64::new(0),
+            busy_ns: AtomicU64::new(0),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-selector", move || {
+            // Whatever ends it: from then on the operator has no selector, and the controller hears of it.
+            let ended = catch_unwind(AssertUnwindSafe(|| SelectorThread::new(&of_thread).run()));
+            of_thread.is_alive.store(false, Ordering::Release);
+            if ended.is_err() {
+                tracing::error!(
+                    "the selector has panicked: requests go to their backups until this process starts again"
+                );
+            }
+        })?;
+        Ok((Self { shared, thread: Some(thread) }, diversion))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.socket.local_addr()
+    }
+
+    /// The random number of this selector, while it works.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<u64> {
+        self.shared.is_alive.load(Ordering::Acquire).then_some(self.shared.incarnation)
+    }
+
+    /// Makes a replica group known to it.
+    ///
+    /// # Errors
+    /// As [`RsNode::set_group`].
+    pub fn set_group(&self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
+        lock(&self.shared.rsnode).set_group(group, servers)
+    }
+
+    /// Tells it how many selectors choose among the same servers.
+    pub fn set_selectors(&self, selectors: u32) {
+        lock(&self.shared.rsnode).set_selectors(selectors);
+    }
+
+    /// Ends its thread, as a bug in it would: for tests.
+    #[doc(hidden)]
+    pub fn end_thread(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.waker.wake();
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn report(&self) -> SelectorReport {
+        let Shared { rsnode, socket, ring, packets, busy_ns, .. } = &*self.shared;
+        let rsnode = lock(rsnode);
+        SelectorReport {
+            rsnode: rsnode.counters(),
+            disbelieved: rsnode.disbelieved(),
+            under_way: rsnode.under_way(),
+            packets: packets.load(Ordering::Relaxed),
+            busy: Duration::from_nanos(busy_ns.load(Ordering::Relaxed)),
+            ring_full: ring.dropped(),
+            socket: socket.counts(),
+        }
+    }
+}
+
+impl Drop for Selector {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct SelectorThread<'a> {
+    shared: &'a Shared,
+    busy_poll: BusyPoll,
+    batch: ReceiveBatch,
+    sends: SendQueue,
+    packet: Vec<u8>,
+}
+
+impl<'a> SelectorThread<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            busy_poll: BusyPoll::new(shared.busy_poll),
+            batch: ReceiveBatch::new(),
+            sends: SendQueue::default(),
+            packet: Vec::with_capacity(PACKET_MAX),
+        }
+    }
+
+    fn run(&mut self) {
+        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut due = Nanos::MAX;
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let Self { shared, busy_poll, batch, sends, packet } = self;
+            let mut handled = 0;
+            let received = busy_poll.receive(due, || {
+                handled = turn(shared, batch, sends, packet);
+                handled > 0
+            });
+            due = lock(&shared.rsnode).poll_timeout().unwrap_or(Nanos::MAX);
+            if !received && !self.busy_poll.is_polling() {
+                let timeout = (due != Nanos::MAX).then(|| due.saturating_sub(clock::now()));
+                self.shared.waker.wait(&self.shared.socket, timeout);
+            }
+        }
+    }
+}
+
+/// Handles what has come; returns how many datagrams that were.
+fn turn(shared: &Shared, batch: &mut ReceiveBatch, sends: &mut SendQueue, packet: &mut Vec<u8>) -> u64 {
+    let began = clock::now();
+    let mut rsnode = lock(&shared.rsnode);
+    let mut handled = shared.ring.take(TURN, |datagram| rsnode.handle(began, shared.operator, datagram));
+    if shared.socket.receive(batch) {
+        for (from, datagram) in batch.iter() {
+            rsnode.handle(began, from, datagram);
+            handled += 1;
+        }
+    }
+    if rsnode.poll_timeout().is_some_and(|due| due <= began) {
+        rsnode.handle_timeout(began);
+    }
+    while let Some(to) = rsnode.poll_transmit(began, packet) {
+        sends.push(&shared.socket, to, packet);
+    }
+    drop(rsnode);
+    sends.flush(&shared.socket);
+    if handled > 0 {
+        shared.packets.fetch_add(handled as u64, Ordering::Relaxed);
+        shared.busy_ns.fetch_add(clock::now() - began, Ordering::Relaxed);
+    }
+    handled as u64
+}

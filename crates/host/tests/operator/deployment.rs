@@ -1,0 +1,95 @@
+//! What a controller deploys is what packets meet.
+
+use crate::world::{World, wait_until};
+use midflight_control::replicas::Role;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// N1, N2: each request passes the selector of its rack once, and its answer comes back by it.
+#[test]
+fn n1_requests_pass_the_selector_that_the_plan_names() {
+    let world = World::new();
+    let controller = world.controller(|_| ());
+    wait_until("the plan is deployed", || {
+        let status = controller.report().status;
+        status.is_deployed && status.labels[0].is_some() && status.operators.iter().all(|o| o.is_up_to_date)
+    });
+    let outcomes = world.client().read(300);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    // A plan of the first counts may have moved the group meanwhile.
+    let selectors = ["tor-0", "core-0"].map(|name| world.operator(name).selector.clone().unwrap());
+    let reports = || selectors.each_ref().map(|selector| selector.report());
+    wait_until("answers have come to the selectors", || {
+        reports().iter().map(|r| r.rsnode.answered).sum::<u64>() >= 300
+    });
+    let reports = reports();
+    let served: u64 = world.stores.iter().map(|store| store.served.load(Relaxed)).sum();
+    let selected: u64 = reports.iter().map(|report| report.rsnode.selected).sum();
+    assert_eq!(served, selected, "{reports:?}");
+    assert!(
+        reports[0].rsnode.selected > 0 && reports[0].busy.as_nanos() > 0 && reports[0].ring_full == 0,
+        "{reports:?}"
+    );
+    wait_until("counts are published", || world.operator("tor-0").switch.stats().delivered >= 300);
+    let stats = world.operator("tor-0").switch.stats();
+    assert_eq!((stats.degraded, stats.without_rsnode), (0, 0));
+}
+
+/// The monitor's counts reach the controller, and a plan is made of them.
+#[test]
+fn n5_traffic_is_counted_and_planned_for() {
+    let world = World::new();
+    let controller = world.controller(|config| {
+        config.window = 200_000_000;
+        config.plan_every = 500_000_000;
+        config.hysteresis = 0;
+    });
+    let mut client = world.client();
+    wait_until("there is a plan", || {
+        client.read(20);
+        controller.report().plan.is_some()
+    });
+    let plan = controller.report().plan.unwrap();
+    assert_eq!((plan.rsnodes, plan.bound, plan.degraded), (1, 1, 0));
+}
+
+/// N6: the RSNode dies; its group is degraded, and all reads are answered.
+#[test]
+fn n6_a_killed_rsnode_degrades_its_group() {
+    let mut world = World::new();
+    let controller = world.controller(|config| config.barred_for = 60_000_000_000);
+    wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
+    let mut client = world.client();
+    assert!(client.read(50).iter().all(Result::is_ok));
+    let before = world.selected("tor-0");
+    assert!(before >= 50);
+    // The selector dies, the operator lives on: its keeper says so.
+    let operator = world.operators[0].as_mut().unwrap();
+    operator.selector.as_ref().unwrap().end_thread();
+    wait_until("its group is degraded, or at another RSNode", || {
+        let status = controller.report().status;
+        let serving = |id: u16| status.ids.iter().any(|(other, ..)| *other == id);
+        status.counters.failures == 1 && status.labels[0].is_none_or(serving)
+    });
+    assert!(client.read(200).iter().all(Result::is_ok));
+    assert_eq!(world.selected("tor-0"), before);
+}
+
+/// Two controllers: when the active one ends, its standby takes over, and nothing that is in force changes.
+#[test]
+fn n6_a_standby_takes_over() {
+    let world = World::new();
+    let first = world.controller(|_| ());
+    wait_until("the first is active", || matches!(first.report().status.role, Role::Active(_)));
+    let second = world.controller(|config| config.place = 1);
+    let mut client = world.client();
+    wait_until("the group has its RSNode", || first.report().status.labels[0].is_some());
+    let label = first.report().status.labels[0];
+    assert!(matches!(second.report().status.role, Role::Standby));
+    drop(first);
+    assert!(client.read(100).iter().all(Result::is_ok));
+    wait_until("the second is active, and knows what is in force", || {
+        let status = second.report().status;
+        matches!(status.role, Role::Active(_)) && status.labels[0] == label
+    });
+    assert!(client.read(100).iter().all(Result::is_ok));
+}

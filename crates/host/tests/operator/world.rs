@@ -1,0 +1,266 @@
+//! A small network on loopback: operators as in production, servers that answer at once or slowly, a client. Each rack has addresses of
+//! its own, because operators know hosts by them.
+
+use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Start};
+use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
+use midflight_endpoint::{Endpoint, MS};
+use midflight_host::clock;
+use midflight_host::replicas::{
+    BoundKeeper, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Selector, SelectorOptions,
+};
+use midflight_host::{Switch, SwitchConfig};
+use midflight_placement::{Accelerator, Options, Use, input};
+use midflight_replicas::client::{Answer, Client, ClientConfig, Event, Failure, Read};
+use midflight_replicas::server::{self, Server, ServerConfig};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Replica group of all servers.
+pub const GROUP: u32 = 7;
+/// The longest that anything here may take: machines of tests are slow.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Racks `rack-0`, where the client is, and `rack-1`, where the servers are; both below `core-0`.
+const TOPOLOGY: &str = r#"
+core = ["core-0"]
+racks = [
+  { id = "rack-0", tor = "tor-0", hosts = ["client-0"] },
+  { id = "rack-1", tor = "tor-1", hosts = ["store-0"] },
+]
+"#;
+pub const CLIENT: [u8; 4] = [127, 60, 0, 10];
+const STORE: [u8; 4] = [127, 60, 1, 10];
+
+/// An operator with what runs beside it. Dropping it kills it.
+pub struct Operator {
+    pub switch: Arc<Switch<ReplicasProgram>>,
+    pub selector: Option<Arc<Selector>>,
+    pub keeper: Keeper,
+}
+
+impl Operator {
+    /// One at this address; port 0 takes free ones.
+    pub fn start(network_masks: [u32; 4], at: SocketAddr, has_selector: bool, controllers: &[IpAddr]) -> Self {
+        let program = ReplicasConfig { masks: network_masks, ..ReplicasConfig::default() };
+        let mut bound = Switch::<ReplicasProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
+        let address = bound.local_addr();
+        let selector = has_selector.then(|| {
+            let options = SelectorOptions::new(SocketAddr::new(at.ip(), 0), address);
+            let (selector, diversion) = Selector::start(&options).unwrap();
+            bound.divert(diversion);
+            Arc::new(selector)
+        });
+        let controllers: BTreeSet<IpAddr> = controllers.iter().copied().collect();
+        let keeper = BoundKeeper::bind(KeeperOptions { listen: SocketAddr::new(at.ip(), 0), controllers }).unwrap();
+        let switch = Arc::new(bound.run(|| ()).unwrap());
+        let keeper = keeper.serve(&switch, selector.clone()).unwrap();
+        Self { switch, selector, keeper }
+    }
+}
+
+/// A server; dropping it ends it.
+pub struct Store {
+    pub address: SocketAddr,
+    pub served: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Store {
+    /// One that answers after so long with what it was asked.
+    pub fn start(operator: SocketAddr, takes: Duration) -> Self {
+        let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(STORE), 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let address = socket.local_addr().unwrap();
+        let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&served));
+        let mut server = Server::new(ServerConfig::new(address, operator, 1)).unwrap();
+        let thread = std::thread::spawn(move || {
+            let (mut buffer, mut packet, mut due) = ([0; 2048], Vec::new(), Vec::new());
+            while !stops.load(Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    server.handle(clock::now(), from, &buffer[..length]);
+                }
+                let now = clock::now();
+                server.handle_timeout(now);
+                while let Some(event) = server.poll_event() {
+                    if let server::Event::Serve { key, asked, .. } = event {
+                        due.push((now + clock::nanos(takes), key, asked));
+                    }
+                }
+                due.retain(|(at, key, asked)| {
+                    let is_due = *at <= now;
+                    if is_due {
+                        counts.fetch_add(1, Relaxed);
+                        server.answer(now, *key, asked).unwrap();
+                    }
+                    !is_due
+                });
+                while let Some(to) = server.poll_transmit(now, &mut packet) {
+                    socket.send_to(&packet, to).unwrap();
+                }
+            }
+        });
+        Self { address, served, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The whole network but its controllers.
+pub struct World {
+    /// `tor-0`, `tor-1`, `core-0`; `None`: it was killed.
+    pub operators: [Option<Operator>; 3],
+    pub stores: Vec<Store>,
+    pub network: Arc<Network>,
+    control: Vec<SocketAddr>,
+}
+
+pub const NAMES: [&str; 3] = ["tor-0", "tor-1", "core-0"];
+
+impl World {
+    /// With three servers that answer at once.
+    pub fn new() -> Self {
+        let at = [[127, 60, 0, 1], [127, 60, 1, 1], [127, 60, 2, 1]].map(|ip| SocketAddr::from((ip, 0)));
+        let masks = network(&[at[0]; 3], &[None; 3], &[]).masks();
+        let has_selector = [true, false, true];
+        let controllers = [IpAddr::from([127, 0, 0, 1])];
+        let operators: [_; 3] =
+            std::array::from_fn(|n| Some(Operator::start(masks, at[n], has_selector[n], &controllers)));
+        let of =
+            |what: fn(&Operator) -> SocketAddr| operators.each_ref().map(|operator| what(operator.as_ref().unwrap()));
+        let addresses = of(|operator| operator.switch.local_addr());
+        let selectors =
+            operators.each_ref().map(|operator| operator.as_ref()?.selector.as_ref().map(|s| s.local_addr()));
+        let stores: Vec<Store> = (0..3).map(|_| Store::start(addresses[1], Duration::ZERO)).collect();
+        let servers: Vec<SocketAddr> = stores.iter().map(|store| store.address).collect();
+        let network = Arc::new(network(&addresses, &selectors, &servers));
+        let control = of(|operator| operator.keeper.local_addr());
+        let order =
+            network.topology().operators().iter().map(|operator| NAMES.iter().position(|name| *name == operator.id));
+        let control = order.map(|place| control[place.unwrap()]).collect();
+        Self { operators, stores, network, control }
+    }
+
+    /// A controller. All groups are at the operator of their rack, until a plan is better.
+    pub fn controller(&self, change: impl FnOnce(&mut ControllerConfig)) -> ControllerProcess {
+        let mut config = ControllerConfig {
+            ask_every: 20 * MS,
+            // Machines of tests stand still for longer than those of clusters.
+            dead_after: 1_000 * MS,
+            takeover_after: 100 * MS,
+            repeat_after: 100 * MS,
+            longest_response: 200 * MS,
+            start: Start::OwnRack,
+            ..ControllerConfig::default()
+        };
+        change(&mut config);
+        let planner = Options { methods: Use::FirstFit, ..Options::default() };
+        let (network, control) = (Arc::clone(&self.network), self.control.clone());
+        ControllerProcess::start(ControllerOptions { network, control, config, planner }).unwrap()
+    }
+
+    pub fn operator(&self, name: &str) -> &Operator {
+        let place = NAMES.iter().position(|other| *other == name).unwrap();
+        self.operators[place].as_ref().unwrap()
+    }
+
+    pub fn selected(&self, name: &str) -> u64 {
+        self.operator(name).selector.as_ref().unwrap().report().rsnode.selected
+    }
+
+    pub fn client(&self) -> Reader {
+        let servers = self.stores.iter().map(|store| store.address).collect();
+        Reader::new(self.operator("tor-0").switch.local_addr(), servers)
+    }
+}
+
+fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], servers: &[SocketAddr]) -> Network {
+    let topology = input::topology(TOPOLOGY, &Accelerator::paper("default".into())).unwrap();
+    let operators = (0..3).map(|n| OperatorAt {
+        switch: NAMES[n].into(),
+        // Before there are operators, any addresses do: the masks follow from the topology.
+        address: if addresses[n].port() == 0 { ([127, 60, 3, 1], 1 + n as u16).into() } else { addresses[n] },
+        selector: selectors[n],
+    });
+    let servers_at = servers.iter().map(|&address| ServerAt { at: "rack-1".into(), address });
+    let group = ReplicaGroup { id: GROUP, servers: servers.to_vec() };
+    Network::new(NetworkParts {
+        topology,
+        operators: operators.collect(),
+        hosts: vec![HostAt { host: "client-0".into(), ip: CLIENT.into() }],
+        servers: servers_at.collect(),
+        replica_groups: if servers.is_empty() { Vec::new() } else { vec![group] },
+        ..NetworkParts::default()
+    })
+    .unwrap()
+}
+
+/// A client that reads one after the other, or many at once.
+pub struct Reader {
+    client: Client,
+    socket: UdpSocket,
+    servers: Vec<SocketAddr>,
+}
+
+impl Reader {
+    fn new(operator: SocketAddr, servers: Vec<SocketAddr>) -> Self {
+        let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(CLIENT), 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        Self { client: Client::new(ClientConfig::new(rand::random()), operator).unwrap(), socket, servers }
+    }
+
+    /// Begins so many reads, and waits for all of them.
+    pub fn read(&mut self, count: usize) -> Vec<Result<Answer, Failure>> {
+        for n in 0..count {
+            let asked = format!("question {n}").into_bytes();
+            let read = Read { group: GROUP, backups: self.servers.clone(), asked };
+            self.client.submit(clock::now(), read).unwrap();
+        }
+        let (mut outcomes, mut buffer, mut packet) = (Vec::new(), [0; 2048], Vec::new());
+        let end = Instant::now() + LONG;
+        while outcomes.len() < count {
+            assert!(
+                Instant::now() < end,
+                "{} of {count} reads have ended: {:?}",
+                outcomes.len(),
+                self.client.counters()
+            );
+            let now = clock::now();
+            if self.client.poll_timeout().is_some_and(|due| due <= now) {
+                self.client.handle_timeout(now);
+            }
+            while let Some(to) = self.client.poll_transmit(now, &mut packet) {
+                self.socket.send_to(&packet, to).unwrap();
+            }
+            if let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+                self.client.handle(clock::now(), from, &buffer[..length]);
+            }
+            while let Some(event) = self.client.poll_event() {
+                if let Event::Done { outcome, .. } = event {
+                    outcomes.push(outcome);
+                }
+            }
+        }
+        outcomes
+    }
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < end, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
