@@ -20,6 +20,7 @@ fn every_subcommand_has_examples_and_exit_codes() {
     let plain = ["switch", "executor", "up", "submit", "map", "status", "lab", "lab up", "lab exec", "lab status"];
     let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history"]].concat();
     let plain = [&plain[..], &["replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();
+    let plain = [&plain[..], &["controller", "controller status", "controller operator"]].concat();
     let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
     let with_results =
         [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "plan", "kv load"]].concat();

@@ -2,9 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::replicas::{ControllerSnapshot, OperatorLine};
 use midflight_terminal::{stdout, switches};
-use std::fmt::Write;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -42,10 +41,24 @@ impl Args {
 }
 
 fn for_people(s: &ControllerSnapshot) -> String {
-    let mut text = String::new();
+    let is_active = s.role == "active";
     let term = if s.term == 0 { String::new() } else { format!(", term {}", s.term) };
+    let mut text = format!("controller {}{term}, version {}\n", s.role, s.version);
+    if is_active {
+        text += &format!("plan       {}\n", plan(s));
+    }
+    text += "\noperators\n";
+    for operator in &s.operators {
+        text +=
+            &format!("  {:12} {:21} {}\n", operator.switch, operator.address.to_string(), state(operator, is_active));
+    }
+    // A standby does not know which rules there are.
+    if is_active { text + &rsnodes(s) } else { text }
+}
+
+fn plan(s: &ControllerSnapshot) -> String {
     let deployed = if s.is_deployed { "deployed" } else { "not deployed yet" };
-    let plan = s.plan.as_ref().map_or_else(
+    s.plan.as_ref().map_or_else(
         || "none yet: it needs traffic to plan for".into(),
         |plan| {
             format!(
@@ -53,28 +66,31 @@ fn for_people(s: &ControllerSnapshot) -> String {
                 plan.rsnodes, plan.bound, plan.degraded, plan.method, plan.took_ms
             )
         },
-    );
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "controller {}{term}, version {}\nplan       {plan}\n\noperators", s.role, s.version);
-    for operator in &s.operators {
-        let state = match (operator.is_connected, operator.is_alive, operator.is_up_to_date) {
-            (_, false, _) => "dead",
-            (false, ..) => "not connected",
-            (.., false) => "getting its rules",
-            _ => "up to date",
-        };
-        let barred = if operator.is_barred { ", in no plan" } else { "" };
-        let _ = writeln!(text, "  {:12} {:21} {state}{barred}", operator.switch, operator.address.to_string());
-    }
-    let _ = writeln!(text, "\nRSNodes");
+    )
+}
+
+fn state(operator: &OperatorLine, is_active: bool) -> String {
+    let state = match (operator.is_connected, operator.is_alive, operator.is_up_to_date) {
+        (_, false, _) => "dead",
+        (false, ..) => "not connected",
+        _ if !is_active => "alive",
+        (.., false) => "getting its rules",
+        _ => "up to date",
+    };
+    format!("{state}{}", if operator.is_barred { ", in no plan" } else { "" })
+}
+
+/// RSNodes with the groups that they serve, and groups that none serves.
+fn rsnodes(s: &ControllerSnapshot) -> String {
+    let of = |label: Option<u16>| {
+        let groups = s.groups.iter().filter(|group| group.label == label).map(|group| group.group.as_str());
+        groups.collect::<Vec<_>>().join(" ")
+    };
+    let mut text = String::from("\nRSNodes\n");
     for rsnode in s.rsnodes.iter().filter(|rsnode| rsnode.used != "resting") {
-        let groups: Vec<_> =
-            s.groups.iter().filter(|group| group.label == Some(rsnode.id)).map(|group| group.group.as_str()).collect();
         let switch = rsnode.switch.as_deref().unwrap_or("nobody");
-        let _ = writeln!(text, "  {:5} {switch:12} {:10} {}", rsnode.id, rsnode.used, groups.join(" "));
+        text += &format!("  {:5} {switch:12} {:10} {}\n", rsnode.id, rsnode.used, of(Some(rsnode.id)));
     }
-    let degraded: Vec<_> =
-        s.groups.iter().filter(|group| group.label.is_none()).map(|group| group.group.as_str()).collect();
-    let _ = writeln!(text, "\ndegraded   {}", if degraded.is_empty() { "none".into() } else { degraded.join(" ") });
-    text
+    let degraded = of(None);
+    text + &format!("\ndegraded   {}\n", if degraded.is_empty() { "none" } else { &degraded })
 }
