@@ -12,6 +12,7 @@
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
 //! | `replica` | a replica of the store (feature `replica`) |
+//! | `agent` | the agent before memcached or Redis (feature `agent`) |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `links` | links between peers, over TCP |
@@ -19,6 +20,8 @@
 //!
 //! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
 
+#[cfg(feature = "agent")]
+pub mod agent;
 pub mod baseline;
 mod blob;
 mod busy_poll;
