@@ -15,6 +15,12 @@ pub fn now_counting_suspension() -> Nanos {
     nanos_of(ClockId::Boottime)
 }
 
+/// The time of day, in seconds since 1970: only for others who want a date. It jumps when somebody sets the clock.
+#[cfg(feature = "agent")]
+pub(crate) fn unix_s() -> u64 {
+    u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0)
+}
+
 fn nanos_of(clock: ClockId) -> Nanos {
     let time = clock_gettime(clock);
     time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos

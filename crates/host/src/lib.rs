@@ -14,6 +14,7 @@
 //! | `replica` | a replica of the store (feature `replica`) |
 //! | `replicas` | what runs beside an operator, and the controller (feature `operator`) |
 //! | `ring` | datagrams from one thread to another |
+//! | `agent` | the agent before memcached or Redis (feature `agent`) |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `links` | links between peers, over TCP |
@@ -21,6 +22,8 @@
 //!
 //! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
 
+#[cfg(feature = "agent")]
+pub mod agent;
 pub mod baseline;
 mod blob;
 mod busy_poll;

@@ -142,6 +142,12 @@ impl Server {
         (self.jobs.waiting(), self.jobs.served())
     }
 
+    /// The mean of its service times, with weight 1/8 of the newest; `None` before the first answer.
+    #[must_use]
+    pub fn service_time(&self) -> Option<Nanos> {
+        self.mean
+    }
+
     /// The counters.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -11,3 +11,4 @@ mod properties;
 mod reads;
 mod replicas;
 mod replicas_control;
+mod replicas_store;

@@ -1,0 +1,281 @@
+//! The agent before a store, memcached or Redis, as part of a process: it takes requests as a server of the replicas program, asks the
+//! store, and answers. `docs/internals/replicas-processes.md` says why it is as it is.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `options`, `counters` | addresses, bounds and times; what became of all that came |
+//! | `requests` | requests in datagrams: from the endpoint to the store, and back |
+//! | `streams` | long values, SET and DELETE over TCP |
+//! | `store` | whether the store is there, and the connections to it |
+//! | `connection` | one connection to the store |
+//! | `load` | how busy the slots are |
+//!
+//! Two threads: `mf-agent` receives datagrams, `mf-store` has all connections. Each request of a slot has a connection of its own, so what
+//! waits for the store waits in the endpoint's queue, which is the one that the status tells of.
+
+mod connection;
+mod counters;
+mod load;
+mod options;
+mod requests;
+mod store;
+mod streams;
+
+pub use counters::AgentCounters;
+pub use load::LoadReport;
+pub use options::AgentOptions;
+
+use crate::clock;
+use crate::driver::{Driver, spawn};
+use crate::error::Error;
+use crate::socket::{Socket, SocketCounts};
+use crate::waker::Waker;
+use counters::Counts;
+use midflight_connections::{ConnectionCounters, Connections, listen};
+use midflight_endpoint::Nanos;
+use midflight_replicas::server::{Counters as ServerCounters, Server};
+use requests::{Ask, Asks, Requests};
+use std::net::{SocketAddr, TcpListener};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use store::{Pool, Store};
+use tokio::sync::{mpsc, oneshot};
+
+/// How often an address with a port of the kernel's choice is tried, for UDP and TCP must have the same.
+const PORT_ATTEMPTS: usize = 16;
+
+/// What an agent says of itself.
+#[derive(Clone, Debug)]
+pub struct AgentReport {
+    /// Of the endpoint.
+    pub server: ServerCounters,
+    /// Of store and streams.
+    pub counters: AgentCounters,
+    /// Of the table of streams.
+    pub connections: ConnectionCounters,
+    /// Of its UDP socket.
+    pub socket: SocketCounts,
+    /// Requests in datagrams that wait for a slot.
+    pub waiting: usize,
+    /// Those that are being served.
+    pub served: usize,
+    /// The mean of the service times of the last ones; `None` before the first answer.
+    pub service_time: Option<Nanos>,
+    /// How busy it was in the last second.
+    pub load: LoadReport,
+    /// Why the store is not there; `None` while it is.
+    pub store_is_gone: Option<String>,
+}
+
+/// What the threads share.
+struct Shared {
+    options: AgentOptions,
+    counts: Arc<Counts>,
+    store: Arc<Store>,
+    /// For requests in datagrams: as many connections as slots.
+    pool: Pool,
+    /// For streams.
+    stream_pool: Pool,
+    connections: Arc<Connections>,
+    /// Requests of streams that are being carried out.
+    streams_busy: AtomicUsize,
+    /// No more requests are carried out.
+    ending: Arc<AtomicBool>,
+    /// When `mf-agent` last took its turn.
+    turned: Arc<AtomicU64>,
+    /// Why a thread ended by itself, if one did.
+    failure: OnceLock<String>,
+}
+
+/// An agent that runs. Dropping it ends it; [`end`](Self::end) lets it finish what it has begun.
+pub struct Agent {
+    driver: Arc<Driver<Server, Requests>>,
+    shared: Arc<Shared>,
+    stop_store: Option<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("address", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// Starts an agent, whether or not its store is there. A thread calls `on_failure` if it has to end by itself;
+    /// [`failure`](Self::failure) then says why.
+    ///
+    /// # Errors
+    /// If the address cannot be had, or a bound is wrong.
+    pub fn start(options: AgentOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
+        options.check()?;
+        let (socket, listener) = bind(&options)?;
+        let address = socket.local_addr();
+        let server = Server::new(options.server_config(address, rand::random()));
+        let server = server.map_err(|error| Error::Configuration(error.to_string()))?;
+        let failed = |source| Error::Resources { what: "start the agent", source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let counts = Arc::new(Counts::default());
+        let store = Arc::new(Store::new(options.store.clone(), options.store_timeout, Arc::clone(&counts)));
+        // Before anything is served, so that who starts it can say whether the store is there.
+        let first = runtime.block_on(store.connect());
+        let shared = Arc::new(Shared {
+            pool: Pool::new(Arc::clone(&store), options.slots),
+            stream_pool: Pool::new(Arc::clone(&store), options.stream_slots),
+            connections: Connections::new(options.connections_max, options.progress_timeout),
+            streams_busy: AtomicUsize::new(0),
+            ending: Arc::default(),
+            turned: Arc::new(AtomicU64::new(clock::now())),
+            failure: OnceLock::new(),
+            counts,
+            store,
+            options,
+        });
+        shared.pool.give_back(first.ok());
+        let (asks, waiting) = mpsc::unbounded_channel();
+        let requests = Requests::new(asks, &shared);
+        let driver = Arc::new(Driver::new(server, requests, socket, Waker::new()?));
+        let (stop_store, stopped) = oneshot::channel();
+        let on_failure: OnFailure = Arc::new(Mutex::new(Some(Box::new(on_failure))));
+        let mut agent = Self { driver, shared, stop_store: Some(stop_store), threads: Vec::new() };
+        agent.start_receiver(&on_failure)?;
+        agent.start_store_thread(runtime, (listener, waiting, stopped), &on_failure)?;
+        Ok(agent)
+    }
+
+    fn start_receiver(&mut self, on_failure: &OnFailure) -> Result<(), Error> {
+        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
+        let busy_poll = shared.options.busy_poll;
+        let run = move || shared.guard("receives requests", &on_failure, || driver.run(busy_poll));
+        self.threads.push(spawn("mf-agent", run)?);
+        Ok(())
+    }
+
+    fn start_store_thread(
+        &mut self,
+        runtime: tokio::runtime::Runtime,
+        (listener, waiting, stopped): (TcpListener, mpsc::UnboundedReceiver<Ask>, oneshot::Receiver<()>),
+        on_failure: &OnFailure,
+    ) -> Result<(), Error> {
+        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
+        let run = move || {
+            let asks = Asks { waiting, driver, shared: Arc::clone(&shared) };
+            shared.guard("talks to the store", &on_failure, || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        error = streams::accept(listener, &shared) => {
+                            tracing::error!("the agent cannot take connections: {error}");
+                        }
+                        () = asks.carry_out() => {}
+                        () = shared.store.look_for_it() => {}
+                        _ = stopped => {}
+                    }
+                });
+            });
+        };
+        self.threads.push(spawn("mf-store", run)?);
+        Ok(())
+    }
+
+    /// Where operators and clients reach it, by UDP and TCP.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.driver.socket.local_addr()
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn report(&self) -> AgentReport {
+        let shared = &self.shared;
+        let (server, load, service_time, (waiting, served)) = self
+            .driver
+            .peek(|server, requests| (server.counters(), requests.load(), server.service_time(), server.load()));
+        AgentReport {
+            server,
+            counters: shared.counts.read(),
+            connections: shared.connections.counters(),
+            socket: self.driver.socket.counts(),
+            waiting,
+            served,
+            service_time,
+            load,
+            store_is_gone: shared.store.gone(),
+        }
+    }
+
+    /// Time since its thread last took a turn, which it does at least every 100 ms.
+    #[must_use]
+    pub fn silent_for(&self) -> Duration {
+        Duration::from_nanos(clock::now().saturating_sub(self.shared.turned.load(Ordering::Relaxed)))
+    }
+
+    /// Why it has ended by itself, on one line; `None` if it has not.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.shared.failure.get().map(String::as_str)
+    }
+
+    /// Refuses what comes from now on, waits until what the store was asked is answered, for `store_timeout` at most, and ends.
+    pub fn end(self) {
+        self.shared.ending.store(true, Ordering::SeqCst);
+        let deadline = Instant::now() + self.shared.options.store_timeout;
+        let is_busy = || {
+            let served = self.driver.peek(|server, _| server.load().1);
+            served > 0 || self.shared.streams_busy.load(Ordering::SeqCst) > 0
+        };
+        while is_busy() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        drop(self.stop_store.take());
+        self.driver.stop();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+type OnFailure = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+impl Shared {
+    /// Runs a thread. A panic must end the process too: selectors would go on to count on an agent that does not answer.
+    fn guard(&self, what: &str, on_failure: &OnFailure, run: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            // Cannot fail but where the other thread has failed before.
+            let _ = self.failure.set(format!("the thread that {what} has panicked: the log has the message"));
+            let call = on_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(call) = call {
+                call();
+            }
+        }
+    }
+}
+
+/// The same port for UDP and TCP.
+fn bind(options: &AgentOptions) -> Result<(Socket, TcpListener), Error> {
+    let address = options.address;
+    let attempts = if address.port() == 0 { PORT_ATTEMPTS } else { 1 };
+    let mut bound = bind_once(options);
+    for _ in 1..attempts {
+        let Err(Error::Bind { source, .. }) = &bound else { break };
+        if source.kind() != std::io::ErrorKind::AddrInUse {
+            break;
+        }
+        bound = bind_once(options);
+    }
+    bound
+}
+
+fn bind_once(options: &AgentOptions) -> Result<(Socket, TcpListener), Error> {
+    let refused = |source| Error::Bind { protocol: "TCP", address: options.address, source };
+    let listener = listen(options.address).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((Socket::bind_with(address, options.buffers)?, listener))
+}

@@ -1,0 +1,162 @@
+//! Requests in datagrams: what the endpoint gives a slot is asked of the store, and the answer goes back to the endpoint.
+
+use super::Shared;
+use super::counters::{Counts, count};
+use super::load::{Load, LoadReport};
+use super::store::{Failure, Reply, Store};
+use crate::clock;
+use crate::driver::{Driver, Handler};
+use midflight_endpoint::{MS, Nanos};
+use midflight_replicas::server::{Event, ServeKey, Server};
+use midflight_wire::replicas::store::{
+    STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::mpsc;
+
+/// How often the thread takes a turn at least.
+const TURN_EVERY: Nanos = 100 * MS;
+
+/// A GET for the store.
+pub(super) struct Ask {
+    key: ServeKey,
+    asked: Vec<u8>,
+}
+
+/// What the endpoint's events become. The thread of whoever drives the endpoint runs it.
+pub(super) struct Requests {
+    /// At most as many as there are slots wait here.
+    asks: mpsc::UnboundedSender<Ask>,
+    store: Arc<Store>,
+    counts: Arc<Counts>,
+    ending: Arc<AtomicBool>,
+    turned: Arc<AtomicU64>,
+    load: Load,
+    next_turn: Nanos,
+}
+
+impl Requests {
+    pub(super) fn new(asks: mpsc::UnboundedSender<Ask>, shared: &Shared) -> Self {
+        Self {
+            asks,
+            store: Arc::clone(&shared.store),
+            counts: Arc::clone(&shared.counts),
+            ending: Arc::clone(&shared.ending),
+            turned: Arc::clone(&shared.turned),
+            load: Load::new(clock::now(), shared.options.slots),
+            next_turn: 0,
+        }
+    }
+
+    pub(super) fn load(&self) -> LoadReport {
+        self.load.report()
+    }
+
+    fn serve(&mut self, server: &mut Server, key: ServeKey, asked: Vec<u8>) {
+        let refusal = match parse_request(&asked) {
+            // In a datagram nothing follows a request.
+            Ok(Some((_, length))) if length != asked.len() => &self.counts.malformed_questions,
+            Ok(Some((StoreRequest::Get { .. }, _))) if self.ending.load(Ordering::SeqCst) => &self.counts.ending,
+            Ok(Some((StoreRequest::Get { .. }, _))) if self.store.is_gone() => &self.counts.store_gone,
+            Ok(Some((StoreRequest::Get { .. }, _))) => {
+                // It fails if the thread of the store has ended; then this process does.
+                let _ = self.asks.send(Ask { key, asked });
+                return;
+            }
+            Ok(Some((StoreRequest::Set { .. } | StoreRequest::Delete { .. }, _))) => &self.counts.not_get,
+            Err(StoreReject::BadVersion(_)) => {
+                count(&self.counts.other_version);
+                let answer = StoreAnswer::OtherVersion { version: STORE_VERSION };
+                return answer_in_datagram(clock::now(), server, key, &answer);
+            }
+            Ok(None) | Err(_) => &self.counts.malformed_questions,
+        };
+        count(refusal);
+        give_up(clock::now(), server, key);
+    }
+}
+
+impl Handler<Server> for Requests {
+    fn event(&mut self, server: &mut Server, event: Event) {
+        match event {
+            Event::Serve { key, asked, .. } => self.serve(server, key, asked),
+            // The endpoint has counted and refused it; the answer of the store will be one too late.
+            Event::TooLong { .. } => {}
+        }
+        self.load.set(clock::now(), server.load().1);
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        Some(self.next_turn)
+    }
+
+    fn due(&mut self, now: Nanos, server: &mut Server) {
+        self.turned.store(now, Ordering::Relaxed);
+        if now >= self.next_turn {
+            self.next_turn = now + TURN_EVERY;
+            let counters = server.counters();
+            let refused = counters.queue_full + counters.waited_too_long + counters.given_up + counters.served_too_long;
+            self.load.tick(now, counters.answered, refused);
+        }
+    }
+}
+
+/// What the thread of the store needs to carry out requests.
+pub(super) struct Asks {
+    pub(super) waiting: mpsc::UnboundedReceiver<Ask>,
+    pub(super) driver: Arc<Driver<Server, Requests>>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Asks {
+    /// For as long as it is polled.
+    pub(super) async fn carry_out(mut self) {
+        while let Some(ask) = self.waiting.recv().await {
+            let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
+            tokio::spawn(async move { carry_out(ask, &driver, &shared).await });
+        }
+        // The sender lives as long as the driver.
+        std::future::pending().await
+    }
+}
+
+async fn carry_out(ask: Ask, driver: &Driver<Server, Requests>, shared: &Shared) {
+    let Ok(Some((request, _))) = parse_request(&ask.asked) else { return };
+    let outcome = shared.pool.ask(&request).await;
+    driver.with(|now, server, requests| {
+        match outcome {
+            Ok(reply) => told(now, server, ask.key, &reply, shared),
+            // Counted where it was found.
+            Err(Failure { .. }) => give_up(now, server, ask.key),
+        }
+        requests.load.set(now, server.load().1);
+    });
+}
+
+fn told(now: Nanos, server: &mut Server, key: ServeKey, reply: &Reply, shared: &Shared) {
+    let counts = &shared.counts;
+    let (answer, counter) = match reply {
+        Reply::Value { value, flags } if value.len() <= shared.options.value_in_datagram_max() => {
+            (StoreAnswer::Value { value, flags: *flags }, &counts.values)
+        }
+        // It has at most 1 MiB.
+        Reply::Value { value, .. } => (StoreAnswer::Long { length: value.len() as u32 }, &counts.long_values),
+        // To a GET there is no DONE.
+        Reply::Missing | Reply::Done => (StoreAnswer::Missing, &counts.missing),
+    };
+    count(counter);
+    answer_in_datagram(now, server, key, &answer);
+}
+
+fn answer_in_datagram(now: Nanos, server: &mut Server, key: ServeKey, answer: &StoreAnswer<'_>) {
+    let mut bytes = Vec::new();
+    write_answer(answer, &mut bytes);
+    // It fits; it fails if it comes too late, which the endpoint counts.
+    let _ = server.answer(now, key, &bytes);
+}
+
+fn give_up(now: Nanos, server: &mut Server, key: ServeKey) {
+    // It fails if it comes too late, which the endpoint counts.
+    let _ = server.give_up(now, key);
+}

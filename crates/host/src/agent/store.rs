@@ -1,0 +1,239 @@
+//! Whether the store is there, and the connections to it.
+//!
+//! A store that cannot be connected, or whose new connection ends before it has answered once, is *gone*: requests are refused at once, and
+//! one attempt to connect is made each 0.1 s to 2 s. The pause doubles until a request is answered, so that a store which takes
+//! connections and closes them is not asked without end.
+
+use super::connection::{Break, Connection, Said, Since};
+use super::counters::{Counts, count};
+use crate::clock;
+use crate::driver::lock;
+use midflight_replicas::store::{Dialect, StoreAddress, Wrong};
+use midflight_wire::replicas::store::StoreRequest;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{sleep, timeout};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What the store answered to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    Value { value: Vec<u8>, flags: u32 },
+    Missing,
+    Done,
+}
+
+/// Why a request has no answer; it has been counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// For whoever asked.
+    pub(super) why: String,
+}
+
+/// The store, for all connections to it.
+#[derive(Debug)]
+pub(super) struct Store {
+    address: StoreAddress,
+    timeout: Duration,
+    counts: Arc<Counts>,
+    is_gone: AtomicBool,
+    why: Mutex<String>,
+    /// Failures since the last answer.
+    failures: AtomicU32,
+    lost: Notify,
+}
+
+impl Store {
+    pub(super) fn new(address: StoreAddress, timeout: Duration, counts: Arc<Counts>) -> Self {
+        Self {
+            address,
+            timeout,
+            counts,
+            is_gone: AtomicBool::new(false),
+            why: Mutex::default(),
+            failures: AtomicU32::new(0),
+            lost: Notify::new(),
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+
+    /// Why it is gone, if it is.
+    pub(super) fn gone(&self) -> Option<String> {
+        self.is_gone().then(|| lock(&self.why).clone())
+    }
+
+    /// A new connection. If there is none, the store is gone.
+    pub(super) async fn connect(&self) -> Result<Connection, String> {
+        // Half of the time, so that a request that has to connect learns before its own time ends that there is no store.
+        let opened = timeout(self.timeout / 2, Connection::open(&self.address)).await;
+        let opened = opened.unwrap_or_else(|_late| Err("it does not take connections".into()));
+        count(if opened.is_ok() { &self.counts.store_connects } else { &self.counts.store_connect_failures });
+        opened.inspect_err(|why| self.lose(why))
+    }
+
+    /// It is gone.
+    fn lose(&self, why: &str) {
+        why.clone_into(&mut lock(&self.why));
+        if !self.is_gone.swap(true, Ordering::AcqRel) {
+            self.failures.fetch_add(1, Ordering::AcqRel);
+            tracing::warn!("the store {} is not there: {why}; requests are refused until it is", self.address);
+        }
+        self.lost.notify_one();
+    }
+
+    fn answered(&self) {
+        if self.failures.load(Ordering::Acquire) > 0 {
+            self.failures.store(0, Ordering::Release);
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let doubled = self.failures.load(Ordering::Acquire).saturating_sub(1).min(8);
+        (FIRST_PAUSE * (1 << doubled)).min(LONGEST_PAUSE)
+    }
+
+    /// Looks for the store while it is gone, for as long as it is polled.
+    pub(super) async fn look_for_it(&self) {
+        loop {
+            if !self.is_gone() {
+                self.lost.notified().await;
+                continue;
+            }
+            sleep(self.pause()).await;
+            // The connection is not kept: which pool needs one is not known here.
+            if self.connect().await.is_ok() {
+                self.is_gone.store(false, Ordering::Release);
+                tracing::warn!("the store {} takes connections again", self.address);
+            } else {
+                self.failures.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+/// Connections to the store: one for each request that is under way, at most so many.
+#[derive(Debug)]
+pub(super) struct Pool {
+    store: Arc<Store>,
+    places: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    pub(super) fn new(store: Arc<Store>, connections: usize) -> Self {
+        Self { store, places: Semaphore::new(connections), idle: Mutex::default() }
+    }
+
+    /// A connection of which all answers have been read.
+    pub(super) fn give_back(&self, connection: Option<Connection>) {
+        lock(&self.idle).extend(connection);
+    }
+
+    /// Asks the store, within its time. Who waits for a place has as much time again.
+    pub(super) async fn ask(&self, request: &StoreRequest<'_>) -> Result<Reply, Failure> {
+        let (store, counts) = (&*self.store, &self.store.counts);
+        let mut written = Vec::new();
+        if let Err(unsupported) = store.address.dialect.write(request, clock::unix_s(), &mut written) {
+            count(&counts.store_unsupported);
+            return Err(Failure { why: unsupported.to_string() });
+        }
+        let Ok(Ok(_place)) = timeout(store.timeout, self.places.acquire()).await else {
+            count(&counts.stream_slots_taken);
+            return Err(Failure { why: "too many requests wait for the store".into() });
+        };
+        if let Ok(outcome) = timeout(store.timeout, self.ask_now(request, &written)).await {
+            outcome
+        } else {
+            // The connection was dropped with what waited for it.
+            count(&counts.store_timeouts);
+            Err(Failure { why: "the store does not answer".into() })
+        }
+    }
+
+    async fn ask_now(&self, request: &StoreRequest<'_>, written: &[u8]) -> Result<Reply, Failure> {
+        let mut kept = self.idle();
+        loop {
+            let is_kept = kept.is_some();
+            let mut connection = match kept.take() {
+                Some(connection) => connection,
+                None => self.connect().await?,
+            };
+            match connection.ask(request, written).await {
+                Ok(said) => {
+                    self.store.answered();
+                    return self.said(request, said, connection);
+                }
+                // The store closed it before it had read the request, or we cannot know. To read twice changes nothing.
+                Err(Break::Closed { began: false }) if is_kept && matches!(request, StoreRequest::Get { .. }) => {
+                    count(&self.store.counts.store_closed_idle);
+                }
+                Err(broken) => return Err(self.broken(&broken, connection.has_answered)),
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let connected = if self.store.is_gone() { Err(String::new()) } else { self.store.connect().await };
+        connected.map_err(|_why| {
+            count(&self.store.counts.store_gone);
+            Failure { why: "the store is not there".into() }
+        })
+    }
+
+    /// One that is kept, and on which nothing has happened since its last answer.
+    fn idle(&self) -> Option<Connection> {
+        loop {
+            let connection = lock(&self.idle).pop()?;
+            match connection.since() {
+                Since::Nothing => return Some(connection),
+                Since::Closed => count(&self.store.counts.store_closed_idle),
+                Since::SpokeUnasked => count(&self.store.counts.store_spoke_unasked),
+            }
+        }
+    }
+
+    fn said(&self, request: &StoreRequest<'_>, said: Said, connection: Connection) -> Result<Reply, Failure> {
+        let is_refusal = matches!(said, Said::Refused(_));
+        // memcached may take the value of a SET that it has refused for commands: then their answers would come too.
+        let may_say_more =
+            self.store.address.dialect == Dialect::Memcached && matches!(request, StoreRequest::Set { .. });
+        if !(is_refusal && may_say_more) {
+            self.give_back(Some(connection));
+        }
+        match said {
+            Said::Value { value, flags } => Ok(Reply::Value { value, flags }),
+            Said::Missing => Ok(Reply::Missing),
+            Said::Done => Ok(Reply::Done),
+            Said::Refused(why) => {
+                count(&self.store.counts.store_refused);
+                tracing::debug!("the store {} refuses: {why}", self.store.address);
+                Err(Failure { why: format!("the store says {why}") })
+            }
+        }
+    }
+
+    /// A connection has ended without an answer. If it never gave one, this is no store, or none that works.
+    fn broken(&self, broken: &Break, has_answered: bool) -> Failure {
+        let counts = &self.store.counts;
+        let (counter, why) = match broken {
+            Break::Closed { .. } => (&counts.store_gone, "the store closed the connection".to_owned()),
+            Break::Wrong(Wrong::TooLong) => (&counts.store_too_long, Wrong::TooLong.to_string()),
+            Break::Wrong(wrong) => (&counts.store_garbage, format!("the store sends {wrong}")),
+        };
+        count(counter);
+        let is_too_long = matches!(broken, Break::Wrong(Wrong::TooLong));
+        if !has_answered && !is_too_long {
+            self.store.lose(&why);
+        } else if matches!(broken, Break::Wrong(_)) && !is_too_long {
+            tracing::debug!("{why}: {}", self.store.address);
+        }
+        Failure { why }
+    }
+}

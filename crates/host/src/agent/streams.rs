@@ -1,0 +1,186 @@
+//! Long values, SET and DELETE over TCP: requests one after the other, answers in their order. One light task for each connection.
+
+use super::Shared;
+use super::counters::{Counts, count};
+use super::store::{Failure, Reply};
+use midflight_connections::Place;
+use midflight_wire::replicas::store::{
+    STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
+};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The bytes that must be transferred within `progress_timeout`, or the rest if that is less.
+const PROGRESS_BYTES: usize = 256 << 10;
+/// Bytes that there is room for, at least, when a stream is read.
+const READ_BYTES: usize = 16 << 10;
+/// A buffer that a long value has made larger than this is not kept.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Why a stream was closed in the middle of something.
+#[derive(Clone, Copy, Debug)]
+enum Closing {
+    Malformed,
+    OtherVersion,
+    Silent,
+    Idle,
+    Late,
+    Stalled,
+    Broken,
+}
+
+impl Counts {
+    fn closed(&self, closing: Closing) {
+        count(match closing {
+            Closing::Malformed => &self.stream_malformed,
+            Closing::OtherVersion => &self.other_version,
+            Closing::Silent => &self.stream_silent,
+            Closing::Idle => &self.stream_idle,
+            Closing::Late => &self.stream_late,
+            Closing::Stalled => &self.stream_stalled,
+            Closing::Broken => &self.stream_broken,
+        });
+    }
+}
+
+/// Takes connections for as long as it is polled. Returns only if it cannot start.
+pub(super) async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> io::Error {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    let mut refusal = Vec::new();
+    write_answer(&StoreAnswer::Refused { why: "too many connections from this address" }, &mut refusal);
+    let serve = |stream, place| {
+        let shared = Arc::clone(shared);
+        async move { serve(stream, &shared, &place).await }
+    };
+    match shared.connections.accept(&listener, &refusal, serve).await {}
+}
+
+async fn serve(mut stream: TcpStream, shared: &Shared, place: &Place) {
+    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
+    if let Err(closing) = converse(&mut stream, shared, place).await {
+        shared.counts.closed(closing);
+    }
+}
+
+/// Serves one request after the other, until the other end closes between two of them.
+async fn converse(stream: &mut TcpStream, shared: &Shared, place: &Place) -> Result<(), Closing> {
+    let options = &shared.options;
+    let (mut come, mut answer) = (Vec::new(), Vec::new());
+    let mut patience = (options.request_timeout, Closing::Silent);
+    while let Some(length) = read_request(stream, &mut come, patience, shared, place).await? {
+        place.progress();
+        answer.clear();
+        if let Ok(Some((request, _))) = parse_request(&come[..length]) {
+            carry_out(&request, shared, &mut answer).await;
+        }
+        for part in answer.chunks(PROGRESS_BYTES) {
+            write(stream, part, options.progress_timeout).await?;
+            place.progress();
+        }
+        come.drain(..length);
+        come.shrink_to(KEPT_BYTES);
+        answer.clear();
+        answer.shrink_to(KEPT_BYTES);
+        patience = (options.idle_timeout, Closing::Idle);
+    }
+    Ok(())
+}
+
+/// Reads until `come` begins with a whole request, and says how many bytes that has; `None` where the other end has left.
+async fn read_request(
+    stream: &mut TcpStream,
+    come: &mut Vec<u8>,
+    (patience, closing): (Duration, Closing),
+    shared: &Shared,
+    place: &Place,
+) -> Result<Option<usize>, Closing> {
+    let options = &shared.options;
+    let (mut deadline, mut closing) = (Instant::now() + patience, closing);
+    if !come.is_empty() {
+        (deadline, closing) = (Instant::now() + options.request_timeout, Closing::Late);
+    }
+    let mut next_progress = PROGRESS_BYTES;
+    loop {
+        match parse_request(come) {
+            Ok(Some((_, length))) => return Ok(Some(length)),
+            Ok(None) => {}
+            Err(StoreReject::BadVersion(_)) => {
+                let mut answer = Vec::new();
+                write_answer(&StoreAnswer::OtherVersion { version: STORE_VERSION }, &mut answer);
+                write(stream, &answer, options.progress_timeout).await?;
+                return Err(Closing::OtherVersion);
+            }
+            Err(_) => return Err(Closing::Malformed),
+        }
+        come.reserve(READ_BYTES);
+        let read = timeout_at(deadline, stream.read_buf(come)).await.map_err(|_late| closing)?;
+        let length = read.map_err(broken)?;
+        if length == 0 {
+            return if come.is_empty() { Ok(None) } else { Err(Closing::Broken) };
+        }
+        if come.len() == length {
+            (deadline, closing) = (Instant::now() + options.request_timeout, Closing::Late);
+        }
+        if come.len() >= next_progress {
+            next_progress += PROGRESS_BYTES;
+            deadline = Instant::now() + options.progress_timeout;
+            place.progress();
+        }
+    }
+}
+
+/// Asks the store, and appends the answer.
+async fn carry_out(request: &StoreRequest<'_>, shared: &Shared, to: &mut Vec<u8>) {
+    let counts = &shared.counts;
+    count(match request {
+        StoreRequest::Get { .. } => &counts.stream_gets,
+        StoreRequest::Set { .. } => &counts.stream_sets,
+        StoreRequest::Delete { .. } => &counts.stream_deletes,
+    });
+    let _busy = Busy::new(&shared.streams_busy);
+    let outcome = if shared.ending.load(Ordering::SeqCst) {
+        count(&counts.ending);
+        Err(Failure { why: "the agent ends".into() })
+    } else {
+        shared.stream_pool.ask(request).await
+    };
+    let answer = match &outcome {
+        Ok(Reply::Value { value, flags }) => StoreAnswer::Value { value, flags: *flags },
+        Ok(Reply::Missing) => StoreAnswer::Missing,
+        Ok(Reply::Done) => StoreAnswer::Done,
+        Err(Failure { why }) => StoreAnswer::Refused { why },
+    };
+    write_answer(&answer, to);
+}
+
+/// Counts a request that is being carried out, also if its connection ends before.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn new(busy: &'a AtomicUsize) -> Self {
+        busy.fetch_add(1, Ordering::SeqCst);
+        Self(busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn write(stream: &mut TcpStream, bytes: &[u8], within: Duration) -> Result<(), Closing> {
+    timeout(within, stream.write_all(bytes)).await.map_err(|_late| Closing::Stalled)?.map_err(broken)
+}
+
+fn broken(_: io::Error) -> Closing {
+    Closing::Broken
+}

@@ -1,0 +1,43 @@
+//! The agent before a store over real sockets: before a store that does what it should not, and before memcached and Redis.
+
+#![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
+
+mod asker;
+mod datagrams;
+mod real;
+mod scripted;
+mod streams;
+mod wrong;
+
+use midflight_host::agent::{Agent, AgentCounters, AgentOptions};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+/// The agent's options before this store. What it waits for the store is short: tests wait for it.
+fn options(store: &str) -> AgentOptions {
+    AgentOptions { store_timeout: Duration::from_millis(300), ..AgentOptions::new(loopback(), store.parse().unwrap()) }
+}
+
+fn start(options: AgentOptions) -> Agent {
+    Agent::start(options, || panic!("the agent has ended by itself")).unwrap()
+}
+
+/// Waits until its counters are like that.
+fn wait_for(agent: &Agent, what: &str, is_so: impl Fn(AgentCounters) -> bool) {
+    wait_until(what, || is_so(agent.report().counters), || format!("{:?}", agent.report()));
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool, or: impl Fn() -> String) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}: {}", or());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

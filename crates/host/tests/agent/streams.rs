@@ -1,0 +1,204 @@
+//! Streams to an agent: what is asked over TCP.
+
+use crate::asker::{Asker, Stream, bytes_of, bytes_of_request, get, set};
+use crate::scripted::{Scripted, Talk, answer, behaves};
+use crate::{options, start, wait_for};
+use midflight_host::agent::AgentOptions;
+use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, VALUE_MAX};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::Shutdown;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// memcached's way to keep values, for one connection after the other.
+fn keeps(kept: &Mutex<BTreeMap<String, Vec<u8>>>, talk: &mut Talk) {
+    while let Some(line) = talk.line() {
+        let words: Vec<_> = line.split(' ').collect();
+        match words[..] {
+            ["get", key] => match kept.lock().unwrap().get(key) {
+                Some(value) => talk.value(key, value),
+                None => talk.say("END\r\n"),
+            },
+            ["set", key, _, _, length] => {
+                let mut value = talk.bytes(length.parse::<usize>().unwrap() + 2);
+                value.truncate(value.len() - 2);
+                kept.lock().unwrap().insert(key.into(), value);
+                talk.say("STORED\r\n");
+            }
+            ["delete", key] => match kept.lock().unwrap().remove(key) {
+                Some(_) => talk.say("DELETED\r\n"),
+                None => talk.say("NOT_FOUND\r\n"),
+            },
+            _ => panic!("{line:?}"),
+        }
+    }
+}
+
+fn store() -> Scripted {
+    let kept = Arc::new(Mutex::new(BTreeMap::new()));
+    Scripted::start(move |_, talk| keeps(&kept, talk))
+}
+
+fn done() -> Vec<u8> {
+    bytes_of(&StoreAnswer::Done)
+}
+
+fn missing() -> Vec<u8> {
+    bytes_of(&StoreAnswer::Missing)
+}
+
+fn value(value: &[u8]) -> Vec<u8> {
+    bytes_of(&StoreAnswer::Value { value, flags: 0 })
+}
+
+#[test]
+fn values_of_all_lengths_are_set_read_and_deleted() {
+    let store = store();
+    let agent = start(AgentOptions { store_timeout: Duration::from_secs(10), ..options(&store.memcached()) });
+    let mut stream = Stream::connect(agent.local_addr());
+    for length in [0, 1, 1_080, 70_000, VALUE_MAX] {
+        let bytes: Vec<u8> = (0..length).map(|at| (at * 31 % 251) as u8).collect();
+        assert_eq!(stream.ask(&set("key", &bytes)), done());
+        assert!(stream.ask(&get("key")) == value(&bytes), "{length} bytes");
+    }
+    assert_eq!(stream.ask(&StoreRequest::Delete { key: b"key" }), done());
+    assert_eq!(stream.ask(&StoreRequest::Delete { key: b"key" }), missing());
+    assert_eq!(stream.ask(&get("key")), missing());
+    let counters = agent.report().counters;
+    assert_eq!((counters.stream_gets, counters.stream_sets, counters.stream_deletes), (6, 5, 2));
+    drop(stream);
+    wait_for(&agent, "a stream that ends between two requests is no error", |_| agent.report().connections.open == 0);
+    assert_eq!(agent.report().counters.stream_broken, 0);
+}
+
+#[test]
+fn answers_come_in_the_order_of_requests() {
+    let store = store();
+    let agent = start(options(&store.memcached()));
+    let mut stream = Stream::connect(agent.local_addr());
+    for number in 0..50 {
+        stream.send(&set(&format!("k{number}"), format!("v{number}").as_bytes()));
+        stream.send(&get(&format!("k{number}")));
+    }
+    for number in 0..50 {
+        assert_eq!(stream.answer(), done());
+        assert_eq!(stream.answer(), value(format!("v{number}").as_bytes()));
+    }
+}
+
+#[test]
+fn another_version_is_told_ours_and_the_stream_is_closed() {
+    let store = store();
+    let agent = start(options(&store.memcached()));
+    let mut stream = Stream::connect(agent.local_addr());
+    let mut newer = bytes_of_request(&get("key"));
+    newer[4] = 2;
+    stream.tcp.write_all(&newer).unwrap();
+    assert_eq!(stream.answer(), bytes_of(&StoreAnswer::OtherVersion { version: 1 }));
+    assert!(stream.is_closed());
+    wait_for(&agent, "it is counted", |counters| counters.other_version == 1);
+}
+
+#[test]
+fn n8_a_stream_that_is_malformed_silent_late_or_broken_is_closed_and_counted() {
+    let short = Duration::from_millis(100);
+    let store = store();
+    let timeouts = AgentOptions { request_timeout: short, idle_timeout: short, ..options(&store.memcached()) };
+    let agent = start(timeouts);
+    let mut malformed = Stream::connect(agent.local_addr());
+    malformed.tcp.write_all(b"get one\r\nget two\r\nget three\r\n").unwrap();
+    assert!(malformed.is_closed());
+    assert!(Stream::connect(agent.local_addr()).is_closed(), "silent");
+    let mut late = Stream::connect(agent.local_addr());
+    late.tcp.write_all(&bytes_of_request(&get("one"))[..22]).unwrap();
+    assert!(late.is_closed());
+    let mut idle = Stream::connect(agent.local_addr());
+    assert_eq!(idle.ask(&get("one")), missing());
+    assert!(idle.is_closed());
+    let mut broken = Stream::connect(agent.local_addr());
+    broken.tcp.write_all(&bytes_of_request(&get("one"))[..22]).unwrap();
+    broken.tcp.shutdown(Shutdown::Write).unwrap();
+    assert!(broken.is_closed());
+    wait_for(&agent, "each once", |c| {
+        [c.stream_malformed, c.stream_silent, c.stream_late, c.stream_idle, c.stream_broken] == [1; 5]
+    });
+}
+
+/// A long value takes longer than `request_timeout`, as long as it goes on.
+#[test]
+fn a_long_value_has_time_as_long_as_it_makes_progress() {
+    let store = store();
+    let agent = start(AgentOptions { request_timeout: Duration::from_millis(300), ..options(&store.memcached()) });
+    let mut stream = Stream::connect(agent.local_addr());
+    let bytes = bytes_of_request(&set("key", &vec![b'x'; VALUE_MAX]));
+    let begin = Instant::now();
+    for part in bytes.chunks(300 << 10) {
+        stream.tcp.write_all(part).unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    assert_eq!(stream.answer(), done());
+    assert!(begin.elapsed() > Duration::from_millis(500));
+}
+
+/// It keeps its place, and never reads: the kernel's buffers fill.
+#[test]
+fn a_stream_that_does_not_read_is_closed() {
+    let store = store();
+    let agent = start(AgentOptions { progress_timeout: Duration::from_millis(200), ..options(&store.memcached()) });
+    let mut stream = Stream::connect(agent.local_addr());
+    assert_eq!(stream.ask(&set("key", &vec![b'x'; VALUE_MAX])), done());
+    for _ in 0..40 {
+        // It fails once the agent has closed.
+        let _ = stream.tcp.write_all(&bytes_of_request(&get("key")));
+    }
+    wait_for(&agent, "it is stalled", |counters| counters.stream_stalled == 1);
+}
+
+#[test]
+fn t14_streams_beyond_the_bound_are_refused_in_words() {
+    let store = store();
+    let agent = start(AgentOptions { connections_max: 9, ..options(&store.memcached()) });
+    let mut streams: Vec<_> = (0..8).map(|_| Stream::connect(agent.local_addr())).collect();
+    assert_eq!(streams[7].ask(&get("one")), missing());
+    let mut ninth = Stream::connect(agent.local_addr());
+    let refused = bytes_of(&StoreAnswer::Refused { why: "too many connections from this address" });
+    assert_eq!(ninth.answer(), refused);
+    assert!(ninth.is_closed());
+    assert_eq!((agent.report().connections.refused, agent.report().connections.open), (1, 8));
+}
+
+/// Streams have connections to the store of their own: their requests do not take the slots of datagrams, which the status tells of.
+#[test]
+fn streams_do_not_wait_in_front_of_datagrams() {
+    let store = Scripted::start(|_, talk| {
+        while let Some(line) = talk.line() {
+            if line == "get slow" {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            answer(talk, &line);
+        }
+    });
+    let agent = start(AgentOptions { slots: 1, stream_slots: 1, ..options(&store.memcached()) });
+    let mut streams: Vec<_> = (0..3).map(|_| Stream::connect(agent.local_addr())).collect();
+    streams.iter_mut().for_each(|stream| stream.send(&get("slow")));
+    let mut asker = Asker::new(agent.local_addr());
+    let begin = Instant::now();
+    assert_eq!(asker.get("one"), value(b"one"));
+    assert!(begin.elapsed() < Duration::from_millis(150), "{:?}", begin.elapsed());
+    let answers: Vec<_> = streams.iter_mut().map(Stream::answer).collect();
+    let late = bytes_of(&StoreAnswer::Refused { why: "too many requests wait for the store" });
+    assert_eq!(answers.iter().filter(|answer| **answer == late).count(), 1, "the third one would wait 0.4 s");
+    assert_eq!(answers.iter().filter(|answer| **answer == value(b"slow")).count(), 2);
+    assert_eq!((agent.report().counters.stream_slots_taken, store.connections()), (1, 2));
+}
+
+#[test]
+fn redis_keeps_no_flags_and_the_agent_says_so() {
+    let store = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&store.redis()));
+    let mut stream = Stream::connect(agent.local_addr());
+    let with_flags = StoreRequest::Set { key: b"key", value: b"1", flags: 7, expires_s: 0 };
+    assert_eq!(stream.refusal(&with_flags), "Redis keeps no flags: set values with flags 0, or use memcached");
+    assert_eq!(agent.report().counters.store_unsupported, 1);
+}

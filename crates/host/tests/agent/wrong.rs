@@ -1,0 +1,284 @@
+//! A store that does what it should not: each has its name, no client gets a wrong value, and the agent goes on.
+
+use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
+use crate::scripted::{Scripted, answer, behaves};
+use crate::{options, start, wait_for, wait_until};
+use midflight_host::agent::AgentOptions;
+use midflight_wire::replicas::store::StoreAnswer;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+fn value(value: &[u8]) -> Vec<u8> {
+    bytes_of(&StoreAnswer::Value { value, flags: 0 })
+}
+
+/// The late answer comes on the same connection, and must not be taken for that to the next request.
+#[test]
+fn a_store_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
+    let store = Scripted::start(|number, talk| {
+        if number > 0 {
+            return behaves(talk);
+        }
+        while let Some(line) = talk.line() {
+            std::thread::sleep(Duration::from_millis(400));
+            answer(talk, &line);
+        }
+    });
+    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let mut asker = Asker::new(agent.local_addr());
+    let begin = Instant::now();
+    assert_eq!(asker.ask(&get("one")), Back::Refused);
+    assert!((300..390).contains(&begin.elapsed().as_millis()), "{:?}", begin.elapsed());
+    assert_eq!(asker.get("two"), value(b"two"));
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(asker.get("three"), value(b"three"));
+    let report = agent.report();
+    assert_eq!((report.counters.store_timeouts, report.server.given_up, report.server.late_answers), (1, 1, 0));
+    assert_eq!((report.counters.store_garbage, store.connections()), (0, 2));
+}
+
+/// A byte now and then is no answer in time.
+#[test]
+fn a_store_that_answers_byte_by_byte_is_not_waited_for() {
+    let store = Scripted::start(|_, talk| {
+        if talk.line().is_some() {
+            for byte in b"VALUE one 0 3\r\none\r\nEND\r\n" {
+                talk.say([*byte]);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    });
+    let agent = start(options(&store.memcached()));
+    assert_eq!(Asker::new(agent.local_addr()).ask(&get("one")), Back::Refused);
+    assert_eq!(agent.report().counters.store_timeouts, 1);
+}
+
+#[test]
+fn a_store_that_closes_in_the_middle_of_an_answer_is_gone_for_that_request() {
+    let store = Scripted::start(|number, talk| {
+        if number > 0 {
+            return behaves(talk);
+        }
+        behaves_once(talk);
+        talk.line();
+        talk.say("VALUE two 0 3\r\ntw");
+    });
+    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let mut asker = Asker::new(agent.local_addr());
+    assert_eq!(asker.get("one"), value(b"one"));
+    assert_eq!(asker.ask(&get("two")), Back::Refused);
+    assert_eq!(asker.get("two"), value(b"two"));
+    let counters = agent.report().counters;
+    assert_eq!((counters.store_gone, counters.store_closed_idle, counters.store_connects), (1, 0, 2));
+}
+
+fn behaves_once(talk: &mut crate::scripted::Talk) {
+    if let Some(line) = talk.line() {
+        answer(talk, &line);
+    }
+}
+
+/// Stores close connections that are idle: that costs nobody an answer.
+#[test]
+fn a_store_that_closes_between_two_requests_is_connected_again() {
+    let store = Scripted::start(|_, talk| behaves_once(talk));
+    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let mut asker = Asker::new(agent.local_addr());
+    for number in 0..20 {
+        let key = format!("k{number}");
+        assert_eq!(asker.get(&key), value(key.as_bytes()));
+    }
+    let counters = agent.report().counters;
+    assert_eq!((counters.values, counters.store_gone, counters.store_closed_idle), (20, 0, 19));
+}
+
+/// Each of these, on a connection that has worked before, and where it is the first answer.
+#[test]
+fn n8_what_no_store_may_send_is_refused_by_its_name() {
+    for (said, is_redis) in [
+        ("VALUE other 0 3\r\none\r\nEND\r\n", false),
+        ("VALUE bad 0 2\r\none\r\nEND\r\n", false),
+        ("VALUE bad 0 3\r\none\r\nEND\r\nEND\r\n", false),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", false),
+        ("STORED\r\n", false),
+        ("+OK\r\n", true),
+        ("$3\r\nlonger\r\n", true),
+        ("$3\r\none\r\n$3\r\ntwo\r\n", true),
+        ("*1\r\n$3\r\none\r\n", true),
+    ] {
+        let store = Scripted::start(move |_, talk| {
+            while let Some(line) = talk.line() {
+                match (is_redis, line.as_str()) {
+                    (false, "get bad") | (true, "bad") => talk.say(said),
+                    (false, _) => answer(talk, &line),
+                    (true, "good") => talk.say("$4\r\ngood\r\n"),
+                    (true, _) => {}
+                }
+            }
+        });
+        let url = if is_redis { store.redis() } else { store.memcached() };
+        let agent = start(AgentOptions { slots: 1, ..options(&url) });
+        let mut asker = Asker::new(agent.local_addr());
+        assert_eq!(asker.get("good"), value(b"good"), "{said:?}");
+        assert_eq!(asker.ask(&get("bad")), Back::Refused, "{said:?}");
+        assert!(agent.report().store_is_gone.is_none(), "it has answered before");
+        assert_eq!(asker.ask(&get("bad")), Back::Refused, "{said:?}, as the first answer");
+        let report = agent.report();
+        assert_eq!((report.counters.store_garbage, report.counters.store_connects), (2, 2), "{said:?}");
+        assert!(report.store_is_gone.is_some_and(|why| why.contains("the store sends")), "{said:?}");
+        wait_until("it is there again", || asker.ask(&get("good")) != Back::Refused, || said.into());
+    }
+}
+
+/// What comes between two requests would be taken for the answer to the next one: Redis names no keys.
+#[test]
+fn a_store_that_speaks_unasked_gives_nobody_a_wrong_value() {
+    let store = Scripted::start(|number, talk| {
+        while let Some(line) = talk.line() {
+            if line.starts_with("good") {
+                talk.say("$4\r\ngood\r\n");
+                if number == 0 {
+                    std::thread::sleep(Duration::from_millis(30));
+                    talk.say("$5\r\nwrong\r\n");
+                }
+            }
+        }
+    });
+    let agent = start(AgentOptions { slots: 1, ..options(&store.redis()) });
+    let mut asker = Asker::new(agent.local_addr());
+    assert_eq!(asker.get("good1"), value(b"good"));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(asker.get("good2"), value(b"good"));
+    let counters = agent.report().counters;
+    assert_eq!((counters.store_spoke_unasked, counters.store_garbage), (1, 0));
+}
+
+#[test]
+fn a_value_that_is_too_long_is_refused_before_it_is_read() {
+    let store = Scripted::start(|_, talk| {
+        while let Some(line) = talk.line() {
+            match line.as_str() {
+                "get long" => talk.say("VALUE long 0 1048577\r\n"),
+                _ => answer(talk, &line),
+            }
+        }
+    });
+    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let mut asker = Asker::new(agent.local_addr());
+    assert_eq!(asker.ask(&get("long")), Back::Refused);
+    assert_eq!(asker.get("one"), value(b"one"));
+    let mut stream = Stream::connect(agent.local_addr());
+    assert_eq!(stream.refusal(&get("long")), "a value of more than 1 MiB");
+    assert_eq!(stream.ask(&get("one")), value(b"one"));
+    let report = agent.report();
+    assert_eq!((report.counters.store_too_long, report.counters.store_gone), (2, 0));
+    assert!(report.store_is_gone.is_none());
+}
+
+#[test]
+fn what_the_store_refuses_is_refused_and_the_connection_is_kept() {
+    let store = Scripted::start(|_, talk| {
+        while let Some(line) = talk.line() {
+            match line.as_str() {
+                "get bad" => talk.say("SERVER_ERROR out of memory writing get response\r\n"),
+                _ => answer(talk, &line),
+            }
+        }
+    });
+    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let mut asker = Asker::new(agent.local_addr());
+    assert_eq!(asker.ask(&get("bad")), Back::Refused);
+    assert_eq!(asker.get("one"), value(b"one"));
+    let counters = agent.report().counters;
+    assert_eq!((counters.store_refused, counters.store_connects), (1, 1));
+}
+
+/// memcached reads the value of a SET that it does not take as commands, and answers these too.
+#[test]
+fn after_a_set_that_was_refused_nothing_of_that_connection_is_believed() {
+    let store = Scripted::start(|_, talk| {
+        while let Some(line) = talk.line() {
+            if let Some(rest) = line.strip_prefix("set ") {
+                let length: usize = rest.rsplit(' ').next().unwrap().parse().unwrap();
+                talk.bytes(length + 2);
+                talk.say("CLIENT_ERROR bad data chunk\r\n");
+                std::thread::sleep(Duration::from_millis(20));
+                talk.say("END\r\n");
+            } else {
+                answer(talk, &line);
+            }
+        }
+    });
+    let agent = start(AgentOptions { stream_slots: 1, ..options(&store.memcached()) });
+    let mut stream = Stream::connect(agent.local_addr());
+    assert_eq!(stream.refusal(&set("one", b"get missing")), "the store says CLIENT_ERROR bad data chunk");
+    assert_eq!(stream.ask(&get("one")), value(b"one"));
+    let counters = agent.report().counters;
+    assert_eq!((counters.store_refused, counters.store_spoke_unasked, counters.store_garbage), (1, 0, 0));
+}
+
+#[test]
+fn an_agent_starts_before_its_store_and_serves_when_that_is_there() {
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = place.local_addr().unwrap();
+    drop(place);
+    let agent = start(options(&format!("memcached://{address}")));
+    assert!(agent.report().store_is_gone.is_some_and(|why| why.contains("refused")));
+    let mut asker = Asker::new(agent.local_addr());
+    let begin = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(asker.ask(&get("one")), Back::Refused);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(1), "refused at once: {:?}", begin.elapsed());
+    let mut stream = Stream::connect(agent.local_addr());
+    assert_eq!(stream.refusal(&get("one")), "the store is not there");
+    let counters = agent.report().counters;
+    assert_eq!((counters.store_gone, counters.store_connects), (101, 0));
+    assert!((1..=12).contains(&counters.store_connect_failures), "{counters:?}");
+    let _store = Scripted::start_at(address, |_, talk| behaves(talk));
+    wait_for(&agent, "it is there", |counters| counters.store_connects > 0);
+    wait_until("it is believed", || agent.report().store_is_gone.is_none(), String::new);
+    assert_eq!(asker.get("one"), value(b"one"));
+    assert_eq!(stream.ask(&get("one")), value(b"one"));
+}
+
+/// It takes connections and ends them: it is not connected for each request.
+#[test]
+fn a_store_that_closes_each_connection_is_asked_less_and_less() {
+    let store = Scripted::start(|_, talk| drop(talk.line()));
+    let agent = start(options(&store.memcached()));
+    let mut asker = Asker::new(agent.local_addr());
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(1_500) {
+        assert_eq!(asker.ask(&get("one")), Back::Refused);
+    }
+    // Attempts after 0.1, 0.3, 0.7 and 1.5 s, after each of which a request comes.
+    assert!((2..=12).contains(&store.connections()), "{}", store.connections());
+    assert!(agent.report().counters.store_gone > 100);
+}
+
+#[test]
+fn a_database_that_is_not_there_is_a_store_that_is_gone() {
+    let store = Scripted::start(|_, talk| {
+        while let Some(line) = talk.line() {
+            if line == "17" {
+                talk.say("-ERR DB index is out of range\r\n");
+            }
+        }
+    });
+    let agent = start(options(&format!("{}/17", store.redis())));
+    let why = agent.report().store_is_gone.unwrap();
+    assert_eq!(why, "it does not select the database: ERR DB index is out of range");
+    assert_eq!(Asker::new(agent.local_addr()).ask(&get("one")), Back::Refused);
+}
+
+/// Somebody listens, and never takes the connection.
+#[test]
+fn a_store_that_takes_no_connection_is_gone() {
+    let store = Scripted::start(|_, talk| talk.until_closed());
+    // A database must be selected before a connection is one.
+    let agent = start(options(&format!("{}/1", store.redis())));
+    assert_eq!(agent.report().store_is_gone.as_deref(), Some("it does not take connections"));
+    let counters = agent.report().counters;
+    assert!((1..=2).contains(&counters.store_connect_failures), "{counters:?}");
+}

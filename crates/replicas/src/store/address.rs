@@ -1,0 +1,102 @@
+//! Where a store is, and what it speaks: one word, as a user writes it.
+
+use super::Dialect;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// `HOST:PORT`; the name of the host is resolved at each attempt to connect.
+    Tcp(String),
+    /// A socket of this machine.
+    Unix(PathBuf),
+}
+
+/// A store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreAddress {
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// Where it is.
+    pub at: At,
+}
+
+/// A word that names no store.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{text:?} names no store: {why}; write memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT, redis://HOST:PORT/DATABASE or \
+     redis+unix:///PATH"
+)]
+pub struct AddressError {
+    text: String,
+    why: &'static str,
+}
+
+impl FromStr for StoreAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        parse(text).map_err(|why| AddressError { text: text.into(), why })
+    }
+}
+
+fn parse(text: &str) -> Result<StoreAddress, &'static str> {
+    let (scheme, rest) = text.split_once("://").ok_or("it has no ://")?;
+    if rest.contains('@') {
+        return Err("names and passwords are not supported");
+    }
+    let redis = |database| Dialect::Redis { database };
+    match (scheme, rest.starts_with('/')) {
+        ("memcached", true) => Ok(StoreAddress { dialect: Dialect::Memcached, at: unix(rest)? }),
+        ("memcached", false) => Ok(StoreAddress { dialect: Dialect::Memcached, at: tcp(rest, "11211")? }),
+        ("redis+unix", true) => Ok(StoreAddress { dialect: redis(0), at: unix(rest)? }),
+        ("redis+unix", false) => Err("its path does not begin with /"),
+        ("redis", true) => Err("it has no host; of a Unix socket write redis+unix"),
+        ("redis", false) => {
+            let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+            let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
+            let database = if database.is_empty() { Some(0) } else { database.parse().ok().filter(|_| is_number) };
+            let dialect = redis(database.ok_or("its database is no number")?);
+            Ok(StoreAddress { dialect, at: tcp(place, "6379")? })
+        }
+        _ => Err("it is neither memcached nor Redis"),
+    }
+}
+
+fn unix(path: &str) -> Result<At, &'static str> {
+    if path.len() < 2 { Err("it has no path") } else { Ok(At::Unix(path.into())) }
+}
+
+/// `HOST`, or `HOST:PORT`, where an IPv6 address stands in brackets.
+fn tcp(place: &str, port: &str) -> Result<At, &'static str> {
+    let after_brackets = place.rsplit(']').next().unwrap_or(place);
+    let (host, port) = match after_brackets.rsplit_once(':') {
+        Some((_, own)) => (&place[..place.len() - own.len() - 1], own),
+        None => (place, port),
+    };
+    if host.is_empty() || host.contains(['/', ' ']) {
+        return Err("it has no host");
+    }
+    if host.contains(':') && !host.starts_with('[') {
+        return Err("an IPv6 address stands in brackets");
+    }
+    match port.parse::<u16>() {
+        Ok(1..) => Ok(At::Tcp(format!("{host}:{port}"))),
+        _ => Err("its port is none"),
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.dialect, &self.at) {
+            (Dialect::Memcached, At::Tcp(place)) => write!(f, "memcached://{place}"),
+            (Dialect::Memcached, At::Unix(path)) => write!(f, "memcached://{}", path.display()),
+            (Dialect::Redis { database: 0 }, At::Tcp(place)) => write!(f, "redis://{place}"),
+            (Dialect::Redis { database }, At::Tcp(place)) => write!(f, "redis://{place}/{database}"),
+            (Dialect::Redis { .. }, At::Unix(path)) => write!(f, "redis+unix://{}", path.display()),
+        }
+    }
+}

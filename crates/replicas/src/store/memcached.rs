@@ -1,0 +1,59 @@
+//! memcached's text protocol: `get`, `set` and `delete`, one key at a time.
+
+use super::{Answer, Read, Wrong, line, number, value};
+use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+use std::io::Write as _;
+
+/// A longer expiry than 30 days is a date for memcached, in seconds since 1970.
+const LONGEST_EXPIRY_S: u64 = 30 * 86_400;
+/// The latest date: memcached reads a signed number of 32 bits.
+const LATEST_DATE_S: u64 = i32::MAX as u64;
+
+pub(super) fn write(request: &StoreRequest<'_>, unix_s: u64, to: &mut Vec<u8>) {
+    match *request {
+        StoreRequest::Get { key } => to.extend_from_slice(&[b"get ", key, b"\r\n"].concat()),
+        StoreRequest::Delete { key } => to.extend_from_slice(&[b"delete ", key, b"\r\n"].concat()),
+        StoreRequest::Set { key, value, flags, expires_s } => {
+            to.extend_from_slice(b"set ");
+            to.extend_from_slice(key);
+            // Writing to a Vec cannot fail.
+            let _ = write!(to, " {flags} {} {}\r\n", expiry(expires_s.into(), unix_s), value.len());
+            to.extend_from_slice(value);
+            to.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn expiry(expires_s: u64, unix_s: u64) -> u64 {
+    // A cache may forget a value earlier than it was told.
+    if expires_s <= LONGEST_EXPIRY_S { expires_s } else { unix_s.saturating_add(expires_s).min(LATEST_DATE_S) }
+}
+
+pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
+    let Some((first, length)) = line(bytes)? else { return Ok(None) };
+    let done = |answer| Ok(Some((answer, length)));
+    match (request, first) {
+        (StoreRequest::Get { key }, _) if first.starts_with("VALUE ") => read_value(key, first, bytes, length),
+        (StoreRequest::Get { .. }, "END") | (StoreRequest::Delete { .. }, "NOT_FOUND") => done(Answer::Missing),
+        (StoreRequest::Set { .. }, "STORED") | (StoreRequest::Delete { .. }, "DELETED") => done(Answer::Done),
+        (StoreRequest::Set { .. }, "NOT_STORED") | (_, "ERROR") => done(Answer::Refused(first)),
+        _ if first.starts_with("SERVER_ERROR ") || first.starts_with("CLIENT_ERROR ") => done(Answer::Refused(first)),
+        _ => Err(Wrong::Garbage("a line that answers nothing")),
+    }
+}
+
+fn read_value<'a>(key: &[u8], first: &str, bytes: &'a [u8], begin: usize) -> Read<'a> {
+    const BEHIND: &[u8] = b"\r\nEND\r\n";
+    let words: Vec<&str> = first.splitn(6, ' ').collect();
+    let ["VALUE", of, flags, length] = words[..] else { return Err(Wrong::Garbage("a VALUE with other words")) };
+    if of.as_bytes() != key {
+        return Err(Wrong::Garbage("another key"));
+    }
+    let (flags, length): (u32, u64) = (number(flags)?, number(length)?);
+    if length > VALUE_MAX as u64 {
+        return Err(Wrong::TooLong);
+    }
+    let length = length as usize;
+    let value = value(&bytes[begin..], length, BEHIND)?;
+    Ok(value.map(|value| (Answer::Value { value, flags }, begin + length + BEHIND.len())))
+}

@@ -1,0 +1,21 @@
+//! Any bytes from a store, memcached or Redis, to each request of an agent: an answer, garbage, or not whole yet; and more bytes behind an
+//! answer do not change it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_replicas::store::{Answer, Dialect};
+use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+
+fuzz_target!(|said: &[u8]| {
+    let key = b"user:17";
+    let set = StoreRequest::Set { key, value: b"Ada", flags: 0, expires_s: 0 };
+    for dialect in [Dialect::Memcached, Dialect::Redis { database: 0 }] {
+        for request in [StoreRequest::Get { key }, set, StoreRequest::Delete { key }] {
+            if let Ok(Some((answer, length))) = dialect.read(&request, said) {
+                assert_eq!(dialect.read(&request, &said[..length]), Ok(Some((answer, length))));
+                assert_eq!(dialect.read(&request, &said[..length - 1]), Ok(None));
+                assert!(matches!(answer, Answer::Value { value, .. } if value.len() <= VALUE_MAX) || length <= 1_024);
+            }
+        }
+    }
+});
