@@ -11,6 +11,7 @@
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
+//! | `cache` | a client of a replicated cache |
 //! | `replica` | a replica of the store (feature `replica`) |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
@@ -22,6 +23,7 @@
 pub mod baseline;
 mod blob;
 mod busy_poll;
+pub mod cache;
 mod client;
 pub mod clock;
 pub mod disk;
