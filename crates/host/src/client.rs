@@ -14,11 +14,11 @@ use crate::poller::Poller;
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
-use fetches::Fetches;
+pub(crate) use fetches::Fetches;
 use handler::{Fetch, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
 use midflight_wire::{ARGUMENT_MAX, BLOB_MAX};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -154,7 +154,7 @@ impl Client {
         Ok(client)
     }
 
-    fn start_threads(&self, fetchers: usize, fetches: &Arc<Fetches<Fetch>>) -> Result<(), Error> {
+    fn start_threads(&self, fetchers: usize, fetches: &Arc<Fetches<IpAddr, Fetch>>) -> Result<(), Error> {
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
         threads.push(spawn("mf-client", move || shared.driver.run(NO_POLLING))?);

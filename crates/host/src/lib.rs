@@ -11,6 +11,7 @@
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
+//! | `cache` | a client of a replicated cache |
 //! | `replica` | a replica of the store (feature `replica`) |
 //! | `replicas` | what runs beside an operator, and the controller (feature `operator`) |
 //! | `ring` | datagrams from one thread to another |
@@ -27,6 +28,7 @@ pub mod agent;
 pub mod baseline;
 mod blob;
 mod busy_poll;
+pub mod cache;
 mod client;
 pub mod clock;
 pub mod disk;

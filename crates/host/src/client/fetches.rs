@@ -1,30 +1,30 @@
-//! Results by reference that wait to be fetched. Addresses share the fetchers: one that sends slowly, or nothing at all,
-//! delays its own results but never blocks all fetchers (T14).
+//! What waits to be fetched: results by reference, and long values of a cache. Addresses share the fetchers: one that sends slowly, or
+//! nothing at all, delays what is fetched from it but never blocks all fetchers (T14).
 
 use crate::driver::lock;
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::hash::Hash;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Results to fetch, by the address that has them.
+/// What to fetch, by the address that has it.
 #[derive(Debug)]
-pub(crate) struct Fetches<T> {
-    state: Mutex<State<T>>,
+pub(crate) struct Fetches<A, T> {
+    state: Mutex<State<A, T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
-    waiting: HashMap<IpAddr, VecDeque<T>>,
+struct State<A, T> {
+    waiting: HashMap<A, VecDeque<T>>,
     /// Addresses of which something waits, each once, the next one first.
-    turns: VecDeque<IpAddr>,
+    turns: VecDeque<A>,
     /// Fetchers that are busy with an address.
-    busy: HashMap<IpAddr, usize>,
+    busy: HashMap<A, usize>,
     idle: usize,
     closed: bool,
 }
 
-impl<T> Fetches<T> {
+impl<A: Copy + Eq + Hash, T> Fetches<A, T> {
     pub(crate) fn new(fetchers: usize) -> Self {
         let (waiting, turns, busy) = (HashMap::new(), VecDeque::new(), HashMap::new());
         Self {
@@ -34,7 +34,7 @@ impl<T> Fetches<T> {
     }
 
     /// Adds a result. Returns whether it will be fetched: not after `close`.
-    pub(crate) fn push(&self, from: IpAddr, wanted: T) -> bool {
+    pub(crate) fn push(&self, from: A, wanted: T) -> bool {
         let mut state = lock(&self.state);
         if state.closed {
             return false;
@@ -66,7 +66,7 @@ impl<T> Fetches<T> {
         }
     }
 
-    fn next(&self) -> Option<(IpAddr, T)> {
+    fn next(&self) -> Option<(A, T)> {
         let mut state = lock(&self.state);
         while !state.closed {
             if let Some(next) = state.begin() {
@@ -78,11 +78,11 @@ impl<T> Fetches<T> {
     }
 }
 
-impl<T> State<T> {
+impl<A: Copy + Eq + Hash, T> State<A, T> {
     /// The next result: addresses take turns, but one that already has as many fetchers as are idle must wait. So alone it
     /// gets half of them, and another address always finds some.
-    fn begin(&mut self) -> Option<(IpAddr, T)> {
-        let may_begin = |from: &IpAddr| self.busy.get(from).copied().unwrap_or(0) < self.idle;
+    fn begin(&mut self) -> Option<(A, T)> {
+        let may_begin = |from: &A| self.busy.get(from).copied().unwrap_or(0) < self.idle;
         let from = self.turns.iter().position(may_begin).and_then(|turn| self.turns.remove(turn))?;
         let waiting = self.waiting.get_mut(&from)?;
         let wanted = waiting.pop_front()?;
@@ -96,7 +96,7 @@ impl<T> State<T> {
         Some((from, wanted))
     }
 
-    fn end(&mut self, from: IpAddr) {
+    fn end(&mut self, from: A) {
         self.idle += 1;
         if let Some(busy) = self.busy.get_mut(&from) {
             *busy -= 1;
@@ -110,6 +110,7 @@ impl<T> State<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     fn address(last: u8) -> IpAddr {
         [10, 0, 0, last].into()

@@ -8,7 +8,7 @@ use crate::results::{JobState, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
 use midflight_wire::{BlobRef, Status};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Knows which thread waits for which outcome.
@@ -19,7 +19,7 @@ pub(crate) struct ResultHandler {
     jobs: BTreeMap<u64, Expected>,
     /// Jobs with outcomes that have not been announced.
     changed: Vec<Arc<JobState>>,
-    fetches: Arc<Fetches<Fetch>>,
+    fetches: Arc<Fetches<IpAddr, Fetch>>,
     room: Arc<Room>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Fetch {
 }
 
 impl ResultHandler {
-    pub(crate) fn new(local: SocketAddr, fetches: Arc<Fetches<Fetch>>, room: Arc<Room>) -> Self {
+    pub(crate) fn new(local: SocketAddr, fetches: Arc<Fetches<IpAddr, Fetch>>, room: Arc<Room>) -> Self {
         let (jobs, changed) = (BTreeMap::new(), Vec::new());
         Self { local, seen_as: None, jobs, changed, fetches, room }
     }

@@ -1,0 +1,151 @@
+//! Describes and starts a client of a cache.
+
+use super::client::{CacheClient, Parts};
+use super::counters::Counts;
+use super::handler::AnswerHandler;
+use super::long::LongGets;
+use super::streams::Streams;
+use crate::busy_poll::BUSY_POLL;
+use crate::client::local_for;
+use crate::clock;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::socket::Socket;
+use crate::waker::Waker;
+use midflight_replicas::client::{Client, ClientConfig};
+use midflight_replicas::keyspace::Keyspace;
+use midflight_replicas::select::Algorithm;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Servers that have each key, if nothing else is said.
+const REPLICAS: usize = 3;
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// See [`CacheClient::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct CacheBuilder {
+    operator: Option<SocketAddr>,
+    direct: Option<(Algorithm, u32)>,
+    servers: Vec<SocketAddr>,
+    replicas: Option<usize>,
+    version: u16,
+    bind: Option<SocketAddr>,
+    timeout: Option<Duration>,
+    under_way: Option<usize>,
+    busy_poll: Option<Duration>,
+}
+
+impl CacheBuilder {
+    /// The operator of this machine's rack: the network selects the replica that answers.
+    #[must_use]
+    pub fn operator(mut self, address: SocketAddr) -> Self {
+        self.operator = Some(address);
+        self
+    }
+
+    /// This client selects the replica that answers, by this algorithm, as one of so many clients that do. There is no operator.
+    #[must_use]
+    pub fn direct(mut self, selector: Algorithm, selectors: u32) -> Self {
+        self.direct = Some((selector, selectors));
+        self
+    }
+
+    /// A server of the cache: the address of its agent.
+    #[must_use]
+    pub fn server(mut self, address: SocketAddr) -> Self {
+        self.servers.push(address);
+        self
+    }
+
+    /// All of these servers. Their order does not matter.
+    #[must_use]
+    pub fn servers(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.servers.extend(addresses);
+        self
+    }
+
+    /// Servers that have each key: 1 to 8. Default 3, or all if there are fewer.
+    #[must_use]
+    pub fn replicas(mut self, count: usize) -> Self {
+        self.replicas = Some(count);
+        self
+    }
+
+    /// The version of the servers, 0 to 4095: whoever changes them raises it, for all clients and the controller. Default 0.
+    #[must_use]
+    pub fn version(mut self, version: u16) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The local UDP address. Default: loopback where the operator, or all servers, are on loopback, else all interfaces.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = Some(address);
+        self
+    }
+
+    /// After this time without an answer an operation fails. Default 2 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Gets that may be under way at once: 1 to 65,536; four times as many may wait for their turn. Default 1,024.
+    #[must_use]
+    pub fn under_way(mut self, most: usize) -> Self {
+        self.under_way = Some(most);
+        self
+    }
+
+    /// How long a thread that waits for an answer polls the socket itself before it sleeps: an answer that comes within that
+    /// time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    #[must_use]
+    pub fn busy_poll(mut self, longest: Duration) -> Self {
+        self.busy_poll = Some(longest);
+        self
+    }
+
+    /// Starts the client. It sends nothing before the first operation.
+    ///
+    /// # Errors
+    /// Where it is not said who selects, servers or bounds are out of range, or the kernel refuses sockets or threads.
+    pub fn connect(self) -> Result<CacheClient, Error> {
+        let wrong = |error: &dyn std::fmt::Display| Error::Configuration(error.to_string());
+        let replicas = self.replicas.unwrap_or(REPLICAS.min(self.servers.len()));
+        let keyspace = Arc::new(Keyspace::new(&self.servers, replicas, self.version).map_err(|error| wrong(&error))?);
+        let timeout = self.timeout.unwrap_or(TIMEOUT);
+        let mut config = ClientConfig::new(rand::random());
+        config.timeout = clock::nanos(timeout);
+        config.under_way_max = self.under_way.unwrap_or(config.under_way_max);
+        config.queued_max = config.under_way_max.saturating_mul(4);
+        let open_max = config.under_way_max + config.queued_max;
+        let (endpoint, asked) = match (self.operator, self.direct) {
+            (Some(operator), None) => (Client::new(config, operator), vec![operator]),
+            (None, Some((selector, selectors))) => {
+                let endpoint = Client::direct(config, &self.servers, |servers| selector.selector(servers, selectors));
+                (endpoint, self.servers)
+            }
+            _ => {
+                let both =
+                    "say who selects: the operator of this machine's rack, or this client (direct), and not both";
+                return Err(Error::Configuration(both.into()));
+            }
+        };
+        let mut endpoint = endpoint.map_err(|error| wrong(&error))?;
+        for (group, servers) in keyspace.groups() {
+            endpoint.set_group(group, servers).map_err(|error| wrong(&error))?;
+        }
+        let counts = Arc::new(Counts::default());
+        let streams = Arc::new(Streams::new(Arc::clone(&counts)));
+        let long = Arc::new(LongGets::new(Arc::clone(&streams), Arc::clone(&counts)));
+        let handler = AnswerHandler::new(Arc::clone(&keyspace), Arc::clone(&counts), Arc::clone(&long));
+        let socket = Socket::bind(self.bind.unwrap_or_else(|| local_for(&asked)))?;
+        let driver = Driver::new(endpoint, handler, socket, Waker::new()?);
+        let busy_poll = self.busy_poll.unwrap_or(BUSY_POLL);
+        CacheClient::start(Parts { driver, keyspace, streams, long, counts, open_max, timeout, busy_poll })
+    }
+}

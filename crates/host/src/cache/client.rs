@@ -1,0 +1,221 @@
+//! Get, and what all operations share.
+
+use super::builder::CacheBuilder;
+use super::counters::{CacheCounts, Counts};
+use super::error::CacheError;
+use super::handler::{AnswerHandler, Open};
+use super::long::LongGets;
+use super::pending::{Completions, Ending, GetHandle, GetOutcome, Pending, Waits};
+use super::streams::Streams;
+use super::writes::checked;
+use crate::driver::{Driver, lock, spawn};
+use crate::error::Error;
+use crate::poller::Poller;
+use midflight_replicas::client::{Client, Read, SubmitError};
+use midflight_replicas::keyspace::Keyspace;
+use midflight_wire::replicas::store::{StoreRequest, write_request};
+use rand::seq::SliceRandom;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The network thread does not poll: threads that wait for answers do.
+const NO_POLLING: Duration = Duration::ZERO;
+
+/// A value of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// As it was set with.
+    pub flags: u32,
+}
+
+/// A client of a replicated cache, to be used from any number of threads. Dropping it closes it.
+///
+/// A get asks one replica of its key: the one that the network selects ([`CacheBuilder::operator`]), or that the client selects
+/// ([`CacheBuilder::direct`]). A set or delete goes to all. A cache may forget, so `None` is an answer.
+///
+/// Two sets of one key at the same time may leave its replicas with different values until one expires or the next set.
+pub struct CacheClient {
+    pub(super) shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(super) struct Shared {
+    driver: Driver<Client, AnswerHandler>,
+    poller: Poller,
+    closed: AtomicBool,
+    /// Gets that have not ended.
+    open: Arc<AtomicUsize>,
+    open_max: usize,
+    long: Arc<LongGets>,
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) timeout: Duration,
+}
+
+/// What a client is made of.
+pub(super) struct Parts {
+    pub(super) driver: Driver<Client, AnswerHandler>,
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) long: Arc<LongGets>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) open_max: usize,
+    pub(super) timeout: Duration,
+    pub(super) busy_poll: Duration,
+}
+
+impl Shared {
+    /// The caller polls the socket for a short while, until `done`, and leaves it to the network thread then.
+    pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+        self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
+        self.driver.watch();
+    }
+}
+
+impl std::fmt::Debug for CacheClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CacheClient").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl CacheClient {
+    /// Describes a client: who selects, servers, bounds.
+    #[must_use]
+    pub fn builder() -> CacheBuilder {
+        CacheBuilder::default()
+    }
+
+    pub(super) fn start(parts: Parts) -> Result<Self, Error> {
+        let Parts { driver, keyspace, streams, long, counts, open_max, timeout, busy_poll } = parts;
+        let shared = Arc::new(Shared {
+            driver,
+            poller: Poller::new(busy_poll),
+            closed: AtomicBool::new(false),
+            open: Arc::default(),
+            open_max,
+            long,
+            keyspace,
+            streams,
+            counts,
+            timeout,
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-cache", move || of_thread.driver.run(NO_POLLING))?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The value of a key; `None` where the cache has no such key, or has forgotten it.
+    ///
+    /// # Errors
+    /// Where there is no answer: see [`CacheError`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> GetOutcome {
+        let pending = Arc::new(Pending::default());
+        self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
+        GetHandle { pending, client: Arc::clone(&self.shared) }.wait()
+    }
+
+    /// Begins a get.
+    ///
+    /// # Errors
+    /// Where it cannot be begun: it is no key, too many have not ended, or the client is closed.
+    pub fn submit_get(&self, key: impl AsRef<[u8]>) -> Result<GetHandle, CacheError> {
+        let pending = Arc::new(Pending::default());
+        self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
+        self.shared.driver.watch();
+        Ok(GetHandle { pending, client: Arc::clone(&self.shared) })
+    }
+
+    /// Begins a get whose outcome goes to `completions`, under a name of the caller's.
+    ///
+    /// # Errors
+    /// As [`submit_get`](Self::submit_get); then nothing goes there.
+    pub fn submit_get_to(&self, completions: &Completions, tag: u64, key: impl AsRef<[u8]>) -> Result<(), CacheError> {
+        self.begin(key.as_ref(), Waits::Queue { queue: completions.sender.clone(), tag })?;
+        self.shared.driver.watch();
+        Ok(())
+    }
+
+    fn begin(&self, key: &[u8], waits: Waits) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let key = checked(key)?;
+        let group = shared.keyspace.group(key);
+        let mut backups = shared.keyspace.servers(group).to_vec();
+        backups.shuffle(&mut rand::rng());
+        let mut request = Vec::new();
+        write_request(&StoreRequest::Get { key }, &mut request);
+        let read = Read { group, backups, asked: request.clone() };
+        let deadline = Instant::now() + shared.timeout;
+        shared.driver.with(|now, client, handler| {
+            if shared.closed.load(Ordering::Acquire) {
+                return Err(CacheError::Closed);
+            }
+            let open = shared.open.load(Ordering::Acquire);
+            if open >= shared.open_max {
+                return Err(CacheError::Busy(open));
+            }
+            let read = client.submit(now, read).map_err(|error| match error {
+                SubmitError::QueueFull(open) => CacheError::Busy(open),
+                SubmitError::Group(_) | SubmitError::Backups(_) | SubmitError::TooLong(_) => {
+                    unreachable!("a keyspace has good groups, and any key fits: {error}")
+                }
+            })?;
+            shared.open.fetch_add(1, Ordering::AcqRel);
+            let ending = Ending::new(waits, Arc::clone(&shared.open));
+            handler.expect(read, Open { ending, request, group, deadline });
+            Ok(())
+        })
+    }
+
+    /// The local UDP address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.driver.socket.local_addr()
+    }
+
+    /// The servers of a key.
+    ///
+    /// # Errors
+    /// Where it cannot be a key.
+    pub fn servers_of(&self, key: impl AsRef<[u8]>) -> Result<&[SocketAddr], CacheError> {
+        let keyspace = &self.shared.keyspace;
+        Ok(keyspace.servers(keyspace.group(checked(key.as_ref())?)))
+    }
+
+    /// Gets that have not ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Ordering::Acquire)
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> CacheCounts {
+        let driver = &self.shared.driver;
+        let protocol = driver.peek(|client, _| client.counters());
+        CacheCounts { protocol, socket: driver.socket.counts(), cache: self.shared.counts.read() }
+    }
+
+    /// Ends the client. Who still waits gets [`CacheError::Closed`].
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for CacheClient {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        let open = self.shared.driver.with(|_, _, handler| handler.close());
+        self.shared.driver.stop();
+        drop(open); // whoever waits is told
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+        self.shared.long.close();
+    }
+}

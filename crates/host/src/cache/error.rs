@@ -1,0 +1,139 @@
+//! What can go wrong, each on one line that says what to do.
+
+use midflight_replicas::client::Failure;
+use midflight_wire::replicas::store::{KEY_MAX, STORE_VERSION, StoreReject, VALUE_MAX};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// Why an operation has failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// What was given as a key cannot be one.
+    #[error(
+        "this cannot be a key ({0} bytes): a key has 1 to {KEY_MAX} bytes, none of them a space or a control character"
+    )]
+    NoKey(usize),
+    /// The value has more bytes than a cache keeps.
+    #[error("the value has {0} bytes: it may have {VALUE_MAX}; keep it in parts under several keys")]
+    TooLong(usize),
+    /// As many gets as may be have not ended: nothing was begun.
+    #[error("{0} gets have not ended: go on when some have")]
+    Busy(usize),
+    /// No server has answered.
+    #[error("{0}; see whether the operator, the agents and their stores run")]
+    Failed(#[from] Failure),
+    /// Servers have answered, and none of them with a value or that there is none.
+    #[error("no server had an answer that can be used: {}", each(.0))]
+    Unusable(Vec<(SocketAddr, ServerError)>),
+    /// Not all servers that have the key took a write.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The client was closed first.
+    #[error("the client was closed before the answer came; connect a new one")]
+    Closed,
+}
+
+/// Why a server has not done what it was asked to over TCP, or what is wrong with its answer to a get.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// No connection, or it broke.
+    #[error("cannot be reached ({0})")]
+    Unreachable(io::ErrorKind),
+    /// It did not answer in time. A write may have taken place, or may yet.
+    #[error("does not answer in time")]
+    TimedOut,
+    /// It closed the connection before it answered. A write may have taken place.
+    #[error("closed the connection before it answered")]
+    Closed,
+    /// It says that it could not, and why. A write may have taken place.
+    #[error("could not: {0}")]
+    Refused(String),
+    /// What came is no answer.
+    #[error("answers what cannot be read ({0})")]
+    Garbage(StoreReject),
+    /// What came ends in the middle.
+    #[error("answers something incomplete")]
+    Incomplete,
+    /// An answer to something else.
+    #[error("answers something that was not asked")]
+    Unfit,
+    /// It speaks another version of the format.
+    #[error(
+        "speaks version {0} of the format, this program {STORE_VERSION}: use one release of Midflight on all machines"
+    )]
+    OtherVersion(u8),
+}
+
+/// A set or delete that not all servers of the key have taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteError {
+    /// Whether it was a set.
+    pub is_set: bool,
+    /// Those that have done it: after a set they answer with the new value.
+    pub done: Vec<SocketAddr>,
+    /// Those that have not, or have not said so.
+    pub failed: Vec<FailedServer>,
+}
+
+/// A server that has not taken a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedServer {
+    /// Its address.
+    pub server: SocketAddr,
+    /// Why.
+    pub why: ServerError,
+    /// After a set: it was told to forget the key, and has. Else it may answer with an older value until that expires.
+    pub has_forgotten: bool,
+}
+
+impl std::error::Error for WriteError {}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.done.len() + self.failed.len();
+        let what = if self.is_set { "have the new value" } else { "have forgotten the key" };
+        write!(f, "{} of {all} servers {what}", self.done.len())?;
+        if !self.done.is_empty() {
+            let done: Vec<_> = self.done.iter().map(ToString::to_string).collect();
+            write!(f, " ({})", done.join(", "))?;
+        }
+        for FailedServer { server, why, has_forgotten } in &self.failed {
+            let then =
+                if *has_forgotten { "it has forgotten the key" } else { "it may still answer with an older value" };
+            write!(f, "; {server} {why}: {then}")?;
+        }
+        Ok(())
+    }
+}
+
+fn each(servers: &[(SocketAddr, ServerError)]) -> String {
+    let texts: Vec<_> = servers.iter().map(|(server, why)| format!("{server} {why}")).collect();
+    texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_error_names_who_has_it_and_who_has_not() {
+        let server = |n: u8| SocketAddr::from(([10, 0, 0, n], 7800));
+        let failed = |n, why, has_forgotten| FailedServer { server: server(n), why, has_forgotten };
+        let error = WriteError {
+            is_set: true,
+            done: vec![server(1)],
+            failed: vec![
+                failed(2, ServerError::Refused("the store is full".into()), true),
+                failed(3, ServerError::Unreachable(io::ErrorKind::ConnectionRefused), false),
+            ],
+        };
+        assert_eq!(
+            error.to_string(),
+            "1 of 3 servers have the new value (10.0.0.1:7800); 10.0.0.2:7800 could not: the store is full: it has forgotten the \
+             key; 10.0.0.3:7800 cannot be reached (connection refused): it may still answer with an older value"
+        );
+    }
+}

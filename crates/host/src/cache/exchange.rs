@@ -1,0 +1,158 @@
+//! A request to a server over a stream, and its answer, without waiting.
+
+use super::client::Value;
+use super::error::ServerError;
+use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
+use rustix::event::PollFlags;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// What a server answers over TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Value(Value),
+    Missing,
+    Done,
+}
+
+/// What an answer means, wherever it came from. LONG means nothing over TCP: there a value is sent.
+pub(super) fn read_answer(answer: &StoreAnswer<'_>) -> Result<Answer, ServerError> {
+    Ok(match *answer {
+        StoreAnswer::Value { value, flags } => Answer::Value(Value { bytes: value.to_vec(), flags }),
+        StoreAnswer::Missing => Answer::Missing,
+        StoreAnswer::Done => Answer::Done,
+        StoreAnswer::Long { .. } => return Err(ServerError::Unfit),
+        StoreAnswer::Refused { why } => return Err(ServerError::Refused(why.to_owned())),
+        StoreAnswer::OtherVersion { version } => return Err(ServerError::OtherVersion(version)),
+    })
+}
+
+/// One request and its answer.
+pub(super) struct Exchange<'a> {
+    pub(super) server: SocketAddr,
+    request: &'a [u8],
+    stream: TcpStream,
+    /// Whether the stream was kept from an earlier exchange, so that the server may have closed it since.
+    is_kept: bool,
+    is_connecting: bool,
+    sent: usize,
+    came: Vec<u8>,
+}
+
+/// Where it stands.
+pub(super) enum Step {
+    /// Wait for the stream.
+    Waits,
+    /// The kept stream was closed before anything of an answer came: try a new one.
+    KeptClosed,
+    /// It has ended.
+    Ended(Result<Answer, ServerError>),
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn kept(server: SocketAddr, request: &'a [u8], stream: TcpStream) -> Self {
+        Self { server, request, stream, is_kept: true, is_connecting: false, sent: 0, came: Vec::new() }
+    }
+
+    /// Begins to connect.
+    pub(super) fn connect(server: SocketAddr, request: &'a [u8]) -> Result<Self, ServerError> {
+        let unreachable = |error: io::Error| ServerError::Unreachable(error.kind());
+        let socket =
+            Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP)).map_err(unreachable)?;
+        socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true)).map_err(unreachable)?;
+        let is_connecting = match socket.connect(&server.into()) {
+            Ok(()) => false,
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
+            Err(error) => return Err(unreachable(error)),
+        };
+        Ok(Self { server, request, stream: socket.into(), is_kept: false, is_connecting, sent: 0, came: Vec::new() })
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// What to wait for.
+    pub(super) fn wants(&self) -> PollFlags {
+        if self.is_connecting {
+            PollFlags::OUT
+        } else if self.sent < self.request.len() {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        }
+    }
+
+    /// The stream, to be kept for the next exchange: only after an answer behind which nothing has come.
+    pub(super) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
+    /// Whether the stream can be used again.
+    pub(super) fn is_clean(&self) -> bool {
+        self.sent == self.request.len() && self.came.is_empty()
+    }
+
+    /// Does what can be done now. `is_ready`: the stream was waited for.
+    pub(super) fn step(&mut self, is_ready: bool) -> Step {
+        if self.is_connecting {
+            match self.stream.take_error() {
+                Ok(None) if is_ready => self.is_connecting = false,
+                Ok(None) => return Step::Waits,
+                Ok(Some(error)) | Err(error) => return Step::Ended(Err(ServerError::Unreachable(error.kind()))),
+            }
+        }
+        let is_broken = self.send().is_err();
+        // A server may answer and close before it has read everything: that it cannot take the request, for example.
+        match self.receive() {
+            Ok(Some(answer)) => Step::Ended(answer),
+            Ok(None) if !is_broken => Step::Waits,
+            Ok(None) | Err(_) if self.is_kept && self.came.is_empty() => Step::KeptClosed,
+            Ok(None) => Step::Ended(Err(ServerError::Closed)),
+            Err(kind) if kind == ErrorKind::UnexpectedEof || kind == ErrorKind::ConnectionReset => {
+                Step::Ended(Err(ServerError::Closed))
+            }
+            Err(kind) => Step::Ended(Err(ServerError::Unreachable(kind))),
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        while self.sent < self.request.len() {
+            match self.stream.write(&self.request[self.sent..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer, if all of it is there.
+    fn receive(&mut self) -> Result<Option<Result<Answer, ServerError>>, ErrorKind> {
+        let mut chunk = [0; CHUNK];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof),
+                Ok(count) => self.came.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.kind()),
+            }
+            match parse_answer(&self.came) {
+                Ok(None) => {}
+                Ok(Some((answer, length))) => {
+                    let answer = read_answer(&answer);
+                    self.came.drain(..length);
+                    return Ok(Some(answer));
+                }
+                Err(reject) => return Ok(Some(Err(ServerError::Garbage(reject)))),
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Reads the answers of servers, and passes them to those who wait.
+
+use super::counters::{Counts, add};
+use super::error::ServerError;
+use super::exchange::{Answer as StreamAnswer, read_answer};
+use super::long::{LongGets, Wanted};
+use super::pending::{Ending, GetOutcome};
+use crate::driver::Handler;
+use midflight_replicas::client::{Answer, Client, Event, Failure, ReadKey};
+use midflight_replicas::keyspace::Keyspace;
+use midflight_wire::replicas::NETRS_VERSION;
+use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A get whose datagram is under way.
+pub(super) struct Open {
+    pub(super) ending: Ending,
+    pub(super) request: Vec<u8>,
+    /// The replica group of its key.
+    pub(super) group: u32,
+    pub(super) deadline: Instant,
+}
+
+/// Knows who waits for which get.
+pub(super) struct AnswerHandler {
+    keyspace: Arc<Keyspace>,
+    counts: Arc<Counts>,
+    long: Arc<LongGets>,
+    open: HashMap<ReadKey, Open>,
+    /// Gets that have ended, and whoever waits for them has not been told.
+    ended: Vec<(Ending, GetOutcome)>,
+    /// Gets that go on over TCP.
+    wanted: Vec<Wanted>,
+}
+
+/// What a datagram says.
+enum Said {
+    Ended(GetOutcome),
+    /// The value is long.
+    Long,
+    Unusable(ServerError),
+}
+
+impl AnswerHandler {
+    pub(super) fn new(keyspace: Arc<Keyspace>, counts: Arc<Counts>, long: Arc<LongGets>) -> Self {
+        Self { keyspace, counts, long, open: HashMap::new(), ended: vec![], wanted: vec![] }
+    }
+
+    pub(super) fn expect(&mut self, key: ReadKey, open: Open) {
+        self.open.insert(key, open);
+    }
+
+    /// Expects nothing any more. Returns who still waits.
+    pub(super) fn close(&mut self) -> Vec<Open> {
+        std::mem::take(&mut self.open).into_values().collect()
+    }
+
+    fn done(&mut self, open: Open, outcome: Result<Answer, Failure>) {
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(failure) => return self.ended.push((open.ending, Err(failure.into()))),
+        };
+        match read(&answer.bytes) {
+            Said::Ended(outcome) => {
+                add(if matches!(outcome, Ok(Some(_))) { &self.counts.values } else { &self.counts.missing });
+                self.ended.push((open.ending, outcome));
+            }
+            Said::Long => {
+                add(&self.counts.long);
+                self.go_on(open, answer.server, None);
+            }
+            Said::Unusable(why) => {
+                self.counts.server_failed(&why);
+                self.go_on(open, answer.server, Some(why));
+            }
+        }
+    }
+
+    /// Over TCP: from the server that has answered, if its answer can be used, then from the other replicas. Nobody else is asked, whatever
+    /// the answer says of where it came from.
+    fn go_on(&mut self, open: Open, answered: SocketAddr, why: Option<ServerError>) {
+        let mut servers = self.keyspace.servers(open.group).to_vec();
+        match servers.iter().position(|server| *server == answered) {
+            Some(place) if why.is_some() => drop(servers.remove(place)),
+            Some(place) => servers.swap(0, place),
+            None => add(&self.counts.foreign_servers),
+        }
+        let failed = why.map(|why| (answered, why)).into_iter().collect();
+        let Open { ending, request, deadline, .. } = open;
+        self.wanted.push(Wanted { ending, request, servers, failed, deadline });
+    }
+}
+
+/// An answer in a datagram has nothing behind it.
+fn read(bytes: &[u8]) -> Said {
+    let answer = match parse_answer(bytes) {
+        Ok(Some((StoreAnswer::Long { .. }, length))) if length == bytes.len() => return Said::Long,
+        Ok(Some((answer, length))) if length == bytes.len() => answer,
+        Ok(Some(_)) => return Said::Unusable(ServerError::Unfit),
+        Ok(None) => return Said::Unusable(ServerError::Incomplete),
+        Err(reject) => return Said::Unusable(ServerError::Garbage(reject)),
+    };
+    match read_answer(&answer) {
+        Ok(StreamAnswer::Value(value)) => Said::Ended(Ok(Some(value))),
+        Ok(StreamAnswer::Missing) => Said::Ended(Ok(None)),
+        Ok(StreamAnswer::Done) => Said::Unusable(ServerError::Unfit),
+        Err(why) => Said::Unusable(why),
+    }
+}
+
+impl Handler<Client> for AnswerHandler {
+    fn event(&mut self, _client: &mut Client, event: Event) {
+        match event {
+            Event::Done { key, outcome } => {
+                // Nobody waits, once it is closed.
+                if let Some(open) = self.open.remove(&key) {
+                    self.done(open, outcome);
+                }
+            }
+            Event::OtherVersion { at, version } => tracing::error!(
+                "{at} speaks version {version} of the replicas' wire format, this program {NETRS_VERSION}: use one release of \
+                 Midflight on all machines"
+            ),
+        }
+    }
+
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        let (ended, wanted) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.wanted));
+        let long = Arc::clone(&self.long);
+        (!ended.is_empty() || !wanted.is_empty()).then_some(move || {
+            ended.into_iter().for_each(|(ending, outcome)| ending.end(outcome));
+            wanted.into_iter().for_each(|wanted| long.push(wanted));
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::client::Value;
+    use midflight_wire::replicas::store::{STORE_VERSION, StoreReject, write_answer};
+
+    fn bytes(answer: &StoreAnswer<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_answer(answer, &mut bytes);
+        bytes
+    }
+
+    fn why(bytes: &[u8]) -> ServerError {
+        match read(bytes) {
+            Said::Unusable(why) => why,
+            Said::Ended(outcome) => panic!("{outcome:?}"),
+            Said::Long => panic!("long"),
+        }
+    }
+
+    #[test]
+    fn n8_what_is_no_answer_to_a_get_is_never_a_value() {
+        let value = bytes(&StoreAnswer::Value { value: b"v", flags: 7 });
+        let expected = Value { bytes: b"v".to_vec(), flags: 7 };
+        assert!(matches!(read(&value), Said::Ended(Ok(Some(value))) if value == expected));
+        assert!(matches!(read(&bytes(&StoreAnswer::Missing)), Said::Ended(Ok(None))));
+        assert!(matches!(read(&bytes(&StoreAnswer::Long { length: 9 })), Said::Long));
+
+        assert_eq!(why(&value[..value.len() - 1]), ServerError::Incomplete);
+        assert_eq!(why(&[]), ServerError::Incomplete);
+        assert_eq!(why(&[&value[..], b"x"].concat()), ServerError::Unfit);
+        assert_eq!(why(b"SERVER_ERROR out of memory"), ServerError::Garbage(StoreReject::BadMagic));
+        assert_eq!(why(&bytes(&StoreAnswer::Done)), ServerError::Unfit);
+        assert_eq!(why(&bytes(&StoreAnswer::Refused { why: "full" })), ServerError::Refused("full".into()));
+        let other = bytes(&StoreAnswer::OtherVersion { version: STORE_VERSION + 1 });
+        assert_eq!(why(&other), ServerError::OtherVersion(STORE_VERSION + 1));
+    }
+}

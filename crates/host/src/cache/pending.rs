@@ -1,0 +1,167 @@
+//! What one waits on: a handle for one get, or a queue for many.
+
+use super::client::{Shared, Value};
+use super::error::CacheError;
+use crate::driver::lock;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What came of a get: `None` where the cache has no such key.
+pub type GetOutcome = Result<Option<Value>, CacheError>;
+
+/// Where the outcome of a get is put.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    outcome: Mutex<Option<GetOutcome>>,
+    ended: Condvar,
+}
+
+impl Pending {
+    fn end(&self, outcome: GetOutcome) {
+        *lock(&self.outcome) = Some(outcome);
+        self.ended.notify_all();
+    }
+
+    fn has_ended(&self) -> bool {
+        lock(&self.outcome).is_some()
+    }
+
+    /// Waits for the end; `None` when the deadline passes first.
+    fn wait(&self, deadline: Option<Instant>) -> Option<GetOutcome> {
+        let mut outcome = lock(&self.outcome);
+        while outcome.is_none() {
+            let Some(deadline) = deadline else {
+                outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            outcome = self.ended.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        outcome.clone()
+    }
+}
+
+/// Who waits for a get.
+pub(super) enum Waits {
+    Handle(Arc<Pending>),
+    Queue { queue: Sender<Completed>, tag: u64 },
+}
+
+/// The end of a get, which comes once: if nobody says how it ended, because the client was closed.
+pub(super) struct Ending {
+    waits: Option<Waits>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Ending {
+    /// `open` counts gets that have not ended; it has this one already.
+    pub(super) fn new(waits: Waits, open: Arc<AtomicUsize>) -> Self {
+        Self { waits: Some(waits), open }
+    }
+
+    pub(super) fn end(mut self, outcome: GetOutcome) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: GetOutcome) {
+        let Some(waits) = self.waits.take() else { return };
+        self.open.fetch_sub(1, Ordering::AcqRel);
+        match waits {
+            Waits::Handle(pending) => pending.end(outcome),
+            // Nobody listens any more: then nobody waits.
+            Waits::Queue { queue, tag } => drop(queue.send(Completed { tag, outcome, at: Instant::now() })),
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.tell(Err(CacheError::Closed));
+    }
+}
+
+/// A get that is under way. Dropping it does not end the get.
+pub struct GetHandle {
+    pub(super) pending: Arc<Pending>,
+    pub(super) client: Arc<Shared>,
+}
+
+impl std::fmt::Debug for GetHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GetHandle").field("ended", &self.has_ended()).finish()
+    }
+}
+
+impl GetHandle {
+    /// Whether the outcome is known.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.pending.has_ended()
+    }
+
+    /// Waits for the value; `None` where the cache has no such key.
+    ///
+    /// # Errors
+    /// Where there is no answer: see [`CacheError`].
+    pub fn wait(&self) -> GetOutcome {
+        // Without a deadline it waits until there is an outcome.
+        self.wait_until(None).unwrap_or(Err(CacheError::Closed))
+    }
+
+    /// As [`wait`](Self::wait), but `None` when this time passes first. The get goes on.
+    #[must_use]
+    pub fn wait_timeout(&self, timeout: Duration) -> Option<GetOutcome> {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>) -> Option<GetOutcome> {
+        if !self.has_ended() {
+            self.client.poll_until(deadline, &|| self.has_ended());
+        }
+        self.pending.wait(deadline)
+    }
+}
+
+/// Outcomes of many gets, of one client or several, in the order in which they end.
+#[derive(Debug)]
+pub struct Completions {
+    pub(super) sender: Sender<Completed>,
+    receiver: Receiver<Completed>,
+}
+
+/// A get that has ended.
+#[derive(Debug)]
+pub struct Completed {
+    /// The caller's name for it.
+    pub tag: u64,
+    /// What came of it.
+    pub outcome: GetOutcome,
+    /// When it ended.
+    pub at: Instant,
+}
+
+impl Default for Completions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Completions {
+    /// An empty queue. It grows to as many as are begun with it and not taken.
+    #[must_use]
+    pub fn new() -> Self {
+        let (sender, receiver) = unbounded();
+        Self { sender, receiver }
+    }
+
+    /// The next one, if it comes in time.
+    #[must_use]
+    pub fn next_timeout(&self, timeout: Duration) -> Option<Completed> {
+        self.receiver.recv_timeout(timeout).ok()
+    }
+}
