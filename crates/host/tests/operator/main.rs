@@ -1,5 +1,7 @@
 //! Operators, selectors, keepers and controllers as in production, over loopback.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 mod deployment;
 mod streams;
 mod world;

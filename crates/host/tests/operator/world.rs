@@ -21,9 +21,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Replica group of all servers.
-pub const GROUP: u32 = 7;
+pub(crate) const GROUP: u32 = 7;
 /// The longest that anything here may take: machines of tests are slow.
-pub const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// Racks `rack-0`, where the client is, and `rack-1`, where the servers are; both below `core-0`.
 const TOPOLOGY: &str = r#"
@@ -33,19 +33,19 @@ racks = [
   { id = "rack-1", tor = "tor-1", hosts = ["store-0"] },
 ]
 "#;
-pub const CLIENT: [u8; 4] = [127, 60, 0, 10];
+pub(crate) const CLIENT: [u8; 4] = [127, 60, 0, 10];
 const STORE: [u8; 4] = [127, 60, 1, 10];
 
 /// An operator with what runs beside it. Dropping it kills it.
-pub struct Operator {
-    pub switch: Arc<Switch<ReplicasProgram>>,
-    pub selector: Option<Arc<Selector>>,
-    pub keeper: Keeper,
+pub(crate) struct Operator {
+    pub(crate) switch: Arc<Switch<ReplicasProgram>>,
+    pub(crate) selector: Option<Arc<Selector>>,
+    pub(crate) keeper: Keeper,
 }
 
 impl Operator {
     /// One at this address; port 0 takes free ones.
-    pub fn start(network_masks: [u32; 4], at: SocketAddr, has_selector: bool, controllers: &[IpAddr]) -> Self {
+    pub(crate) fn start(network_masks: [u32; 4], at: SocketAddr, has_selector: bool, controllers: &[IpAddr]) -> Self {
         let program = ReplicasConfig { masks: network_masks, ..ReplicasConfig::default() };
         let mut bound = Switch::<ReplicasProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
         let address = bound.local_addr();
@@ -64,16 +64,16 @@ impl Operator {
 }
 
 /// A server; dropping it ends it.
-pub struct Store {
-    pub address: SocketAddr,
-    pub served: Arc<AtomicU64>,
+pub(crate) struct Store {
+    pub(crate) address: SocketAddr,
+    pub(crate) served: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Store {
     /// One that answers after so long with what it was asked.
-    pub fn start(operator: SocketAddr, takes: Duration) -> Self {
+    pub(crate) fn start(operator: SocketAddr, takes: Duration) -> Self {
         let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(STORE), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let address = socket.local_addr().unwrap();
@@ -118,19 +118,19 @@ impl Drop for Store {
 }
 
 /// The whole network but its controllers.
-pub struct World {
+pub(crate) struct World {
     /// `tor-0`, `tor-1`, `core-0`; `None`: it was killed.
-    pub operators: [Option<Operator>; 3],
-    pub stores: Vec<Store>,
-    pub network: Arc<Network>,
+    pub(crate) operators: [Option<Operator>; 3],
+    pub(crate) stores: Vec<Store>,
+    pub(crate) network: Arc<Network>,
     control: Vec<SocketAddr>,
 }
 
-pub const NAMES: [&str; 3] = ["tor-0", "tor-1", "core-0"];
+pub(crate) const NAMES: [&str; 3] = ["tor-0", "tor-1", "core-0"];
 
 impl World {
     /// With three servers that answer at once.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let at = [[127, 60, 0, 1], [127, 60, 1, 1], [127, 60, 2, 1]].map(|ip| SocketAddr::from((ip, 0)));
         let masks = network(&[at[0]; 3], &[None; 3], &[]).masks();
         let has_selector = [true, false, true];
@@ -153,7 +153,7 @@ impl World {
     }
 
     /// A controller. All groups are at the operator of their rack, until a plan is better.
-    pub fn controller(&self, change: impl FnOnce(&mut ControllerConfig)) -> ControllerProcess {
+    pub(crate) fn controller(&self, change: impl FnOnce(&mut ControllerConfig)) -> ControllerProcess {
         let mut config = ControllerConfig {
             ask_every: 20 * MS,
             // Machines of tests stand still for longer than those of clusters.
@@ -170,16 +170,16 @@ impl World {
         ControllerProcess::start(ControllerOptions { network, control, config, planner }).unwrap()
     }
 
-    pub fn operator(&self, name: &str) -> &Operator {
+    pub(crate) fn operator(&self, name: &str) -> &Operator {
         let place = NAMES.iter().position(|other| *other == name).unwrap();
         self.operators[place].as_ref().unwrap()
     }
 
-    pub fn selected(&self, name: &str) -> u64 {
+    pub(crate) fn selected(&self, name: &str) -> u64 {
         self.operator(name).selector.as_ref().unwrap().report().rsnode.selected
     }
 
-    pub fn client(&self) -> Reader {
+    pub(crate) fn client(&self) -> Reader {
         let servers = self.stores.iter().map(|store| store.address).collect();
         Reader::new(self.operator("tor-0").switch.local_addr(), servers)
     }
@@ -207,7 +207,7 @@ fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], ser
 }
 
 /// A client that reads one after the other, or many at once.
-pub struct Reader {
+pub(crate) struct Reader {
     client: Client,
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
@@ -221,7 +221,7 @@ impl Reader {
     }
 
     /// Begins so many reads, and waits for all of them.
-    pub fn read(&mut self, count: usize) -> Vec<Result<Answer, Failure>> {
+    pub(crate) fn read(&mut self, count: usize) -> Vec<Result<Answer, Failure>> {
         for n in 0..count {
             let asked = format!("question {n}").into_bytes();
             let read = Read { group: GROUP, backups: self.servers.clone(), asked };
@@ -257,7 +257,7 @@ impl Reader {
 }
 
 /// Waits until something is so.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !is_so() {
         assert!(Instant::now() < end, "not within {LONG:?}: {what}");
