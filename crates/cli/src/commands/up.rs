@@ -1,5 +1,6 @@
 //! `midflight up`: everything on this machine.
 
+mod replicas;
 mod store;
 
 use crate::commands::switch::SwitchProgram;
@@ -11,6 +12,7 @@ use midflight_control::config::DEFAULT_PORT;
 use midflight_control::reads::ReadMode;
 use midflight_control::{Config, EngineKind};
 use midflight_dataplane::TasksProgram;
+use midflight_replicas::select::Algorithm;
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -27,6 +29,7 @@ EXAMPLES
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode
+  midflight up --replicas                a replicated cache: three memcached, their operator
 
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
 
@@ -62,6 +65,12 @@ pub(crate) struct Args {
     /// How the store's reads are served: `reads` of the configuration
     #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
     reads: ReadMode,
+    /// A replicated cache instead of a task queue: three memcached, their agents, an operator and a controller
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store"])]
+    replicas: bool,
+    /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
+    #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
+    selector: Algorithm,
     #[command(flatten)]
     file: options::ConfigFile,
 }
@@ -69,6 +78,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.store {
         return store::run(args);
+    }
+    if args.replicas {
+        return replicas::run(args);
     }
     let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {

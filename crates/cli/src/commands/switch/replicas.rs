@@ -106,6 +106,18 @@ pub(crate) struct Parts {
     running: Arc<RunningParts>,
 }
 
+impl Parts {
+    /// Where it takes orders.
+    pub(crate) fn control(&self) -> SocketAddr {
+        self.bound.local_addr()
+    }
+
+    /// Where its selector is.
+    pub(crate) fn selector(&self) -> Option<SocketAddr> {
+        self.running.selector.as_ref().map(|selector| selector.local_addr())
+    }
+}
+
 struct RunningParts {
     selector: Option<Arc<Selector>>,
     keeper: OnceLock<Keeper>,

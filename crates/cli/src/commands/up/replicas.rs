@@ -1,0 +1,215 @@
+//! `midflight up --replicas`: a replicated cache on this machine. Three memcached processes, their agents, an operator with its
+//! selector, and a controller.
+
+use super::Args;
+use crate::commands::controller::RunningController;
+use crate::commands::switch::{Running, SwitchProgram};
+use crate::options;
+use anyhow::{Context, Result, bail};
+use midflight_control::config::DEFAULT_PORT;
+use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_control::replicas::operator::{ControlTable, SelectorTable};
+use midflight_control::replicas::{ControllerConfig, ControllerFile, Network, NetworkParts, ReplicasTable, Start};
+use midflight_control::{Config, SwitchTable};
+use midflight_dataplane::replicas::ReplicasProgram;
+use midflight_endpoint::{MS, SECOND};
+use midflight_host::agent::{Agent, AgentOptions};
+use midflight_placement::{Accelerator, input};
+use midflight_replicas::keyspace::Keyspace;
+use midflight_replicas::select::Algorithm;
+use midflight_replicas::store::StoreAddress;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::stdout;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Stores, each with all keys.
+const STORES: u16 = 3;
+/// The port of the first agent is that of the operator and this: then those of the others follow.
+const FIRST_AGENT: u16 = 10;
+/// How long a store may take to begin.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let mut switch =
+        SwitchTable { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)), ..SwitchTable::default() };
+    options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
+    let mut shutdown = Shutdown::new()?;
+    let stores = Stores::start()?;
+    let cache = Cache::start(switch, args.selector, &stores, &shutdown)?;
+    stdout::print(&cache.greeting(args.selector))?;
+    shutdown.wait();
+    if let Some(why) = cache.failure() {
+        bail!("{why}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Three memcached processes; they end with this.
+struct Stores {
+    children: Vec<Child>,
+    directory: PathBuf,
+}
+
+impl Stores {
+    fn start() -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("midflight-cache-{}", std::process::id()));
+        std::fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        let mut stores = Self { children: Vec::new(), directory };
+        for store in 0..STORES {
+            stores.children.push(memcached(&stores.socket(store))?);
+        }
+        (0..STORES).try_for_each(|store| stores.wait_for(store))?;
+        Ok(stores)
+    }
+
+    fn socket(&self, store: u16) -> PathBuf {
+        self.directory.join(format!("store-{store}"))
+    }
+
+    fn wait_for(&mut self, store: u16) -> Result<()> {
+        let socket = self.socket(store);
+        let started = Instant::now();
+        while !socket.exists() {
+            if let Some(ended) = self.children[usize::from(store)].try_wait()? {
+                bail!("memcached has ended ({ended}): what it said is above");
+            }
+            if started.elapsed() > PATIENCE {
+                bail!("memcached does not begin within {PATIENCE:?}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stores {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // What is left over is in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn memcached(socket: &Path) -> Result<Child> {
+    let mut command = Command::new("memcached");
+    // As root it wants to be told as whom to run, and could not make its socket as another user.
+    command.args(["-u", "root", "-m", "64", "-a", "0600", "-s"]).arg(socket).stdin(Stdio::null());
+    command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            anyhow::anyhow!(
+                "there is no memcached on this machine: install it (Debian, Ubuntu: apt-get install memcached)"
+            )
+        }
+        _ => anyhow::Error::new(error).context("cannot start memcached"),
+    })
+}
+
+/// What runs in this process.
+struct Cache {
+    operator: Running<ReplicasProgram>,
+    agents: Vec<Agent>,
+    controller: RunningController,
+}
+
+impl Cache {
+    fn start(switch: SwitchTable, selector: Algorithm, stores: &Stores, shutdown: &Shutdown) -> Result<Self> {
+        let local = switch.listen.ip();
+        if local.is_unspecified() {
+            bail!("a selector knows its operator by one address: --listen 127.0.0.1:7700, for example");
+        }
+        let free = SocketAddr::new(local, 0);
+        let mut config = Config { switch, program: ReplicasTable::default() };
+        config.program.control = ControlTable { listen: free, from: [local].into() };
+        config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
+        // Its port may be a free one; those of the agents follow from it.
+        let engine = ReplicasProgram::in_process(&config, config.switch.engine.kind)?;
+        let mut prepared = Running::<ReplicasProgram>::prepare(&config, engine)?;
+        let address = SocketAddr::new(local, prepared.port());
+        let mut beside = ReplicasProgram::beside(&config, prepared.port())?;
+        let (control, selector) = (beside.control(), beside.selector());
+        ReplicasProgram::attach(&mut beside, &mut prepared);
+        let operator = prepared.run(shutdown.ender())?;
+        ReplicasProgram::begin(beside, &operator.switch)?;
+        let agents = (0..STORES).map(|store| agent(address, &stores.socket(store), store, shutdown));
+        let agents = agents.collect::<Result<Vec<_>>>()?;
+        let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
+        let file = ControllerFile {
+            controllers: vec![free],
+            network: network(local, address, selector, &servers)?,
+            control: vec![control],
+            config: ControllerConfig {
+                start: Start::OwnRack,
+                longest_response: 2 * SECOND,
+                ask_every: 50 * MS,
+                ..ControllerConfig::default()
+            },
+        };
+        let controller = RunningController::start(file, Some(free))?;
+        Ok(Self { operator, agents, controller })
+    }
+
+    fn failure(&self) -> Option<String> {
+        let of_agent =
+            self.agents.iter().find_map(|agent| agent.failure().map(|why| format!("an agent has ended: {why}")));
+        self.operator.switch.failure().map(|why| format!("the operator has ended: {why}")).or(of_agent)
+    }
+
+    fn greeting(&self, selector: Algorithm) -> String {
+        let address = self.operator.switch.local_addr();
+        let of_cache = if address.port() == DEFAULT_PORT { String::new() } else { format!(" --operator {address}") };
+        let agents: Vec<_> = self.agents.iter().map(|agent| agent.local_addr().port().to_string()).collect();
+        let operator =
+            self.operator.http().map_or_else(String::new, |http| format!("  midflight status --http {http}\n"));
+        let controller = self.controller.http();
+        let controller =
+            controller.map_or_else(String::new, |http| format!("  midflight controller status --http {http}\n"));
+        format!(
+            "operator on {address}, selector {selector}; three memcached behind agents on ports {}. In another terminal:\n\n  \
+             midflight cache set greeting hello{of_cache}\n  midflight cache get greeting{of_cache}\n  \
+             midflight cache bench{of_cache}\n{operator}{controller}\nCtrl-C ends it; what is cached is gone then.\n",
+            agents.join(", ")
+        )
+    }
+}
+
+/// The agent before a store.
+fn agent(operator: SocketAddr, socket: &Path, store: u16, shutdown: &Shutdown) -> Result<Agent> {
+    let port =
+        operator.port().checked_add(FIRST_AGENT + store).context("no port is left for the agents: use a lower one")?;
+    let address = SocketAddr::new(operator.ip(), port);
+    let store: StoreAddress = format!("memcached://{}", socket.display()).parse()?;
+    let options = AgentOptions {
+        operator: Some(operator),
+        senders: Some([operator.ip()].into()),
+        ..AgentOptions::new(address, store)
+    };
+    Ok(Agent::start(options, shutdown.ender())?)
+}
+
+/// One rack, with this machine in it.
+fn network(
+    local: IpAddr,
+    operator: SocketAddr,
+    selector: Option<SocketAddr>,
+    servers: &[SocketAddr],
+) -> Result<Network> {
+    const TOPOLOGY: &str = "racks = [{ id = \"rack\", tor = \"operator\", hosts = [\"here\"] }]";
+    let keyspace = Keyspace::new(servers, servers.len(), 0)?;
+    let groups = keyspace.groups().map(|(id, servers)| ReplicaGroup { id, servers: servers.to_vec() });
+    Ok(Network::new(NetworkParts {
+        topology: input::topology(TOPOLOGY, &Accelerator::paper("here".into()))
+            .map_err(|error| anyhow::anyhow!("{error}"))?,
+        operators: vec![OperatorAt { switch: "operator".into(), address: operator, selector }],
+        hosts: vec![HostAt { host: "here".into(), ip: local }],
+        servers: servers.iter().map(|&address| ServerAt { at: "rack".into(), address }).collect(),
+        replica_groups: groups.collect(),
+        ..NetworkParts::default()
+    })?)
+}
