@@ -8,13 +8,16 @@
 //! | [`keeper`] | beside an operator: takes numbered orders, has them carried out, answers |
 //! | [`order`] | which rule an order sets, and in which order they are set |
 //! | [`table`] | the configuration file of a controller |
+//! | [`cache`] | the configuration file of a cache's clients |
 
+pub mod cache;
 pub mod controller;
 pub mod keeper;
 pub mod network;
 pub mod order;
 pub mod table;
 
+pub use cache::CacheFile;
 pub use controller::{Controller, ControllerConfig, Event, PlanWanted, Role, Start};
 pub use keeper::{Parts, RuleKeeper};
 pub use midflight_wire::replicas::control::{
