@@ -9,10 +9,12 @@
 //! | [`sim`] | the simulator: figures, sweeps, scenarios, the fault campaign |
 //! | [`check`] | every state of small instances of the asic engine and of the protocol of reads; histories of a store |
 //! | [`store`] | a load on a store |
+//! | [`cache`] | a load on a replicated cache |
 //! | [`soak`], [`attack`] | a cluster in a lab, under load and disturbances, and under attack |
 
 pub mod attack;
 pub mod bench;
+pub mod cache;
 mod cells;
 pub mod check;
 mod engines;

@@ -10,8 +10,10 @@
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`store`] | a store: which one, and a client of it |
+//! | [`cache`] | a cache: which one, and a client of it |
 //! | [`switches`] | a running switch: a client of it, and its status |
 
+pub mod cache;
 pub mod columns;
 pub mod envelope;
 pub mod files;

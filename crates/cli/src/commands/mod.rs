@@ -1,6 +1,7 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
 mod baseline;
+mod cache;
 pub(crate) mod controller;
 mod ends;
 mod executor;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Replica(replica::Args),
     /// Read and write a store: linearizable, by every replica
     Kv(kv::Args),
+    /// Read and write a replicated cache, and measure it
+    Cache(cache::Args),
     /// Call a function many times
     Submit(submit::Args),
     /// Run command lines in parallel; their output comes in the order of the input
@@ -78,6 +81,7 @@ impl Command {
         match self {
             Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Plan(_) => true,
             Self::Kv(args) => args.ends_with_its_reader(),
+            Self::Cache(args) => args.ends_with_its_reader(),
             Self::Bench(args) => args.ends_with_its_reader(),
             Self::Lab(args) => args.ends_with_its_reader(),
             _ => false,
@@ -94,6 +98,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Controller(args) => controller::run(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Kv(args) => kv::run(&args),
+        Command::Cache(args) => cache::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Map(args) => map::run(args),
         Command::Replay(args) => replay::command::run(&args),

@@ -9,7 +9,9 @@
 //! | [`order`] | which rule an order sets, and in which order they are set |
 //! | [`table`] | the configuration file of a controller |
 //! | [`operator`] | the table of an operator in a switch's configuration |
+//! | [`cache`] | the configuration file of a cache's clients |
 
+pub mod cache;
 pub mod controller;
 pub mod keeper;
 pub mod network;
@@ -19,6 +21,7 @@ mod snapshot;
 mod status;
 pub mod table;
 
+pub use cache::CacheFile;
 pub use controller::{Controller, ControllerConfig, Event, PlanWanted, Role, Start};
 pub use keeper::{Parts, RuleKeeper};
 pub use midflight_wire::replicas::control::{

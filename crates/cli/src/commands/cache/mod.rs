@@ -1,0 +1,67 @@
+//! `midflight cache`: operations on a replicated cache, and a load on it.
+
+mod operations;
+
+use clap::{Args as ClapArgs, Subcommand};
+use midflight_control::replicas::cache::EXAMPLE_TOML;
+use midflight_studies::cache::load;
+use midflight_terminal::{stdout, usage};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight cache --print-config > cache.toml       every key, explained
+  midflight cache set greeting hello --cache cache.toml
+  midflight cache get greeting --cache cache.toml
+  midflight cache get greeting --direct c3 --server a:7800,b:7800,c:7800     without an operator
+  midflight cache bench --cache cache.toml --rate 5000
+
+docs/cache.md says what a cache promises, and how to run one.
+
+EXIT CODES
+  0 done; 1 failed: one line on stderr says why; 2 wrong usage; 3 done, and the answer is no: the
+  cache has no such key";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Print a configuration of a cache's clients, with comments
+    #[arg(long)]
+    print_config: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the value of a key
+    Get(operations::Get),
+    /// Set the value of a key at all its servers
+    Set(operations::Set),
+    /// Remove a key from all its servers
+    Delete(operations::Delete),
+    /// Get keys at a fixed rate, and measure
+    #[command(after_help = load::EXAMPLES)]
+    Bench(load::Args),
+}
+
+impl Args {
+    /// Whether a closed pipe ends it at once.
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
+        !matches!(self.command, Some(Command::Bench(_)))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(Command::Get(args)) => args.run(),
+        Some(Command::Set(args)) => args.run(),
+        Some(Command::Delete(args)) => args.run(),
+        Some(Command::Bench(args)) => load::run(args),
+        None if args.print_config => {
+            stdout::print(EXAMPLE_TOML)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => Err(usage::error("say what to do: get, set, delete or bench; or --print-config; see --help")),
+    }
+}
