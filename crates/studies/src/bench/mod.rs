@@ -17,6 +17,7 @@ mod peers;
 mod ratio;
 mod reads_load;
 mod reads_packets;
+mod replicas;
 mod select;
 mod sim;
 mod workload;
@@ -67,6 +68,9 @@ enum Bench {
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
+    /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
+    #[command(after_help = replicas::EXAMPLES)]
+    Replicas(replicas::Args),
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
@@ -156,6 +160,7 @@ impl Args {
             | Bench::Bolt11(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
+            | Bench::Replicas(_)
             | Bench::Netrs(_)
             | Bench::Peers(_) => false,
         }
@@ -177,6 +182,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
+        Bench::Replicas(args) => replicas::run(&args),
         Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }

@@ -1,0 +1,85 @@
+//! A cache of three memcached: `midflight up --replicas` as a process.
+
+use super::Who;
+use crate::processes::{Process, ours};
+use anyhow::{Context, Result, ensure};
+use midflight_host::cache::{Algorithm, CacheClient};
+use rustix::process::Signal;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Agents follow the operator's port from here.
+const FIRST_AGENT: u16 = 10;
+const STORES: u16 = 3;
+/// How long it may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A cache that runs. Dropping it ends it.
+pub(super) struct Cache {
+    process: Process,
+    operator: SocketAddr,
+    /// Process ids of its stores, in the order of their agents.
+    stores: Vec<i32>,
+}
+
+impl Cache {
+    pub(super) fn start(selector: Algorithm) -> Result<Self> {
+        let mut command = ours()?;
+        command.args(["up", "--replicas", "--listen", "127.0.0.1:0", "--http", "off", "--selector", selector.name()]);
+        let mut process = Process::start(&mut command)?;
+        let line = process.line()?;
+        let address = line.split([' ', ',']).nth(2).and_then(|word| word.parse().ok());
+        let operator = address.with_context(|| format!("a cache began with an unknown line: {line}"))?;
+        let stores = children(process.id())?;
+        ensure!(stores.len() == usize::from(STORES), "the cache has {} stores, not {STORES}", stores.len());
+        Ok(Self { process, operator, stores })
+    }
+
+    fn servers(&self) -> impl Iterator<Item = SocketAddr> {
+        let port = self.operator.port() + FIRST_AGENT;
+        (0..STORES).map(move |store| SocketAddr::new(self.operator.ip(), port + store))
+    }
+
+    /// So many clients that know nothing yet.
+    pub(super) fn clients(&self, who: Who, count: u32, selector: Algorithm) -> Result<Vec<CacheClient>> {
+        let builder = CacheClient::builder().servers(self.servers());
+        let builder = match who {
+            Who::Clients => builder.direct(selector, count),
+            Who::Switch => builder.operator(self.operator),
+        };
+        (0..count).map(|_| builder.clone().connect().context("cannot start a client of the cache")).collect()
+    }
+
+    /// The store that is to stand still.
+    pub(super) fn first_store(&self) -> Result<i32> {
+        self.stores.first().copied().context("a cache without stores")
+    }
+
+    /// What each store has read so far, in system calls: a fixed number for each get, as agents wait for each answer.
+    pub(super) fn served(&self) -> Result<Vec<u64>> {
+        self.stores.iter().map(|pid| read_calls(*pid)).collect()
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // It ends its stores. If it does not, dropping the process kills it.
+        self.process.signal(Signal::INT);
+        let _ = self.process.wait(PATIENCE);
+    }
+}
+
+/// The processes that a process has started, in the order in which it has.
+fn children(pid: u32) -> Result<Vec<i32>> {
+    let file = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    text.split_whitespace().map(|pid| pid.parse().with_context(|| format!("{file} has an unknown format"))).collect()
+}
+
+/// System calls of a process that have read something.
+fn read_calls(pid: i32) -> Result<u64> {
+    let file = format!("/proc/{pid}/io");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    let count = text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse().ok());
+    count.with_context(|| format!("{file} has an unknown format"))
+}

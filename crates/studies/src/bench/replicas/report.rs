@@ -1,0 +1,51 @@
+//! What is printed: medians, and ratios with their intervals.
+
+use crate::bench::ratio::Ratio;
+use crate::median::median;
+use midflight_host::cache::Algorithm;
+use midflight_terminal::envelope::Measure;
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) p99_us: f64,
+    pub(super) mean_us: f64,
+    /// Gets of all that the store got which stands still now and then.
+    pub(super) paused_share: f64,
+    /// Gets without an answer.
+    pub(super) failed: u64,
+}
+
+/// Of one round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) clients: Sample,
+    pub(super) switch: Sample,
+}
+
+/// The results of a selector; the first one's ratios have short names too.
+pub(super) fn measures(selector: Algorithm, pairs: &[Pair], is_first: bool) -> Vec<Measure> {
+    let name = format!("live.{}", selector.name().replace('-', "_"));
+    let mut all = Vec::new();
+    for (what, of) in [("p99", (|s: &Sample| s.p99_us) as fn(&Sample) -> f64), ("mean", |s| s.mean_us)] {
+        let clients: Vec<f64> = pairs.iter().map(|pair| of(&pair.clients)).collect();
+        let switch: Vec<f64> = pairs.iter().map(|pair| of(&pair.switch)).collect();
+        if let Some(Ratio { value, low, high }) = Ratio::of(&switch, &clients) {
+            for (end, value) in [("", value), (".low", low), (".high", high)] {
+                all.push(Measure::quantity(&format!("{name}.{what}_ratio{end}"), value, ""));
+            }
+            if is_first {
+                all.push(Measure::quantity(&format!("live.{what}_ratio"), value, ""));
+                all.push(Measure::quantity(&format!("live.{what}_ratio_high"), high, ""));
+            }
+        }
+        all.push(Measure::quantity(&format!("{name}.clients_{what}_us"), median(clients), "us"));
+        all.push(Measure::quantity(&format!("{name}.switch_{what}_us"), median(switch), "us"));
+    }
+    let share = |of: fn(&Pair) -> &Sample| median(pairs.iter().map(|pair| of(pair).paused_share).collect());
+    all.push(Measure::quantity(&format!("{name}.clients_paused_share"), share(|pair| &pair.clients), ""));
+    all.push(Measure::quantity(&format!("{name}.switch_paused_share"), share(|pair| &pair.switch), ""));
+    let failed = pairs.iter().map(|pair| pair.clients.failed + pair.switch.failed).sum();
+    all.push(Measure::count(&format!("{name}.failed"), failed, "gets"));
+    all
+}
