@@ -123,7 +123,7 @@ mod tests {
             ("10.0.2.12", "10.0.2.11", "c.toml: server 10.0.2.11:7800 is there twice"),
             ("servers_version = 0", "servers_version = 4096", "c.toml: servers_version = 4096: must be 0 to 4095"),
             ("servers_version = 0", "version = 0", "c.toml:14: "),
-            ("timeout = \"2s\"", "timeout = \"2h\"", "c.toml: timeout = 2h: must be 1ms to 1h"),
+            ("timeout = \"2s\"", "timeout = \"2h\"", "c.toml: timeout = 7200s: must be \"1ms\" to \"1h\""),
         ] {
             assert!(EXAMPLE_TOML.contains(from), "{from}");
             let error = parse(&EXAMPLE_TOML.replace(from, to)).unwrap_err();

@@ -112,6 +112,12 @@ impl RuleKeeper {
         self.incarnation
     }
 
+    /// The selector beside the operator, as far as it was told.
+    #[must_use]
+    pub fn selector(&self) -> Option<u64> {
+        self.selector
+    }
+
     /// What became of messages.
     #[must_use]
     pub fn counters(&self) -> KeeperCounters {

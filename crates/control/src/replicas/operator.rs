@@ -117,6 +117,9 @@ impl SelectorTable {
                 self.listen
             ));
         }
+        if self.listen.port() == 0 {
+            return Err("replicas.selector.listen: name a port, by which controllers know it".into());
+        }
         within("replicas.selector.servers", self.servers, 1..=u16::MAX)?;
         within("replicas.selector.replica_groups", self.replica_groups, 1..=1 << 24)?;
         within("replicas.selector.under_way", self.under_way, 1..=1 << 16)?;

@@ -51,6 +51,8 @@ pub struct OperatorLine {
     pub is_up_to_date: bool,
     /// It is in no plan: it was dead a short time ago, or has no selector.
     pub is_barred: bool,
+    /// Orders that it refuses, and that it should carry out: the log says which.
+    pub refused: u64,
 }
 
 /// An RSNode id.
@@ -105,9 +107,11 @@ impl ControllerSnapshot {
             switch: name(operator),
             address: network.address(operator),
             is_connected: connected.get(operator).copied().unwrap_or_default(),
-            is_alive: seen.is_alive,
+            // While nobody answers, nobody is taken for dead: the controller itself may be cut off.
+            is_alive: seen.is_alive && connected.get(operator) == Some(&true),
             is_up_to_date: seen.is_up_to_date,
             is_barred: seen.is_barred,
+            refused: seen.refused as u64,
         });
         let rsnodes = status.ids.iter().map(|(id, operator, used)| RsNodeLine {
             id: *id,
@@ -154,6 +158,7 @@ impl ControllerSnapshot {
             ("operators_connected", "Operators with a stream", count(|operator| operator.is_connected)),
             ("operators_alive", "Operators that answer", count(|operator| operator.is_alive)),
             ("operators_up_to_date", "Operators that have all their rules", count(|operator| operator.is_up_to_date)),
+            ("operators_refusing", "Operators that refuse orders", count(|operator| operator.refused > 0)),
             ("rsnodes", "RSNodes that serve", serving),
             ("groups", "Traffic groups", self.groups.len()),
             ("groups_degraded", "Traffic groups without an RSNode", degraded),

@@ -16,7 +16,7 @@ use midflight_replicas::rsnode::GroupError;
 use midflight_wire::replicas::control::{self, ControlMessage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -31,6 +31,8 @@ const CONNECTIONS_MAX: usize = 256;
 const STREAMS_EACH: usize = 4;
 /// A stream without a message for this long is closed: a controller asks several times a second.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it looks whether the selector still works.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -100,6 +102,10 @@ pub struct Keeper {
 #[derive(Debug)]
 struct Shared {
     keeper: Mutex<RuleKeeper>,
+    /// What the keeper said last: who reads it does not wait for an order.
+    published: Mutex<(Term, usize, KeeperCounters)>,
+    /// The log was told of a stream from elsewhere, or with bytes that are no message; of a selector at another address.
+    has_warned: [AtomicBool; 3],
     switch: Weak<Switch<ReplicasProgram>>,
     selector: Option<Arc<Selector>>,
     controllers: BTreeSet<IpAddr>,
@@ -116,6 +122,7 @@ impl BoundKeeper {
     /// If the address cannot be had.
     pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
         let KeeperOptions { listen: address, controllers } = options;
+        let controllers = controllers.iter().map(IpAddr::to_canonical).collect();
         let refused = |source| Error::Bind { protocol: "TCP", address, source };
         let listener = listen(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -141,8 +148,11 @@ impl BoundKeeper {
         let failed = |source| Error::Resources { what: "listen to controllers", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let present = selector.as_ref().and_then(|selector| selector.incarnation());
+        let keeper = RuleKeeper::new(rand::random(), present);
         let shared = Arc::new(Shared {
-            keeper: Mutex::new(RuleKeeper::new(rand::random(), present)),
+            published: Mutex::new((keeper.term(), 0, keeper.counters())),
+            keeper: Mutex::new(keeper),
+            has_warned: Default::default(),
             switch: Arc::downgrade(switch),
             selector,
             controllers,
@@ -156,6 +166,7 @@ impl BoundKeeper {
             runtime.block_on(async {
                 tokio::select! {
                     error = accept(listener, &of_thread) => tracing::error!("orders of controllers on {address}: {error}"),
+                    () = of_thread.watch_selector() => {}
                     _ = stopped => {}
                 }
             });
@@ -174,12 +185,12 @@ impl Keeper {
     /// What it knows and has done.
     #[must_use]
     pub fn report(&self) -> KeeperReport {
-        let Shared { keeper, counts, .. } = &*self.shared;
-        let keeper = lock(keeper);
+        let Shared { published, counts, .. } = &*self.shared;
+        let (term, rules, messages) = *lock(published);
         KeeperReport {
-            term: keeper.term(),
-            rules: keeper.rules().count(),
-            messages: keeper.counters(),
+            term,
+            rules,
+            messages,
             streams: StreamCounters {
                 foreign: counts.foreign.load(Relaxed),
                 malformed: counts.malformed.load(Relaxed),
@@ -213,11 +224,17 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
                 Ok(peer) if shared.controllers.contains(&peer) => {
                     let end = shared.begin_stream(peer);
                     tokio::select! {
-                        closed = shared.stream(stream) => closed,
+                        closed = shared.stream(stream, peer) => closed,
                         _ = end => Closed::MadeRoom,
                     }
                 }
-                _ => Closed::Foreign,
+                peer => {
+                    shared.warn_once(0, || {
+                        let peer = peer.map_or_else(|_| "an address that is gone".into(), |peer| peer.to_string());
+                        format!("{peer} is no controller of replicas.control.from: its orders are not taken")
+                    });
+                    Closed::Foreign
+                }
             };
             shared.counts.count(closed);
             drop(place);
@@ -266,8 +283,8 @@ impl Shared {
         ended
     }
 
-    /// Answers messages until the stream ends.
-    async fn stream(&self, mut stream: TcpStream) -> Closed {
+    /// Answers messages until the stream from there ends.
+    async fn stream(&self, mut stream: TcpStream, from: IpAddr) -> Closed {
         let (mut come, mut answers) = (Vec::new(), Vec::new());
         loop {
             let message = match control::parse(&come) {
@@ -284,9 +301,9 @@ impl Shared {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(
-                        "a controller sent what is no message ({error}): use one release of Midflight everywhere"
-                    );
+                    self.warn_once(1, || {
+                        format!("{from} sent what is no message ({error}): use one release of Midflight everywhere")
+                    });
                     return Closed::Malformed;
                 }
             };
@@ -302,14 +319,47 @@ impl Shared {
         }
     }
 
+    /// Each of these warnings stands in the log once, so that nobody can fill it.
+    fn warn_once(&self, which: usize, text: impl FnOnce() -> String) {
+        if !self.has_warned[which].swap(true, Relaxed) {
+            tracing::warn!("{}", text());
+        }
+    }
+
+    /// From the death of the selector on, requests for it reach their backups, also if no controller lives.
+    async fn watch_selector(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let Some(switch) = self.switch.upgrade() else { continue };
+            let mut parts = OperatorParts::new(self, &switch);
+            self.look_beside(&mut lock(&self.keeper), &mut parts);
+        }
+    }
+
+    fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut OperatorParts<'_>) {
+        let present = self.selector.as_ref().and_then(|selector| selector.incarnation());
+        if keeper.selector() != present {
+            keeper.set_selector(present, parts);
+        }
+    }
+
     /// Carries a message out. It waits for the switch's thread, not for other machines, so other streams may wait for it.
     fn answer(&self, message: &ControlMessage) -> Result<Option<ControlMessage>, NoSwitch> {
         let switch = self.switch.upgrade().ok_or(NoSwitch)?;
-        let mut parts = OperatorParts { switch: &switch, selector: self.selector.as_deref(), has_failed: false.into() };
+        let mut parts = OperatorParts::new(self, &switch);
         let mut keeper = lock(&self.keeper);
-        keeper.set_selector(parts.selector.and_then(Selector::incarnation), &mut parts);
+        self.look_beside(&mut keeper, &mut parts);
+        let before = matches!(message, ControlMessage::Set(_)).then(|| keeper.clone());
         let answer = keeper.handle(clock::now(), message, &mut parts);
-        if parts.has_failed.get() { Err(NoSwitch) } else { Ok(answer) }
+        if parts.has_failed.get() {
+            // The same orders will come again, and must not be taken for those that were carried out.
+            if let Some(before) = before {
+                *keeper = before;
+            }
+            return Err(NoSwitch);
+        }
+        *lock(&self.published) = (keeper.term(), keeper.rules().count(), keeper.counters());
+        Ok(answer)
     }
 }
 
@@ -318,12 +368,31 @@ struct NoSwitch;
 
 /// The operator of this process.
 struct OperatorParts<'a> {
+    shared: &'a Shared,
     switch: &'a Switch<ReplicasProgram>,
     selector: Option<&'a Selector>,
     has_failed: std::cell::Cell<bool>,
 }
 
-impl OperatorParts<'_> {
+impl<'a> OperatorParts<'a> {
+    fn new(shared: &'a Shared, switch: &'a Switch<ReplicasProgram>) -> Self {
+        Self { shared, switch, selector: shared.selector.as_deref(), has_failed: false.into() }
+    }
+
+    /// Whether the controller means another selector than there is: what is sent to it would reach nobody.
+    fn is_elsewhere(&self, rule: Rule) -> bool {
+        let Rule::Own { selector: Some(said), .. } = rule else { return false };
+        let present = self.selector.map(Selector::local_addr);
+        let is_elsewhere = present != Some(said);
+        if is_elsewhere {
+            self.shared.warn_once(2, || {
+                let present = present.map_or_else(|| "none".into(), |present| present.to_string());
+                format!("a controller says that the selector here is {said}, but it is {present}: correct one of the configurations")
+            });
+        }
+        is_elsewhere
+    }
+
     fn order(&self, order: RuleOrder) -> Option<RuleOrder> {
         let done = self.switch.order(order);
         self.has_failed.set(self.has_failed.get() || done.is_err());
@@ -333,6 +402,9 @@ impl OperatorParts<'_> {
 
 impl Parts for OperatorParts<'_> {
     fn set(&mut self, rule: Rule) -> Outcome {
+        if self.is_elsewhere(rule) {
+            return Outcome::Bad;
+        }
         self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
     }
 

@@ -12,4 +12,4 @@ mod selector;
 
 pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, StreamsReport};
 pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};
-pub use selector::{Selector, SelectorOptions, SelectorReport};
+pub use selector::{BoundSelector, Selector, SelectorOptions, SelectorReport};

@@ -1,7 +1,8 @@
 //! The selector beside an operator (the accelerator of NetRS's section III): a thread that takes requests and copies of answers, and sends
 //! each request to the server that it has chosen.
 //!
-//! From a switch in this process they come through a ring; from an engine in the kernel, through the socket. Requests leave by the socket.
+//! From a switch in this process they come through a ring, and from an engine in the kernel through the socket too. Requests leave by the
+//! socket.
 
 use crate::busy_poll::{BUSY_POLL, BusyPoll};
 use crate::clock;
@@ -43,6 +44,8 @@ pub struct SelectorOptions {
     pub buffers: SocketBuffers,
     /// How long it polls before it sleeps. Default 100 µs.
     pub busy_poll: Duration,
+    /// Whether datagrams come by the socket too: from an engine in the kernel. Default: no, so nobody else can send it any.
+    pub has_kernel_engine: bool,
 }
 
 impl SelectorOptions {
@@ -56,6 +59,7 @@ impl SelectorOptions {
             most: Most { servers: 1_024, groups: 65_536 },
             buffers: SocketBuffers::default(),
             busy_poll: BUSY_POLL,
+            has_kernel_engine: false,
         }
     }
 }
@@ -79,6 +83,12 @@ pub struct SelectorReport {
     pub socket: SocketCounts,
 }
 
+/// A selector with its socket, but without its thread.
+#[derive(Debug)]
+pub struct BoundSelector {
+    shared: Arc<Shared>,
+}
+
 /// A running selector. Dropping it ends it.
 #[derive(Debug)]
 pub struct Selector {
@@ -95,18 +105,19 @@ struct Shared {
     ring: RingReceiver,
     waker: Arc<Waker>,
     busy_poll: Duration,
+    has_kernel_engine: bool,
     stop: AtomicBool,
     is_alive: AtomicBool,
     packets: AtomicU64,
     busy_ns: AtomicU64,
 }
 
-impl Selector {
-    /// Starts a selector. The switch of its operator is to divert what is for it, if it is in this process.
+impl BoundSelector {
+    /// Takes the address. The switch of its operator is to divert what is for it.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the system refuses a thread.
-    pub fn start(options: &SelectorOptions) -> Result<(Self, Diversion), Error> {
+    /// If the address cannot be bound.
+    pub fn bind(options: &SelectorOptions) -> Result<(Self, Diversion), Error> {
         let socket = Socket::bind_with(options.address, options.buffers)?;
         let waker = Arc::new(Waker::new()?);
         let (sender, ring) = ring(RING, Arc::clone(&waker));
@@ -121,14 +132,30 @@ impl Selector {
             ring,
             waker,
             busy_poll: options.busy_poll,
+            has_kernel_engine: options.has_kernel_engine,
             stop: AtomicBool::new(false),
             is_alive: AtomicBool::new(true),
             packets: AtomicU64::new(0),
             busy_ns: AtomicU64::new(0),
         });
+        Ok((Self { shared }, diversion))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.socket.local_addr()
+    }
+
+    /// Starts its thread, which inherits the privileges of the caller's: give them up before.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn run(self) -> Result<Selector, Error> {
+        let Self { shared } = self;
         let of_thread = Arc::clone(&shared);
         let thread = spawn("mf-selector", move || {
-            // Whatever ends it: from then on the operator has no selector, and the controller hears of it.
+            // Whatever ends it: the keeper notices, and the operator has no selector any more.
             let ended = catch_unwind(AssertUnwindSafe(|| SelectorThread::new(&of_thread).run()));
             of_thread.is_alive.store(false, Ordering::Release);
             if ended.is_err() {
@@ -137,9 +164,11 @@ impl Selector {
                 );
             }
         })?;
-        Ok((Self { shared, thread: Some(thread) }, diversion))
+        Ok(Selector { shared, thread: Some(thread) })
     }
+}
 
+impl Selector {
     /// Where it is.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
@@ -243,7 +272,7 @@ fn turn(shared: &Shared, batch: &mut ReceiveBatch, sends: &mut SendQueue, packet
     let began = clock::now();
     let mut rsnode = lock(&shared.rsnode);
     let mut handled = shared.ring.take(TURN, |datagram| rsnode.handle(began, shared.operator, datagram));
-    if shared.socket.receive(batch) {
+    if shared.has_kernel_engine && shared.socket.receive(batch) {
         for (from, datagram) in batch.iter() {
             rsnode.handle(began, from, datagram);
             handled += 1;

@@ -7,7 +7,7 @@ use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
 use midflight_endpoint::{Endpoint, MS};
 use midflight_host::clock;
 use midflight_host::replicas::{
-    BoundKeeper, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Selector, SelectorOptions,
+    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Selector, SelectorOptions,
 };
 use midflight_host::{Switch, SwitchConfig};
 use midflight_placement::{Accelerator, Options, Use, input};
@@ -51,9 +51,9 @@ impl Operator {
         let address = bound.local_addr();
         let selector = has_selector.then(|| {
             let options = SelectorOptions::new(SocketAddr::new(at.ip(), 0), address);
-            let (selector, diversion) = Selector::start(&options).unwrap();
+            let (selector, diversion) = BoundSelector::bind(&options).unwrap();
             bound.divert(diversion);
-            Arc::new(selector)
+            Arc::new(selector.run().unwrap())
         });
         let controllers: BTreeSet<IpAddr> = controllers.iter().copied().collect();
         let keeper = BoundKeeper::bind(KeeperOptions { listen: SocketAddr::new(at.ip(), 0), controllers }).unwrap();
@@ -167,7 +167,8 @@ impl World {
         change(&mut config);
         let planner = Options { methods: Use::FirstFit, ..Options::default() };
         let (network, control) = (Arc::clone(&self.network), self.control.clone());
-        ControllerProcess::start(ControllerOptions { network, control, config, planner }).unwrap()
+        let source = Some([127, 0, 0, 1].into());
+        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }).unwrap()
     }
 
     pub(crate) fn operator(&self, name: &str) -> &Operator {

@@ -16,7 +16,7 @@ use midflight_host::replicas::{ControllerOptions, ControllerProcess};
 use midflight_placement::Options;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,8 +28,7 @@ EXAMPLES
   midflight controller --config controller.toml             the first of `controllers`
   midflight controller --config controller.toml --place 1   its standby
   midflight controller operator tor-0 --config controller.toml > tor-0.toml    for midflight switch
-  midflight controller status                               of the one on this machine
-  midflight controller status --http 10.0.0.250:7790 --json
+  midflight controller status --http 10.0.0.250:7790        what it knows; --json for scripts
 
 It plans which operators select replicas, gives them their rules, and moves what a failed one has
 served. All controllers read the same file; one is active, the others take over. They write no file:
@@ -115,7 +114,7 @@ impl Run {
             None => Some(own),
         };
         let mut shutdown = Shutdown::new()?;
-        let running = RunningController::start(file, http)?;
+        let running = RunningController::start(file, own.ip(), http)?;
         let operators = running.network.operators();
         stdout::print(&format!(
             "controller {} of {operators} operators, status {}\n",
@@ -138,14 +137,15 @@ pub(crate) struct RunningController {
 }
 
 impl RunningController {
-    /// Starts it.
-    pub(crate) fn start(file: ControllerFile, http: Option<SocketAddr>) -> Result<Self> {
+    /// Starts it. `source`: the address from which it connects to operators.
+    pub(crate) fn start(file: ControllerFile, source: IpAddr, http: Option<SocketAddr>) -> Result<Self> {
         let ControllerFile { network, control, config, .. } = file;
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
         // Half of the time: the other half is for a machine that is busy.
         let planner = Options { time_limit: Duration::from_nanos(config.plan_timeout / 2), ..Options::default() };
-        let options = ControllerOptions { network: Arc::clone(&network), control, config, planner };
+        let source = Some(source).filter(|source| !source.is_unspecified());
+        let options = ControllerOptions { network: Arc::clone(&network), control, source, config, planner };
         let process = Arc::new(ControllerProcess::start(options)?);
         let seen = Seen { network: Arc::clone(&network), process: Arc::clone(&process) };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;

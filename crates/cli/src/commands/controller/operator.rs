@@ -3,7 +3,8 @@
 use super::load;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_control::replicas::ControllerFile;
+use midflight_control::replicas::{ControllerFile, Network};
+use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig};
 use midflight_terminal::{stdout, usage};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -51,12 +52,26 @@ fn toml(file: &ControllerFile, operator: usize) -> String {
         format!("\n[replicas.selector]\nlisten = \"{address}\"\nalgorithm = \"c3\"\n")
     });
     let switch = &network.topology().operators()[operator].id;
+    let bounds = bounds(network);
     format!(
         "# The operator at switch {switch}. `midflight switch --program replicas --print-config` explains every key.\n\
-         listen = \"{}\"\n\n[replicas]\nmasks = [{masks}]\nrsnodes = {}\n\n[replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{selector}",
+         listen = \"{}\"\n\n[replicas]\n{bounds}masks = [{masks}]\nrsnodes = {}\n\n[replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{selector}",
         network.address(operator),
         config.rsnodes,
         control[operator],
         from.join(", ")
     )
+}
+
+/// Bounds that this network needs and the defaults do not have, with as much again for growth.
+fn bounds(network: &Network) -> String {
+    let default = ReplicasConfig::default();
+    let places = network.hosts().len() + network.servers().len() + network.operators();
+    let needed = [
+        ("places", places, default.places, PLACES_MAX),
+        ("racks", network.racks().len(), default.racks, NUMBERS_MAX),
+        ("groups", network.groups().len(), default.groups, NUMBERS_MAX),
+    ];
+    let beyond = needed.iter().filter(|(_, needed, default, _)| *needed > *default as usize);
+    beyond.map(|(name, needed, _, most)| format!("{name} = {}\n", (2 * needed).min(*most as usize))).collect()
 }

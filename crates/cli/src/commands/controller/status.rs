@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight controller status
-  midflight controller status --http 10.0.0.250:7790
+  midflight controller status                           the one at 127.0.0.1:7790
+  midflight controller status --http 10.0.0.250:7790    as `controllers` of its configuration says
   midflight controller status --json | jq .rsnodes
 
 EXIT CODES
@@ -59,7 +59,7 @@ fn for_people(s: &ControllerSnapshot) -> String {
 fn plan(s: &ControllerSnapshot) -> String {
     let deployed = if s.is_deployed { "deployed" } else { "not deployed yet" };
     s.plan.as_ref().map_or_else(
-        || "none yet: it needs traffic to plan for".into(),
+        || "none taken yet: it needs traffic to plan for".into(),
         |plan| {
             format!(
                 "{} RSNodes ({} at least), {} groups degraded, {} in {} ms, {deployed}",
@@ -71,13 +71,18 @@ fn plan(s: &ControllerSnapshot) -> String {
 
 fn state(operator: &OperatorLine, is_active: bool) -> String {
     let state = match (operator.is_connected, operator.is_alive, operator.is_up_to_date) {
-        (_, false, _) => "dead",
         (false, ..) => "not connected",
+        (_, false, _) => "dead",
         _ if !is_active => "alive",
         (.., false) => "getting its rules",
         _ => "up to date",
     };
-    format!("{state}{}", if operator.is_barred { ", in no plan" } else { "" })
+    let barred = if operator.is_barred { ", in no plan" } else { "" };
+    let refused = match operator.refused {
+        0 => String::new(),
+        refused => format!(", refuses {refused} orders (see the log)"),
+    };
+    format!("{state}{barred}{refused}")
 }
 
 /// RSNodes with the groups that they serve, and groups that none serves.

@@ -8,7 +8,7 @@ use midflight_control::{Config, EngineKind, ReplicasStatus, ReplicasTable, Shell
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Stats};
 use midflight_host::clock::nanos;
 use midflight_host::replicas::{
-    BoundKeeper, Keeper, KeeperOptions, KeeperReport, Selector, SelectorOptions, SelectorReport,
+    BoundKeeper, BoundSelector, Keeper, KeeperOptions, KeeperReport, Selector, SelectorOptions, SelectorReport,
 };
 use midflight_host::{Diversion, SocketBuffers, Switch, SwitchEngine};
 use midflight_replicas::rsnode::{Most, RsNodeConfig};
@@ -61,14 +61,12 @@ impl SwitchProgram for ReplicasProgram {
         };
         let selector = |table: &SelectorTable| {
             let options = selector_options(table, operator);
-            Selector::start(&SelectorOptions { buffers, busy_poll: config.switch.socket.busy_poll, ..options })
+            let has_kernel_engine = config.switch.engine.kind == EngineKind::Kernel;
+            let busy_poll = config.switch.socket.busy_poll;
+            BoundSelector::bind(&SelectorOptions { buffers, busy_poll, has_kernel_engine, ..options })
         };
         let (selector, diversion) = table.selector.as_ref().map(selector).transpose()?.unzip();
-        Ok(Parts {
-            bound: keeper,
-            diversion,
-            running: Arc::new(RunningParts { selector: selector.map(Arc::new), keeper: OnceLock::new() }),
-        })
+        Ok(Parts { keeper, selector, diversion, running: Arc::default() })
     }
 
     fn attach(parts: &mut Parts, prepared: &mut Prepared<Self>) {
@@ -79,10 +77,11 @@ impl SwitchProgram for ReplicasProgram {
     }
 
     fn begin(parts: Parts, switch: &Arc<Switch<Self>>) -> Result<()> {
-        let Parts { bound, running, .. } = parts;
-        let keeper = bound.serve(switch, running.selector.clone())?;
-        // Cannot fail: it is set here only.
-        let _ = running.keeper.set(keeper);
+        let Parts { keeper, selector, running, .. } = parts;
+        let selector = selector.map(BoundSelector::run).transpose()?.map(Arc::new);
+        let keeper = keeper.serve(switch, selector.clone())?;
+        // Cannot fail: they are set here only.
+        let _ = running.0.set((selector, keeper));
         Ok(())
     }
 }
@@ -99,9 +98,10 @@ fn selector_options(table: &SelectorTable, operator: SocketAddr) -> SelectorOpti
     SelectorOptions { config, algorithm: table.algorithm, most, ..SelectorOptions::new(table.listen, operator) }
 }
 
-/// The selector, and who takes orders.
+/// The selector, and who takes orders, without threads.
 pub(crate) struct Parts {
-    bound: BoundKeeper,
+    keeper: BoundKeeper,
+    selector: Option<BoundSelector>,
     diversion: Option<Diversion>,
     running: Arc<RunningParts>,
 }
@@ -109,35 +109,37 @@ pub(crate) struct Parts {
 impl Parts {
     /// Where it takes orders.
     pub(crate) fn control(&self) -> SocketAddr {
-        self.bound.local_addr()
+        self.keeper.local_addr()
     }
 
     /// Where its selector is.
     pub(crate) fn selector(&self) -> Option<SocketAddr> {
-        self.running.selector.as_ref().map(|selector| selector.local_addr())
+        self.selector.as_ref().map(BoundSelector::local_addr)
     }
 }
 
-struct RunningParts {
-    selector: Option<Arc<Selector>>,
-    keeper: OnceLock<Keeper>,
-}
+/// Both, once they run.
+#[derive(Default)]
+struct RunningParts(OnceLock<(Option<Arc<Selector>>, Keeper)>);
 
 impl Beside for RunningParts {
     fn describe(&self) -> String {
-        let keeper =
-            self.keeper.get().map_or_else(String::new, |keeper| format!(", orders on {}", keeper.local_addr()));
-        let selector = self.selector.as_ref().map_or_else(
-            || ", without a selector".to_owned(),
-            |selector| format!(", selector on {}", selector.local_addr()),
+        let Some((selector, keeper)) = self.0.get() else { return String::new() };
+        let selector = selector.as_ref().map_or_else(
+            || "without a selector".to_owned(),
+            |selector| format!("selector on {}", selector.local_addr()),
         );
-        format!("{selector}{keeper}")
+        format!(", {selector}, orders on {}", keeper.local_addr())
     }
 
     fn counters(&self) -> ShellCounters {
-        let selector = self.selector.iter().flat_map(|selector| of_selector(&selector.report()));
-        let keeper = self.keeper.get().into_iter().flat_map(|keeper| of_keeper(&keeper.report()));
-        selector.chain(keeper).map(|(name, count)| (name.to_owned(), count)).collect()
+        let Some((selector, keeper)) = self.0.get() else { return ShellCounters::new() };
+        let of_selector = selector.iter().flat_map(|selector| {
+            let works = ("selector_works", u64::from(selector.incarnation().is_some()));
+            of_selector(&selector.report()).into_iter().chain([works])
+        });
+        let all = of_selector.chain(of_keeper(&keeper.report()));
+        all.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 }
 

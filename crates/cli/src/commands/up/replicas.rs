@@ -151,7 +151,7 @@ impl Cache {
                 ..ControllerConfig::default()
             },
         };
-        let controller = RunningController::start(file, Some(free))?;
+        let controller = RunningController::start(file, local, Some(free))?;
         Ok(Self { operator, agents, controller })
     }
 

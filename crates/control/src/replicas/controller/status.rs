@@ -55,6 +55,8 @@ pub struct OperatorStatus {
     pub is_up_to_date: bool,
     /// It is in no plan.
     pub is_barred: bool,
+    /// Orders that it has refused, and that it should carry out.
+    pub refused: usize,
 }
 
 /// A controller at one moment.
@@ -91,6 +93,7 @@ impl Controller {
             is_known: channel.state != State::Unknown,
             is_up_to_date: channel.is_up_to_date(),
             is_barred: channel.is_barred(self.now, self.config.barred_for),
+            refused: channel.refused.len(),
         });
         let ids = self.ids.iter().map(|(id, node)| {
             let used = match node.used {

@@ -1,7 +1,7 @@
 //! What a controller says in its log.
 
 use midflight_control::replicas::controller::Failure;
-use midflight_control::replicas::{Event, Network};
+use midflight_control::replicas::{Event, Network, Order};
 use midflight_placement::failure::Decision;
 
 /// Says what has happened, if users want to know.
@@ -14,15 +14,20 @@ pub(super) fn event(network: &Network, event: &Event) {
             tracing::info!("another controller is active, in term {}: is a standby", term.number)
         }
         Event::OperatorFailed { operator, why, groups } => {
-            tracing::warn!("operator {} {}: {groups} traffic groups are degraded", name(*operator), reason(*why));
+            tracing::warn!("operator {} {}: {groups} traffic groups lose their RSNode", name(*operator), reason(*why));
         }
         Event::OperatorBack(operator) => tracing::info!("operator {} works again", name(*operator)),
-        Event::PlanDecided(Decision::Take { .. }) => tracing::info!("a new plan is deployed"),
+        Event::PlanDecided(Decision::Take { .. }) => tracing::info!("a new plan is taken"),
         Event::PlanDecided(Decision::Keep { .. }) => tracing::debug!("the new plan is not worth its moves"),
         Event::Deployed => tracing::info!("the plan is deployed"),
         Event::Overloaded { accelerator, groups } => tracing::warn!(
             "accelerator {} gets more than it is planned for: {groups} traffic groups are degraded until the next plan",
             network.topology().accelerators()[*accelerator].id
+        ),
+        Event::OrderRefused { operator, order, .. } if matches!(**order, Order::ReplicaGroup { .. }) => tracing::warn!(
+            "the selector of operator {} does not take {order:?}: it knows other servers under this id (raise keyspace.version whenever \
+             servers change), or has no room (replicas.selector.servers, replica_groups)",
+            name(*operator)
         ),
         Event::OrderRefused { operator, order, outcome } => tracing::warn!(
             "operator {} did not carry out {order:?} ({outcome:?}): compare its bounds with this configuration",
@@ -39,7 +44,7 @@ fn reason(why: Failure) -> &'static str {
         Failure::Silent => "does not answer",
         Failure::Restarted => "was started again",
         Failure::NoSelector => "has no selector",
-        Failure::Refuses => "is not known to all others",
+        Failure::Refuses => "is refused as an RSNode by another operator",
         Failure::Stuck => "carries out no orders",
     }
 }

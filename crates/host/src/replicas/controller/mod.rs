@@ -13,16 +13,19 @@ use crate::error::Error;
 use midflight_control::replicas::controller::Status;
 use midflight_control::replicas::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted};
 use midflight_endpoint::{MS, Nanos};
+use midflight_placement::failure::Decision;
 use midflight_placement::{Method, Options, Plan, solve_or_degrade};
 use midflight_wire::replicas::control;
 use operators::Operators;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+/// An operator that says nothing for so long, or for three questions, is connected to again.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A report is at most so old.
 const PUBLISH_EVERY: Nanos = 100 * MS;
 
@@ -33,6 +36,8 @@ pub struct ControllerOptions {
     pub network: Arc<Network>,
     /// By operator: where it takes orders.
     pub control: Vec<SocketAddr>,
+    /// The address of this machine from which it connects: operators listen to this one. `None`: the kernel chooses.
+    pub source: Option<IpAddr>,
     /// Times and bounds.
     pub config: ControllerConfig,
     /// How it plans.
@@ -44,7 +49,7 @@ pub struct ControllerOptions {
 pub struct ControllerReport {
     /// What it knows.
     pub status: Status,
-    /// Its last plan.
+    /// The plan that it took last.
     pub plan: Option<PlanStatus>,
     /// Its streams to operators.
     pub streams: StreamsReport,
@@ -73,7 +78,8 @@ impl ControllerProcess {
     pub fn start(options: ControllerOptions) -> Result<Self, Error> {
         let failed = |source| Error::Resources { what: "start the streams to operators", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let ControllerOptions { network, control, config, planner } = options;
+        let ControllerOptions { network, control, source, config, planner } = options;
+        let patience = PATIENCE.max(3 * Duration::from_nanos(config.ask_every));
         let controller = Controller::new(clock::now(), config, Arc::clone(&network), rand::random_range(1..=u64::MAX));
         let streams = StreamsReport::new(control.len());
         let published = Mutex::new(ControllerReport { status: controller.status(), plan: None, streams });
@@ -82,7 +88,7 @@ impl ControllerProcess {
         let of_thread = Arc::clone(&shared);
         let thread = spawn("mf-controller", move || {
             runtime.block_on(async {
-                let operators = Operators::start(control);
+                let operators = Operators::start(control, source, patience);
                 let (planned, plans) = mpsc::channel(1);
                 let driver = Driver {
                     shared: of_thread,
@@ -166,7 +172,12 @@ impl Driver {
         while let Some(event) = self.controller.poll_event() {
             match event {
                 Event::PlanWanted(wanted) => self.plan(*wanted),
-                other => log::event(&self.network, &other),
+                other => {
+                    if matches!(other, Event::SteppedDown(_)) {
+                        self.plan = None;
+                    }
+                    log::event(&self.network, &other);
+                }
             }
         }
         let mut bytes = Vec::new();
@@ -206,7 +217,8 @@ impl Driver {
 
     fn take_plan(&mut self, planned: Planned) {
         match self.controller.planned(clock::now(), planned.number, &planned.plan) {
-            Ok(_) => self.plan = Some(planned.report),
+            Ok(Decision::Take { .. }) => self.plan = Some(planned.report),
+            Ok(Decision::Keep { .. }) => {}
             Err(why) => tracing::info!("a plan was not taken: {why}"),
         }
     }

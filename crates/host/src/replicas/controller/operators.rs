@@ -2,13 +2,13 @@
 
 use midflight_wire::replicas::control::{self, ControlMessage};
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -20,8 +20,6 @@ const COME_MAX: usize = 256;
 /// A pause after a stream that broke or was refused, doubled each time up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a connection may take, and how long an operator may say nothing: it is asked several times a second.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -73,13 +71,15 @@ enum Ended {
 
 impl Operators {
     /// Begins to connect to all of them; within a tokio runtime.
-    pub(super) fn start(addresses: Vec<SocketAddr>) -> Self {
+    /// `source`: from which address of this machine. `patience`: how long a connection may take, and an operator say nothing.
+    pub(super) fn start(addresses: Vec<SocketAddr>, source: Option<IpAddr>, patience: Duration) -> Self {
         let (sender, come) = mpsc::channel(COME_MAX);
         let mut tasks = JoinSet::new();
         let peers = addresses.into_iter().enumerate().map(|(operator, address)| {
             let (send, waiting) = mpsc::channel(WAITING_MAX);
             let peer = Arc::new(Peer::default());
-            tasks.spawn(keep(operator, address, Arc::clone(&peer), waiting, sender.clone()));
+            let place = Place { operator, address, source, patience };
+            tasks.spawn(keep(place, Arc::clone(&peer), waiting, sender.clone()));
             (send, peer)
         });
         Self { peers: peers.collect(), come, _come: sender, dropped: 0, _tasks: tasks }
@@ -112,23 +112,42 @@ impl Operators {
     }
 }
 
-/// Keeps a stream to an operator.
-async fn keep(
+/// Which operator, and how it is connected to.
+#[derive(Clone, Copy)]
+struct Place {
     operator: usize,
     address: SocketAddr,
+    source: Option<IpAddr>,
+    patience: Duration,
+}
+
+impl Place {
+    async fn connect(self) -> std::io::Result<TcpStream> {
+        let socket = if self.address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        if let Some(source) = self.source.filter(|source| source.is_ipv4() == self.address.is_ipv4()) {
+            socket.bind(SocketAddr::new(source, 0))?;
+        }
+        let stream = socket.connect(self.address).await?;
+        // Questions are short, and wait for nothing.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// Keeps a stream to an operator.
+async fn keep(
+    place: Place,
     peer: Arc<Peer>,
     mut waiting: mpsc::Receiver<Vec<u8>>,
     come: mpsc::Sender<(usize, ControlMessage)>,
 ) -> Infallible {
     let mut pause = PAUSE_MIN;
     loop {
-        if let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(address)).await {
-            // Questions are short, and wait for nothing.
-            let _ = stream.set_nodelay(true);
+        if let Ok(Ok(stream)) = timeout(place.patience, place.connect()).await {
             // What was for the stream before is not for this one.
             while waiting.try_recv().is_ok() {}
             peer.is_connected.store(true, Relaxed);
-            let (ended, has_answered) = serve(stream, operator, &mut waiting, &come).await;
+            let (ended, has_answered) = serve(stream, place, &mut waiting, &come).await;
             peer.is_connected.store(false, Relaxed);
             match ended {
                 Ended::Broken => peer.broken.fetch_add(1, Relaxed),
@@ -147,45 +166,48 @@ async fn keep(
 /// would wait for each other.
 async fn serve(
     mut stream: TcpStream,
-    operator: usize,
+    place: Place,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
     come: &mpsc::Sender<(usize, ControlMessage)>,
 ) -> (Ended, bool) {
     let (reading, writing) = stream.split();
     let mut has_answered = false;
     let ended = tokio::select! {
-        ended = read(reading, operator, come, &mut has_answered) => ended,
-        () = write(writing, waiting) => Ended::Broken,
+        ended = read(reading, place, come, &mut has_answered) => ended,
+        () = write(writing, place.patience, waiting) => Ended::Broken,
     };
     (ended, has_answered)
 }
 
 async fn read(
     mut stream: ReadHalf<'_>,
-    operator: usize,
+    place: Place,
     come: &mpsc::Sender<(usize, ControlMessage)>,
     has_answered: &mut bool,
 ) -> Ended {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut taken) = (Vec::new(), 0);
     loop {
-        match control::parse(&bytes) {
+        match control::parse(&bytes[taken..]) {
             Ok(Some((message, length))) => {
-                bytes.drain(..length);
+                taken += length;
                 *has_answered = true;
-                if come.send((operator, message)).await.is_err() {
+                if come.send((place.operator, message)).await.is_err() {
                     return Ended::Broken;
                 }
             }
             Ok(None) => {
+                bytes.drain(..std::mem::take(&mut taken));
+                bytes.shrink_to(CHUNK);
                 bytes.reserve(CHUNK);
-                match timeout(PATIENCE, stream.read_buf(&mut bytes)).await {
+                match timeout(place.patience, stream.read_buf(&mut bytes)).await {
                     Ok(Ok(count)) if count > 0 => {}
                     _ => return Ended::Broken,
                 }
             }
             Err(error) => {
                 tracing::warn!(
-                    "an operator sent what is no message ({error}): use one release of Midflight everywhere"
+                    "the operator at {} sent what is no message ({error}): use one release of Midflight everywhere",
+                    place.address
                 );
                 return Ended::Malformed;
             }
@@ -194,9 +216,9 @@ async fn read(
 }
 
 /// Returns when nothing more can be written.
-async fn write(mut stream: WriteHalf<'_>, waiting: &mut mpsc::Receiver<Vec<u8>>) {
+async fn write(mut stream: WriteHalf<'_>, patience: Duration, waiting: &mut mpsc::Receiver<Vec<u8>>) {
     while let Some(bytes) = waiting.recv().await {
-        match timeout(PATIENCE, stream.write_all(&bytes)).await {
+        match timeout(patience, stream.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             _ => return,
         }
