@@ -1,5 +1,6 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
+mod agent;
 mod baseline;
 mod ends;
 mod executor;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Executor(executor::Args),
     /// Start a replica of a store
     Replica(replica::Args),
+    /// Start an agent before memcached or Redis: it serves reads that the network has routed
+    Agent(agent::Args),
     /// Read and write a store: linearizable, by every replica
     Kv(kv::Args),
     /// Call a function many times
@@ -59,7 +62,12 @@ impl Command {
     /// user who runs a job wants its output. A cluster under attack would log very much.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
-            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Replica(_) | Self::Baseline(_) => "warn",
+            Self::Up(_)
+            | Self::Switch(_)
+            | Self::Executor(_)
+            | Self::Replica(_)
+            | Self::Agent(_)
+            | Self::Baseline(_) => "warn",
             Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
         }
@@ -84,6 +92,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Switch(args) => switch::run(&args),
         Command::Executor(args) => executor::run(&args),
         Command::Replica(args) => replica::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Kv(args) => kv::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Map(args) => map::run(args),

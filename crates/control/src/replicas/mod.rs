@@ -8,7 +8,9 @@
 //! | [`keeper`] | beside an operator: takes numbered orders, has them carried out, answers |
 //! | [`order`] | which rule an order sets, and in which order they are set |
 //! | [`table`] | the configuration file of a controller |
+//! | [`agent`] | what an agent before a store reports |
 
+pub mod agent;
 pub mod controller;
 pub mod keeper;
 pub mod network;
