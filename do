@@ -52,6 +52,9 @@ lacking() {
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
     [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
     have ip || echo "without labs: ip is missing (package iproute2)"
+    if ! have memcached || ! have redis-server; then
+        echo "without tests of agents before real stores: memcached or redis-server is missing (packages of these names)"
+    fi
 }
 
 # The Debian packages for that; of the kernel engine's none where no clang is new enough.
@@ -61,6 +64,8 @@ lacking_packages() {
     esac
     case $(lacking) in *ILP*) echo cmake g++ libclang-dev ;; esac
     have ip || echo iproute2
+    have memcached || echo memcached
+    have redis-server || echo redis-server
 }
 
 # The package of a clang that can compile the kernel engine.

@@ -1,5 +1,6 @@
 //! The `midflight` command: one file per subcommand in [`commands`].
 
+mod agent;
 mod commands;
 mod embedded;
 mod http;

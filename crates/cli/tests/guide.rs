@@ -170,3 +170,27 @@ fn metrics_of_the_guide_are_those_of_a_replica() {
     let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
     assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
 }
+
+#[test]
+fn metrics_of_the_guide_are_those_of_an_agent() {
+    let counters = midflight_control::ShellCounters::from([("received".to_owned(), 0)]);
+    let status = midflight_control::replicas::agent::AgentStatus {
+        version: "0.1.0".into(),
+        listen: "127.0.0.1:7800".parse().unwrap(),
+        operator: None,
+        store: "memcached://127.0.0.1:11211".into(),
+        store_is_gone: None,
+        slots: 4,
+        queue: 0,
+        served: 0,
+        service_time_us: None,
+        utilization: 0.0,
+        answered_per_s: 0.0,
+        refused_per_s: 0.0,
+        streams: 0,
+        counters: counters.clone(),
+        shell: counters,
+    };
+    let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
+    assert_eq!(documented("docs/cache.md", "| metric of an agent |"), served(&text));
+}

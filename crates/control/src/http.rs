@@ -1,9 +1,10 @@
 //! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
 //! request, and everything about it is bounded: see [`Limits`].
 
+use crate::load::{ASKED_FORMAT, HEADER};
 use crate::metrics::{AnySnapshot, ShellCounters};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::get};
 use hyper::server::conn::http1;
@@ -190,9 +191,17 @@ fn router(served: Arc<Served>) -> Router {
         .with_state(served)
 }
 
-async fn metrics(State(served): State<Arc<Served>>) -> Response {
+async fn metrics(State(served): State<Arc<Served>>, asked: HeaderMap) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], served.snapshot().to_prometheus()).into_response()
+    let snapshot = served.snapshot();
+    let mut response = ([(header::CONTENT_TYPE, kind)], snapshot.to_prometheus()).into_response();
+    let is_json = asked.get(ASKED_FORMAT).is_some_and(|format| format == "JSON");
+    let load = snapshot.load().map(|load| if is_json { load.to_json() } else { load.to_text() });
+    // Neither form has a letter that a header may not have.
+    if let Some(Ok(load)) = load.map(HeaderValue::try_from) {
+        response.headers_mut().insert(HEADER, load);
+    }
+    response
 }
 
 async fn healthz(State(served): State<Arc<Served>>) -> Response {

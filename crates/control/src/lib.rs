@@ -3,6 +3,7 @@
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
 //! - [`config`]: the documented TOML configuration: keys of all switches, and a table for the program of this one;
 //! - [`file`](mod@file): files that people write, with one-line errors;
+//! - [`load`]: load reports in ORCA's form, for proxies that are not ours;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
 //! - [`tasks`], [`reads`]: the table and the metrics of a program each; [`replicas`]: also the controller of its network.
@@ -13,6 +14,7 @@ pub mod admin;
 pub mod config;
 pub mod file;
 pub mod http;
+pub mod load;
 pub mod metrics;
 pub mod reads;
 pub mod replicas;

@@ -1,6 +1,7 @@
 //! What a switch reports: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. The part of its program is
 //! a [`ProgramStatus`].
 
+use crate::load::LoadReport;
 use crate::tasks::TasksStatus;
 use midflight_dataplane::program::{Class, Program, Verdict};
 use prometheus_client::collector::Collector;
@@ -101,6 +102,11 @@ pub trait AnySnapshot: Send {
 
     /// OpenMetrics text for Prometheus.
     fn to_prometheus(&self) -> String;
+
+    /// How loaded it is, where that is for others to know.
+    fn load(&self) -> Option<LoadReport> {
+        None
+    }
 }
 
 impl<S: ProgramStatus> Snapshot<S> {

@@ -1,5 +1,6 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
+mod agent;
 mod baseline;
 mod cache;
 pub(crate) mod controller;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Controller(controller::Args),
     /// Start a replica of a store
     Replica(replica::Args),
+    /// Start an agent before memcached or Redis: it serves reads that the network has routed
+    Agent(agent::Args),
     /// Read and write a store: linearizable, by every replica
     Kv(kv::Args),
     /// Read and write a replicated cache, and measure it
@@ -70,6 +73,7 @@ impl Command {
             | Self::Controller(_)
             | Self::Executor(_)
             | Self::Replica(_)
+            | Self::Agent(_)
             | Self::Baseline(_) => "warn",
             Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
@@ -97,6 +101,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Executor(args) => executor::run(&args),
         Command::Controller(args) => controller::run(&args),
         Command::Replica(args) => replica::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Kv(args) => kv::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Submit(args) => submit::run(&args),

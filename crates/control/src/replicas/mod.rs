@@ -10,7 +10,9 @@
 //! | [`table`] | the configuration file of a controller |
 //! | [`operator`] | the table of an operator in a switch's configuration |
 //! | [`cache`] | the configuration file of a cache's clients |
+//! | [`agent`] | what an agent before a store reports |
 
+pub mod agent;
 pub mod cache;
 pub mod controller;
 pub mod keeper;

@@ -90,7 +90,7 @@ struct Shared {
     failure: OnceLock<String>,
 }
 
-/// An agent that runs. Dropping it ends it; [`end`](Self::end) lets it finish what it has begun.
+/// An agent that runs. Dropping it ends it; [`finish`](Self::finish) lets it end what it has begun.
 pub struct Agent {
     driver: Arc<Driver<Server, Requests>>,
     shared: Arc<Shared>,
@@ -218,8 +218,8 @@ impl Agent {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Refuses what comes from now on, waits until what the store was asked is answered, for `store_timeout` at most, and ends.
-    pub fn end(self) {
+    /// Refuses what comes from now on, and waits until what the store was asked is answered, for `store_timeout` at most.
+    pub fn finish(&self) {
         self.shared.ending.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + self.shared.options.store_timeout;
         let is_busy = || {

@@ -204,7 +204,7 @@ fn an_agent_that_ends_answers_what_it_has_begun() {
         asker.send(&bytes_of_request(&get("one")));
     }
     wait_until("one is served, two wait", || agent.report().waiting == 2, || format!("{:?}", agent.report()));
-    agent.end();
+    agent.finish();
     let (number, back) = asker.answer();
     assert_eq!((number, back.status().queue.get()), (2, 1));
     assert_eq!([asker.answer(), asker.answer()], [(3, Back::Refused), (4, Back::Refused)]);

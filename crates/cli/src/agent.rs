@@ -1,0 +1,122 @@
+//! An agent before a store in this process: what drives it, and its HTTP server.
+
+use crate::http::Http;
+use anyhow::Result;
+use midflight_control::ShellCounters;
+use midflight_control::http::Source;
+use midflight_control::metrics::AnySnapshot;
+use midflight_control::replicas::agent::AgentStatus;
+use midflight_host::agent::{Agent, AgentOptions, AgentReport};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A running agent; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct RunningAgent {
+    /// The agent.
+    pub agent: Arc<Agent>,
+    http: Option<Http>,
+}
+
+impl RunningAgent {
+    /// Starts it. `on_failure` is called where it has to end by itself.
+    pub(crate) fn start(
+        options: AgentOptions,
+        http: Option<SocketAddr>,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<Self> {
+        let listener = http.map(midflight_control::http::listen).transpose()?;
+        let seen = (options.operator, options.store.to_string(), options.slots as u64);
+        let agent = Arc::new(Agent::start(options, on_failure)?);
+        let (operator, store, slots) = seen;
+        let source = Arc::new(Seen { agent: Arc::clone(&agent), operator, store, slots });
+        let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
+        Ok(Self { agent, http })
+    }
+
+    /// Where HTTP is served, if at all.
+    pub(crate) fn http(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
+    }
+}
+
+/// An agent as its HTTP server sees it.
+struct Seen {
+    agent: Arc<Agent>,
+    operator: Option<SocketAddr>,
+    store: String,
+    slots: u64,
+}
+
+impl Source for Seen {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        Box::new(self.status())
+    }
+
+    fn silent_for(&self) -> Duration {
+        self.agent.silent_for()
+    }
+}
+
+impl Seen {
+    fn status(&self) -> AgentStatus {
+        let report = self.agent.report();
+        AgentStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            listen: self.agent.local_addr(),
+            operator: self.operator,
+            store: self.store.clone(),
+            store_is_gone: report.store_is_gone.clone(),
+            slots: self.slots,
+            queue: report.waiting as u64,
+            served: report.served as u64,
+            service_time_us: report.service_time.map(|nanos| nanos as f64 / 1e3),
+            utilization: report.load.utilization,
+            answered_per_s: report.load.answered_per_s,
+            refused_per_s: report.load.refused_per_s,
+            streams: report.connections.open,
+            counters: counters(&report),
+            shell: shell(&report),
+        }
+    }
+}
+
+/// What became of requests.
+fn counters(report: &AgentReport) -> ShellCounters {
+    let server = report.server;
+    let of_server = [
+        ("taken", server.taken),
+        ("answered", server.answered),
+        ("queue_full", server.queue_full),
+        ("waited_too_long", server.waited_too_long),
+        ("given_up", server.given_up),
+        ("served_too_long", server.served_too_long),
+        ("late_answers", server.late_answers),
+        ("cookies", server.cookies),
+        ("packets_of_other_version", server.other_version),
+        ("malformed", server.malformed),
+        ("not_for_server", server.not_for_server),
+        ("foreign", server.foreign),
+        ("other_server", server.other_server),
+    ];
+    of_server.into_iter().chain(report.counters.by_name()).map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+fn shell(report: &AgentReport) -> ShellCounters {
+    let (socket, streams) = (report.socket, report.connections);
+    let shell = [
+        ("received", socket.received),
+        ("receive_errors", socket.receive_errors),
+        ("receive_oversized", socket.receive_oversized),
+        ("kernel_dropped", socket.kernel_dropped),
+        ("sent", socket.sent),
+        ("send_errors", socket.send_errors),
+        ("send_too_long", socket.send_too_long),
+        ("send_blocked", socket.send_blocked),
+        ("streams_refused", streams.refused),
+        ("streams_made_room", streams.made_room),
+        ("streams_accept_failed", streams.accept_failed),
+    ];
+    shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}

@@ -1,0 +1,167 @@
+//! What an agent before a store reports.
+
+use crate::load::LoadReport;
+use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// An agent at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Version of the software.
+    pub version: String,
+    /// Where it serves, by UDP and TCP.
+    pub listen: SocketAddr,
+    /// The operator of its rack; without one it answers direct requests only.
+    pub operator: Option<SocketAddr>,
+    /// The store, as it was named.
+    pub store: String,
+    /// Why the store is not there; `None` while it is.
+    pub store_is_gone: Option<String>,
+    /// Requests that are served at once.
+    pub slots: u64,
+    /// Requests that wait: what selectors hear of.
+    pub queue: u64,
+    /// Requests that are being served.
+    pub served: u64,
+    /// The mean of the service times of the last requests, in microseconds; `None` before the first answer.
+    pub service_time_us: Option<f64>,
+    /// The share of the slots that was in use in the last second, 0 to 1.
+    pub utilization: f64,
+    /// Requests answered in the last second.
+    pub answered_per_s: f64,
+    /// Requests refused in the last second.
+    pub refused_per_s: f64,
+    /// Streams that are open.
+    pub streams: u64,
+    /// What became of requests, by name.
+    pub counters: ShellCounters,
+    /// Socket, streams and threads.
+    pub shell: ShellCounters,
+}
+
+impl AgentStatus {
+    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let listen = self.listen.to_string();
+        let labels = [("version", self.version.as_str()), ("listen", &listen), ("store", &self.store)];
+        e.encode_descriptor("about", "The agent", None, MetricType::Info)?.encode_info(&labels)?;
+        counters(e, "events", "What became of requests, by name", "name", &self.counters)?;
+        counters(e, "shell", "Counts of its socket, streams and threads, by name", "name", &self.shell)?;
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        for (name, help, value) in [
+            ("store_up", "1 while the store is there", u64::from(self.store_is_gone.is_none())),
+            ("slots", "Requests that are served at once", self.slots),
+            ("queue", "Requests that wait", self.queue),
+            ("served", "Requests that are being served", self.served),
+            ("streams", "Streams that are open", self.streams),
+        ] {
+            gauge(e, name, help, number(value))?;
+        }
+        let seconds = self.service_time_us.unwrap_or_default() / 1e6;
+        gauge(e, "service_time_seconds", "Mean of the last service times; 0 before the first", seconds)?;
+        gauge(e, "utilization", "Share of the slots in use in the last second", self.utilization)?;
+        gauge(e, "answered_per_second", "Requests answered in the last second", self.answered_per_s)?;
+        gauge(e, "refused_per_second", "Requests refused in the last second", self.refused_per_s)
+    }
+}
+
+impl AnySnapshot for AgentStatus {
+    fn add_shell(&mut self, counters: ShellCounters) {
+        self.shell.extend(counters);
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    fn to_prometheus(&self) -> String {
+        let mut registry = Registry::with_prefix("midflight_agent");
+        registry.register_collector(Box::new(Collected(self.clone())));
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+        text
+    }
+
+    fn load(&self) -> Option<LoadReport> {
+        // A proxy sends nothing to a server that is fully used: without its store it is.
+        let is_gone = self.store_is_gone.is_some();
+        Some(LoadReport {
+            application_utilization: if is_gone { 1.0 } else { self.utilization },
+            rps_fractional: self.answered_per_s,
+            eps: self.refused_per_s,
+            named_metrics: vec![
+                ("queue", self.queue as f64),
+                ("service_time_us", self.service_time_us.unwrap_or_default()),
+            ],
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Collected(AgentStatus);
+
+impl Collector for Collected {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(&mut encoder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> AgentStatus {
+        AgentStatus {
+            version: "0.1.0".into(),
+            listen: "127.0.0.1:7800".parse().unwrap(),
+            operator: None,
+            store: "memcached://127.0.0.1:11211".into(),
+            store_is_gone: None,
+            slots: 4,
+            queue: 2,
+            served: 4,
+            service_time_us: Some(150.5),
+            utilization: 0.75,
+            answered_per_s: 1000.0,
+            refused_per_s: 1.5,
+            streams: 3,
+            counters: ShellCounters::from([("store_gone".into(), 7)]),
+            shell: ShellCounters::from([("received".into(), 9)]),
+        }
+    }
+
+    #[test]
+    fn metrics_say_what_the_status_says() {
+        let text = status().to_prometheus();
+        for line in [
+            "midflight_agent_store_up 1",
+            "midflight_agent_queue 2",
+            "midflight_agent_utilization 0.75",
+            "midflight_agent_events_total{name=\"store_gone\"} 7",
+            "midflight_agent_shell_total{name=\"received\"} 9",
+            "midflight_agent_about_info{version=\"0.1.0\",listen=\"127.0.0.1:7800\",store=\"memcached://127.0.0.1:11211\"} 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
+        }
+        assert!(text.contains("midflight_agent_service_time_seconds 0.0001505"), "{text}");
+    }
+
+    #[test]
+    fn a_status_is_read_as_it_was_written() {
+        let status = status();
+        assert_eq!(serde_json::from_str::<AgentStatus>(&status.to_json().unwrap()).unwrap(), status);
+    }
+
+    #[test]
+    fn an_agent_without_its_store_is_fully_used() {
+        assert_eq!(status().load().unwrap().application_utilization, 0.75);
+        let without = AgentStatus { store_is_gone: Some("connection refused".into()), ..status() };
+        assert_eq!(without.load().unwrap().application_utilization, 1.0);
+    }
+}
