@@ -57,7 +57,7 @@ fn main() {
     for (program, files) in PROGRAMS.iter().filter(|_| has_kernel) {
         soft::kernel_object(root, &root.join(format!("xdp/{program}.bpf.c")), program, files);
     }
-    if has_kernel {
-        soft::kernel_object(root, &root.join("xdp/reads_bench.bpf.c"), "reads_bench", &[]);
+    for benchmark in ["reads_bench", "replicas_bench"].iter().filter(|_| has_kernel) {
+        soft::kernel_object(root, &root.join(format!("xdp/{benchmark}.bpf.c")), benchmark, &[]);
     }
 }
