@@ -36,6 +36,8 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
             "include/midflight/replicas.h",
             "include/midflight/replicas_verdict.h",
             "include/midflight/replicas_wire.h",
+            "src/replicas/select_number.h",
+            "src/replicas/select_state.h",
             "src/replicas/state.h",
             "src/replicas_setup.c",
         ],

@@ -1,7 +1,7 @@
 //! The controller's orders to an operator: rules, which are set and removed one at a time.
 
 use midflight_wire::Address;
-use midflight_wire::replicas::{ILLEGAL_RSNODE, NO_RSNODE};
+use midflight_wire::replicas::{CANDIDATES_MAX, ILLEGAL_RSNODE, NO_RSNODE};
 use std::net::{IpAddr, SocketAddr};
 use zerocopy::FromZeros;
 
@@ -73,13 +73,15 @@ pub enum Rule {
 pub enum Outcome {
     /// It is carried out.
     Done = 0,
-    /// There are as many places as the configuration admits, or too many whose hashes are near.
+    /// There are as many places, servers or replica groups as the configuration admits, or too many whose hashes are near.
     NoRoom = 1,
-    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse.
+    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse; or a replica group that
+    /// has other servers already, or for an operator that does not choose.
     Bad = 2,
 }
 
-/// An order: `struct mf_replicas_order`.
+/// An order: `struct mf_replicas_order`. It is made of a [`Rule`], or, for an operator that chooses servers itself, says who has the keys
+/// of a replica group, or how many selectors there are.
 #[repr(C)]
 #[derive(Clone, Copy, FromZeros)]
 pub struct RuleOrder {
@@ -90,6 +92,9 @@ pub struct RuleOrder {
     rsnode: u16,
     what: u8,
     outcome: u8,
+    number: u32,
+    count: u32,
+    servers: [Address; CANDIDATES_MAX],
 }
 
 /// `enum mf_replicas_what`.
@@ -105,11 +110,13 @@ enum What {
     RsNode = 6,
     Serve = 7,
     Group = 8,
+    Replicas = 9,
+    Selectors = 10,
 }
 
 /// `MF_RULE_END`.
 #[cfg(test)]
-pub(super) const RULES: usize = 9;
+pub(super) const RULES: usize = 11;
 
 impl From<Rule> for RuleOrder {
     fn from(rule: Rule) -> Self {
@@ -145,12 +152,32 @@ impl From<Rule> for RuleOrder {
 
 impl std::fmt::Debug for RuleOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RuleOrder").field(&self.rule()).finish()
+        match self.rule() {
+            Some(rule) => f.debug_tuple("RuleOrder").field(&rule).finish(),
+            None => f.debug_struct("RuleOrder").field("what", &self.what).field("number", &self.number).finish(),
+        }
     }
 }
 
 impl RuleOrder {
-    /// What it says, for engines in Rust; `None` where it says nothing.
+    /// A replica group: these servers have its keys. A group that is known is not changed (N3).
+    #[must_use]
+    pub fn replica_group(group: u32, servers: &[SocketAddr]) -> Self {
+        let mut order = Self::new_zeroed();
+        (order.what, order.number) = (What::Replicas as u8, group);
+        // Too many are refused by their count.
+        order.count = u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        order.servers.iter_mut().zip(servers).for_each(|(place, &server)| *place = server.into());
+        order
+    }
+
+    /// So many selectors choose among the same servers.
+    #[must_use]
+    pub fn selectors(selectors: u32) -> Self {
+        Self { what: What::Selectors as u8, number: selectors, ..Self::new_zeroed() }
+    }
+
+    /// Which rule it was made of, for engines in Rust; `None` where it is of no rule.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         let address = SocketAddr::from(self.address);
