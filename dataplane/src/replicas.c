@@ -10,6 +10,7 @@
  *   replicas/cookie.h    cookies: proof that a client receives what is sent to its address
  *   replicas/request.h   REQUEST
  *   replicas/response.h  RESPONSE, MONITORED
+ *   replicas/select*.h   which server gets a request, if this operator chooses itself
  *   replicas/order.h     the controller's orders
  */
 #include "midflight/replicas.h"
@@ -86,7 +87,8 @@ MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, co
     const struct mf_replicas *s = (const struct mf_replicas *)replicas;
     const struct mf_netrs *start = (const struct mf_netrs *)in->data;
     (void)room;
-    if (in->length < sizeof(*start) || start->kind != MF_KIND_RESPONSE || s->selector.port == 0)
+    if (in->length < sizeof(*start) || start->kind != MF_KIND_RESPONSE || s->selector.port == 0 ||
+        s->selection.kind != MF_SELECT_NONE)
         return 0;
     const struct rsnode *rsnode = find_rsnode((struct mf_replicas *)s, mf_net16(start->rsnode));
     return rsnode != 0 && rsnode->is_here;
@@ -94,9 +96,9 @@ MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, co
 
 MF_ENTRY uint32_t mf_replicas_tick(struct mf_replicas MF_FAR *replicas, uint64_t now_ns, struct mf_out MF_FAR *owed)
 {
-    (void)replicas, (void)now_ns;
+    struct mf_replicas *s = (struct mf_replicas *)replicas;
     owe_nothing((struct mf_out *)owed);
-    return 0;
+    return s->selection.kind == MF_SELECT_NONE ? 0 : expire(s, now_ns, EXPIRED_A_TICK);
 }
 
 MF_ENTRY uint32_t mf_replicas_order(struct mf_replicas MF_FAR *replicas, struct mf_replicas_order MF_FAR *ordered)

@@ -8,6 +8,8 @@
             return __LINE__;                                                                       \
     } while (0)
 
+#include "replicas/select_check.h"
+
 /* Each place is found by its address, and is within the bounds. */
 static int check_places(struct mf_replicas *s)
 {
@@ -73,17 +75,19 @@ int mf_replicas_check(const struct mf_replicas *replicas)
     int line = check_places(s);
     line = line ? line : check_rules(s);
     line = line ? line : check_counts(s);
+    line = line ? line : check_selection(s);
     return line ? line : check_known(s);
 }
 
 /* For a test of the Rust side: its declarations must have the layout of those in C. */
-void mf_replicas_layout(uint64_t layout[10])
+void mf_replicas_layout(uint64_t layout[15])
 {
-    const uint64_t here[10] = {
+    const uint64_t here[15] = {
         sizeof(struct mf_replicas_config), sizeof(struct mf_replicas_stats), sizeof(struct mf_replicas_order),
         MF_KIND_END,                      MF_TIERS_MAX,                     MF_PLACES_MAX,
         MF_RACKS_MAX,                      MF_GROUPS_MAX,                    MF_RSNODES_MAX,
-        MF_RULE_END,
+        MF_RULE_END,                       MF_SELECT_END,                    MF_SERVERS_MAX,
+        MF_REPLICA_GROUPS_MAX,             MF_UNDER_WAY_MAX,                 MF_SELECTORS_MAX,
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

@@ -26,9 +26,24 @@ static uint64_t places_of(const struct mf_replicas_config *c)
     return places;
 }
 
+/* The least power of two that is at least this. */
+static uint64_t power_of_two(uint64_t least)
+{
+    uint64_t power = 1;
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+/* Half of what is found by a hash stays free. */
+static uint64_t hashed(uint64_t most)
+{
+    return power_of_two(2 * most > FOUND_NEAR ? 2 * most : FOUND_NEAR);
+}
+
 /* Where each table begins, and, last, where they end. */
 struct plan {
-    uint64_t racks, groups, rsnodes, places, end;
+    uint64_t racks, groups, rsnodes, places, servers, index, replica_groups, slots, end;
 };
 
 static struct plan plan_of(const struct mf_replicas_config *c)
@@ -38,7 +53,14 @@ static struct plan plan_of(const struct mf_replicas_config *c)
     plan.groups = plan.racks + pad(c->racks * sizeof(struct rack));
     plan.rsnodes = plan.groups + pad(c->groups * sizeof(struct group));
     plan.places = plan.rsnodes + pad((c->rsnodes + 1ull) * sizeof(struct rsnode));
-    plan.end = plan.places + pad(places_of(c) * sizeof(struct place));
+    plan.servers = plan.places + pad(places_of(c) * sizeof(struct place));
+    plan.index = plan.replica_groups = plan.slots = plan.end = plan.servers;
+    if (c->selection == MF_SELECT_NONE)
+        return plan;
+    plan.index = plan.servers + pad(c->servers * sizeof(struct chosen_server));
+    plan.replica_groups = plan.index + pad(hashed(c->servers) * sizeof(uint32_t));
+    plan.slots = plan.replica_groups + pad(hashed(c->replica_groups) * sizeof(struct replica_group));
+    plan.end = plan.slots + pad(power_of_two(c->under_way) * sizeof(struct under_way));
     return plan;
 }
 
@@ -47,7 +69,8 @@ void __asan_poison_memory_region(const volatile void *start, uint64_t bytes);
 
 static void poison_gaps(struct mf_replicas *s, const struct plan *plan)
 {
-    const uint64_t ends[] = {plan->racks, plan->groups, plan->rsnodes, plan->places, plan->end};
+    const uint64_t ends[] = {plan->racks,   plan->groups, plan->rsnodes,        plan->places, plan->servers,
+                             plan->index, plan->replica_groups, plan->slots,  plan->end};
     for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         __asan_poison_memory_region((uint8_t *)s + ends[i] - MF_REDZONE, MF_REDZONE);
 }
@@ -63,9 +86,49 @@ uint64_t mf_replicas_size(const struct mf_replicas_config *c)
     if (!is_within(c->places, MF_PLACES_MAX) || !is_within(c->racks, MF_RACKS_MAX) ||
         !is_within(c->groups, MF_GROUPS_MAX) || !is_within(c->rsnodes, MF_RSNODES_MAX))
         return 0;
-    if (c->masks[0] != 0 || c->cookie_ns == 0)
+    if (c->masks[0] != 0 || c->cookie_ns == 0 || c->selection >= MF_SELECT_END)
+        return 0;
+    if (!is_within(c->servers, MF_SERVERS_MAX) || !is_within(c->replica_groups, MF_REPLICA_GROUPS_MAX) ||
+        !is_within(c->under_way, MF_UNDER_WAY_MAX) || c->expire_ns == 0)
         return 0;
     return plan_of(c).end;
+}
+
+/* All slots are free, in their order. `generation`: in the numbers that they give out first. */
+static void free_all_slots(struct mf_replicas *s, uint32_t generation)
+{
+    struct selection *selection = &s->selection;
+    for (uint32_t i = 0; i < selection->slots; i++) {
+        struct under_way *slot = (struct under_way *)((uint8_t *)s + selection->slots_at) + i;
+        slot->retained = (uint16_t)(generation << selection->slot_bits % 16);
+        slot->after = i + 1 < selection->slots ? i + 1 : NO_SLOT;
+    }
+    selection->free = 0;
+    selection->free_last = selection->slots - 1;
+    selection->oldest = selection->newest = NO_SLOT;
+}
+
+static void init_selection(struct mf_replicas *s, const struct mf_replicas_config *c, const struct plan *plan,
+                           const uint64_t key[2])
+{
+    struct selection *selection = &s->selection;
+    if (c->selection == MF_SELECT_NONE)
+        return;
+    selection->kind = c->selection;
+    selection->selectors = 1;
+    selection->random = siphash(key, 3, 0, 0, 0);
+    selection->expire_ns = c->expire_ns;
+    selection->servers_at = plan->servers;
+    selection->index_at = plan->index;
+    selection->groups_at = plan->replica_groups;
+    selection->slots_at = plan->slots;
+    selection->servers_max = c->servers;
+    selection->index_mask = (uint32_t)hashed(c->servers) - 1;
+    selection->groups_mask = (uint32_t)hashed(c->replica_groups) - 1;
+    selection->groups_max = c->replica_groups;
+    selection->slots = (uint32_t)power_of_two(c->under_way);
+    selection->slot_bits = mf_lowest_bit(selection->slots);
+    free_all_slots(s, (uint32_t)siphash(key, 4, 0, 0, 0));
 }
 
 void mf_replicas_init(struct mf_replicas *s, const struct mf_replicas_config *c, uint32_t epoch, const uint64_t key[2])
@@ -74,7 +137,7 @@ void mf_replicas_init(struct mf_replicas *s, const struct mf_replicas_config *c,
     (void)epoch;
     for (uint32_t i = 0; i < 2; i++) {
         s->cookie_key[i] = key[i];
-        s->place_key[i] = siphash(key, 1 + i, 0, 0, 0); /* of cookies, the first word is 0 */
+        s->place_key[i] = siphash(key, 1 + i, 0, 0, 0); /* of cookies, the first word is 0; 3 and 4 are of the selection */
     }
     s->cookie_ns = c->cookie_ns;
     s->racks_at = plan.racks;
@@ -89,6 +152,7 @@ void mf_replicas_init(struct mf_replicas *s, const struct mf_replicas_config *c,
     s->rack = MF_NO_RACK;
     for (uint32_t i = 0; i < MF_TIERS_MAX; i++)
         s->masks[i] = mf_net32(c->masks[i]);
+    init_selection(s, c, &plan, key);
 #if MF_REDZONE
     poison_gaps(s, &plan);
 #endif

@@ -36,6 +36,8 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
             "include/midflight/replicas.h",
             "include/midflight/replicas_verdict.h",
             "include/midflight/replicas_wire.h",
+            "src/replicas/select_number.h",
+            "src/replicas/select_state.h",
             "src/replicas/state.h",
             "src/replicas_setup.c",
         ],
@@ -57,7 +59,7 @@ fn main() {
     for (program, files) in PROGRAMS.iter().filter(|_| has_kernel) {
         soft::kernel_object(root, &root.join(format!("xdp/{program}.bpf.c")), program, files);
     }
-    if has_kernel {
-        soft::kernel_object(root, &root.join("xdp/reads_bench.bpf.c"), "reads_bench", &[]);
+    for benchmark in ["reads_bench", "replicas_bench"].iter().filter(|_| has_kernel) {
+        soft::kernel_object(root, &root.join(format!("xdp/{benchmark}.bpf.c")), benchmark, &[]);
     }
 }

@@ -6,7 +6,7 @@ use midflight_wire::{Address, PACKET_MAX};
 pub(crate) const OUT_MAX: usize = 36;
 /// `MF_ORDER_BYTES`.
 #[cfg(feature = "kernel")]
-pub(crate) const ORDER_BYTES: usize = 192;
+pub(crate) const ORDER_BYTES: usize = 232;
 
 /// `struct mf_datagram`.
 #[repr(C)]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * The replicas program of the soft engine, in the shape that switch.h describes: the rules of an operator (NetRS, section IV-B), and
- * its monitor (IV-D). The selector is no part of it: a request that it is to choose for is forwarded to it.
+ * its monitor (IV-D). It forwards a request that is to be chosen for to its selector; or, if the configuration says so, chooses itself.
  * `docs/internals/replicas.md` is the contract, `docs/internals/replicas-operator.md` explains the state.
  */
 #ifndef MIDFLIGHT_REPLICAS_H
@@ -18,6 +18,20 @@
 #define MF_RSNODES_MAX 65534
 #define MF_NO_RACK 65535  /* an operator that no host is connected to */
 #define MF_NO_GROUP 65535 /* a host that sends no requests */
+#define MF_SERVERS_MAX 65535         /* that a selection may know */
+#define MF_REPLICA_GROUPS_MAX (1u << 20)
+#define MF_UNDER_WAY_MAX 65536
+#define MF_SELECTORS_MAX (1u << 20)
+
+/* Who chooses servers for requests that are served here. */
+enum mf_selection {
+    MF_SELECT_NONE, /* not this operator: its selector does */
+    MF_SELECT_RANDOM,
+    MF_SELECT_LEAST_OUTSTANDING,
+    MF_SELECT_POWER_OF_TWO,
+    MF_SELECT_C3,
+    MF_SELECT_END
+};
 
 struct mf_replicas; /* an operator */
 
@@ -30,6 +44,12 @@ struct mf_replicas_config {
                                    * tier above i, which is counted from the topmost, 0. masks[0] is 0; 0 beyond: no such tier */
     uint64_t cookie_ns; /* time is divided into intervals of this length; a cookie is valid in the interval that it was made in
                          * and in the next */
+    uint32_t selection;      /* enum mf_selection; if it is not MF_SELECT_NONE, the four bounds below count */
+    uint32_t servers;        /* that replica groups have: 1 to MF_SERVERS_MAX */
+    uint32_t replica_groups; /* 1 to MF_REPLICA_GROUPS_MAX */
+    uint32_t under_way;      /* requests that are remembered until they are answered: 1 to MF_UNDER_WAY_MAX, rounded up to a power
+                              * of two. Further ones are sent, and their answers teach nothing */
+    uint64_t expire_ns;      /* a request without an answer for this long does not count as outstanding any more */
 };
 
 /* What became of requests and answers. */
@@ -39,10 +59,20 @@ struct mf_replicas_stats {
     uint64_t labelled;       /* requests of hosts of this rack whose group has an RSNode that is known */
     uint64_t degraded;       /* requests that went to their backup: their group is degraded, or has no RSNode */
     uint64_t without_rsnode; /* requests that went to their backup: their RSNode is not known here, or was removed */
-    uint64_t selected;       /* requests that went to this operator's selector */
+    uint64_t selected;       /* requests that went to this operator's selector, or to the server that this operator has chosen */
     uint64_t copied;         /* answers of which this operator's selector got a copy */
     uint64_t not_copied;     /* answers whose RSNode is not known here, or was removed: no selector got a copy */
     uint64_t delivered;      /* answers that went to clients of this rack */
+    /* Of an operator that chooses itself. */
+    uint64_t unknown_group;     /* requests that went to their backup: their replica group is not known */
+    uint64_t untracked;         /* requests that were sent while as many were under way as the configuration admits */
+    uint64_t answered;          /* answers that were those of requests under way */
+    uint64_t unmatched;         /* answers of no request under way: late, twice or forged */
+    uint64_t without_status;    /* of those that were answered: without a status that can be read */
+    uint64_t statuses_absurd;   /* statuses with values that no server can have */
+    uint64_t statuses_outdated; /* statuses that a later one of the same server had overtaken */
+    uint64_t expired;           /* requests whose answers did not come in time */
+    uint64_t under_way;         /* requests under way now */
 };
 
 /* An order: a rule is set or removed, as the controller says; or something is read. */
@@ -57,13 +87,16 @@ enum mf_replicas_what {
     MF_RULE_SERVE,    /* an RSNode id is this operator's */
     MF_RULE_GROUP,    /* a traffic group: its RSNode id, MF_ILLEGAL_RSNODE: it is degraded */
     MF_RULE_COUNTS,   /* reads `counts` of a traffic group, and changes nothing */
+    MF_RULE_REPLICAS,  /* for an operator that chooses itself: a replica group (`number`) has these servers; it is never changed */
+    MF_RULE_SELECTORS, /* the same: so many (`number`) choose among the same servers */
     MF_RULE_END
 };
 
 enum mf_replicas_outcome {
     MF_RULE_DONE,
-    MF_RULE_NO_ROOM, /* as many places as the configuration admits, or too many whose hashes are near */
-    MF_RULE_BAD,     /* beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse */
+    MF_RULE_NO_ROOM, /* as many places, servers or replica groups as the configuration admits, or too many whose hashes are near */
+    MF_RULE_BAD,     /* beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse; or
+                      * a replica group that has other servers already, or that is for an operator that chooses itself */
 };
 
 struct mf_replicas_order {
@@ -74,6 +107,9 @@ struct mf_replicas_order {
     uint16_t rsnode;
     uint8_t what;    /* enum mf_replicas_what */
     uint8_t outcome; /* enum mf_replicas_outcome, once the order is done */
+    uint32_t number; /* REPLICAS: the id of the group; SELECTORS: how many there are */
+    uint32_t count;  /* REPLICAS: of its servers, at most MF_CANDIDATES_MAX */
+    struct mf_address servers[MF_CANDIDATES_MAX];
     uint64_t counts[MF_TIERS_MAX]; /* COUNTS, once the order is done: answers by the highest tier that they passed, 0 the topmost */
 };
 
@@ -88,11 +124,11 @@ void mf_replicas_init(struct mf_replicas *replicas, const struct mf_replicas_con
 MF_ENTRY mf_verdict mf_replicas_packet(struct mf_replicas MF_FAR *replicas, uint64_t now_ns,
                                        const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out);
 
-/* Whether a copy is owed too: of an answer, to this operator's selector. Changes nothing. */
+/* Whether a copy is owed too: of an answer, to this operator's selector, if it does not choose itself. Changes nothing. */
 MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, const struct mf_datagram MF_FAR *in,
                                    uint32_t room);
 
-/* There is nothing to clean up. Overwrites `out`. Returns 0. */
+/* Requests whose answers did not come in time are not under way any more. Overwrites `out`. Returns how many were looked at. */
 MF_ENTRY uint32_t mf_replicas_tick(struct mf_replicas MF_FAR *replicas, uint64_t now_ns, struct mf_out MF_FAR *out);
 
 /* Sets a rule. Always done at once: returns 1. */
@@ -107,6 +143,6 @@ void mf_replicas_counts(const struct mf_replicas *replicas, uint32_t group, uint
 int mf_replicas_check(const struct mf_replicas *replicas);
 
 /* For tests: sizes of the structures above, and bounds, in the order of replicas_check.c. */
-void mf_replicas_layout(uint64_t layout[10]);
+void mf_replicas_layout(uint64_t layout[15]);
 
 #endif

@@ -23,7 +23,7 @@
 #include "midflight/wire.h"
 
 #define MF_OUT_MAX 36      /* datagrams that one call may owe: answers, and one ASSIGN per task or slot */
-#define MF_ORDER_BYTES 192 /* bytes of the largest order of any program */
+#define MF_ORDER_BYTES 232 /* bytes of the largest order of any program */
 
 struct mf_datagram {
     struct mf_address from;

@@ -3,7 +3,7 @@
 #ifndef MIDFLIGHT_REPLICAS_ORDER_H
 #define MIDFLIGHT_REPLICAS_ORDER_H
 
-#include "state.h"
+#include "select_order.h"
 
 MF_INLINE uint32_t order_done(struct mf_replicas_order *order, uint32_t outcome)
 {
@@ -152,6 +152,10 @@ MF_INLINE uint32_t obey(struct mf_replicas *s, struct mf_replicas_order *order)
         return set_group(s, order);
     case MF_RULE_COUNTS:
         return read_counts(s, order);
+    case MF_RULE_REPLICAS:
+        return order_done(order, set_replica_group(s, order));
+    case MF_RULE_SELECTORS:
+        return order_done(order, set_selectors(s, order));
     default:
         return order_done(order, MF_RULE_BAD);
     }

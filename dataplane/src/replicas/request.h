@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* REQUEST: it gets the id of its RSNode and goes there; at the RSNode it goes to the selector. */
+/* REQUEST: it gets the id of its RSNode and goes there; at the RSNode it goes to the selector, or to the server that is chosen here. */
 #ifndef MIDFLIGHT_REPLICAS_REQUEST_H
 #define MIDFLIGHT_REPLICAS_REQUEST_H
 
 #include "cookie.h"
+#include "select.h"
 
 /* Nobody selects for this request: it goes to the client's backup, as a packet that no operator treats; the answer is counted by the
  * monitor. The client names any address as its backup, so only those of servers are used. */
@@ -19,8 +20,20 @@ MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uin
     return pass_request(call, &place->address);
 }
 
+/* This operator chooses. N3: whose replica group is not known goes to its backup. */
+MF_INLINE mf_verdict choose_here(struct mf_replicas *s, const struct call *call)
+{
+    expire_some(s, call->now_ns);
+    const struct replica_group *group = find_replica_group(s, replica_group_of(call));
+    if (MF_UNLIKELY(group == 0))
+        return degrade(s, call, &s->stats.unknown_group);
+    return send_to_server(s, call, choose(s, group, call->now_ns));
+}
+
 MF_INLINE mf_verdict select_here(struct mf_replicas *s, const struct call *call)
 {
+    if (s->selection.kind != MF_SELECT_NONE)
+        return choose_here(s, call);
     if (MF_MUTANT(206) && s->selector.port == 0)
         return MF_V_UNKNOWN_SERVER;
     if (MF_UNLIKELY(s->selector.port == 0))

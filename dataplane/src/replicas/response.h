@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* RESPONSE and MONITORED: the RSNode's selector gets a copy, the client's operator counts it, the client gets it. */
+/* RESPONSE and MONITORED: the RSNode's selector gets a copy, or this operator learns from it; the client's operator counts it, the client
+ * gets it. */
 #ifndef MIDFLIGHT_REPLICAS_RESPONSE_H
 #define MIDFLIGHT_REPLICAS_RESPONSE_H
 
-#include "packet.h"
+#include "select.h"
 
 /* The monitor: a request's answer leaves the network. */
 MF_INLINE void count_for_monitor(struct mf_replicas *s, const struct call *call, uint32_t group)
@@ -49,7 +50,13 @@ MF_INLINE mf_verdict pass_monitored(struct mf_replicas *s, const struct call *ca
 MF_INLINE mf_verdict copy_here(struct mf_replicas *s, const struct call *call)
 {
     mf_verdict verdict = pass_monitored(s, call);
-    if (MF_UNLIKELY(verdict != MF_V_FORWARDED || s->selector.port == 0))
+    if (MF_UNLIKELY(verdict != MF_V_FORWARDED))
+        return verdict;
+    if (s->selection.kind != MF_SELECT_NONE) {
+        note_answer(s, (const struct mf_netrs_response *)call->in->data, call->now_ns);
+        return verdict;
+    }
+    if (MF_UNLIKELY(s->selector.port == 0))
         return verdict;
     if (MF_MUTANT(202) && s->stats.packets[MF_KIND_RESPONSE] % 32 == 0)
         return verdict;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * The state of an operator, in one region of memory: a structure of constant size, then racks, traffic groups, RSNodes and places,
- * for as many as the configuration admits. Zeroed memory is an operator without rules. All are tables that the controller fills;
- * packets change counters only. Addresses are in the byte order of the network, all numbers in that of the machine, but for
- * `marker`.
+ * for as many as the configuration admits, and what select_state.h has. Zeroed memory is an operator without rules. All are tables
+ * that the controller fills; packets change counters only, and what the selection learns. Addresses are in the byte order of the
+ * network, all numbers in that of the machine, but for `marker`.
  */
 #ifndef MIDFLIGHT_REPLICAS_STATE_H
 #define MIDFLIGHT_REPLICAS_STATE_H
 
 #include "midflight/replicas.h"
+#include "select_state.h"
 #include "shared/answer.h"
 #include "shared/mutant.h"
 
@@ -69,6 +70,7 @@ struct mf_replicas {
     uint32_t masks[MF_TIERS_MAX]; /* network byte order */
     uint32_t rack;                /* this operator's; MF_NO_RACK */
     struct mf_address selector;   /* port 0: it has none */
+    struct selection selection;
     struct mf_replicas_stats stats;
     struct known_client known[KNOWN_CLIENTS]; /* by a hash of the address */
 };

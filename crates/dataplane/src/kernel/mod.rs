@@ -31,7 +31,7 @@ mod object;
 mod pins;
 mod program;
 
-pub use bench::{FrameBench, Work};
+pub use bench::{Benched, FrameBench, Work};
 pub use engine::{Found, KernelEngine, Place, SERVED_MAX, detach};
 pub use error::KernelError;
 pub use frames::{Action, Arrival, Departure};

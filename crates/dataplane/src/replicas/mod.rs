@@ -1,10 +1,12 @@
-//! The replicas program: the rules of an operator, which sends requests to whoever selects a replica for them.
+//! The replicas program: the rules of an operator, which sends requests to whoever selects a replica for them, or selects it itself.
 
 mod rule;
+mod selection;
 mod stats;
 mod verdict;
 
 pub use rule::{Outcome, Rule, RuleOrder};
+pub use selection::Selection;
 pub use stats::{KINDS, Stats, TIERS_MAX};
 pub use verdict::Verdict;
 
@@ -12,12 +14,21 @@ use crate::Native;
 use crate::program::{Bound, Clock, ConfigError, Program};
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_wire::replicas::{Kind, Netrs};
+use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
 /// `MF_PLACES_MAX`: hosts, servers and operators that an operator may know.
 pub const PLACES_MAX: u32 = 1 << 20;
 /// `MF_RACKS_MAX`, `MF_GROUPS_MAX` and `MF_RSNODES_MAX`.
 pub const NUMBERS_MAX: u32 = 65_534;
+/// `MF_SERVERS_MAX`: servers that a selection may know.
+pub const SERVERS_MAX: u32 = 65_535;
+/// `MF_REPLICA_GROUPS_MAX`.
+pub const REPLICA_GROUPS_MAX: u32 = 1 << 20;
+/// `MF_UNDER_WAY_MAX`.
+pub const UNDER_WAY_MAX: u32 = 65_536;
+/// `MF_SELECTORS_MAX`: selectors that may choose among the same servers.
+pub const SELECTORS_MAX: u32 = 1 << 20;
 
 /// The replicas program.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +56,19 @@ pub struct ReplicasConfig {
     /// A cookie is valid in the interval of this length in which it was made, and in the next. Default 5 s.
     #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
+    /// Who chooses servers for the requests that it serves. Default: not the operator. Otherwise it does it itself, without a selector
+    /// beside it, and the four bounds below count.
+    pub selection: Selection,
+    /// Servers of all replica groups, which it never forgets: 1 to 65,535. Default 1,024.
+    pub servers: u32,
+    /// Replica groups, which it never forgets: 1 to 1,048,576. Default 16,384.
+    pub replica_groups: u32,
+    /// Requests that it remembers until they are answered: 1 to 65,536, rounded up to a power of two. Further ones are sent, and their
+    /// answers teach nothing. Default 8,192.
+    pub under_way: u32,
+    /// A request without an answer for this long does not count as outstanding any more. Default 1 s.
+    #[cfg_attr(feature = "serde", serde(rename = "expire", deserialize_with = "crate::duration::nanos"))]
+    pub expire_ns: Nanos,
 }
 
 impl Default for ReplicasConfig {
@@ -56,6 +80,11 @@ impl Default for ReplicasConfig {
             rsnodes: 4_096,
             masks: [0, 0xffff_0000, 0xffff_ffff, 0],
             cookie_ns: 5 * SECOND,
+            selection: Selection::None,
+            servers: 1_024,
+            replica_groups: 16_384,
+            under_way: 8_192,
+            expire_ns: SECOND,
         }
     }
 }
@@ -72,7 +101,8 @@ impl Program for ReplicasProgram {
 
     fn violated(_config: &ReplicasConfig) -> ConfigError {
         ConfigError(
-            "places must be 1 to 1,048,576, racks, groups and rsnodes 1 to 65,534, the first mask 0, cookie longer than 0"
+            "places and replica_groups must be 1 to 1,048,576, racks, groups and rsnodes 1 to 65,534, servers 1 to 65,535, \
+             under_way 1 to 65,536, the first mask 0, cookie and expire longer than 0"
                 .into(),
         )
     }
@@ -84,6 +114,11 @@ impl Program for ReplicasProgram {
             ("groups", Bound::Count(config.groups)),
             ("rsnodes", Bound::Count(config.rsnodes)),
             ("cookie", Bound::Time(config.cookie_ns)),
+            ("selection", Bound::Count(config.selection as u32)),
+            ("servers", Bound::Count(config.servers)),
+            ("replica_groups", Bound::Count(config.replica_groups)),
+            ("under_way", Bound::Count(config.under_way)),
+            ("expire", Bound::Time(config.expire_ns)),
         ]
     }
 
@@ -132,6 +167,20 @@ impl Replicas {
         order.outcome()
     }
 
+    /// Says who has the keys of a replica group, to an operator that chooses itself.
+    pub fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
+        let mut order = RuleOrder::replica_group(group, servers);
+        self.order(&mut order);
+        order.outcome()
+    }
+
+    /// Says how many choose among the same servers, to an operator that chooses itself.
+    pub fn set_selectors(&mut self, selectors: u32) -> Outcome {
+        let mut order = RuleOrder::selectors(selectors);
+        self.order(&mut order);
+        order.outcome()
+    }
+
     /// The monitor's counts of a traffic group: answers by the highest tier that they passed, 0 the topmost.
     #[must_use]
     pub fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
@@ -146,7 +195,6 @@ impl Replicas {
 mod tests {
     use super::*;
     use crate::program::{Engine, SoftProgram};
-    use std::net::SocketAddr;
 
     unsafe extern "C" {
         fn mf_replicas_layout(layout: *mut u64);
@@ -154,13 +202,15 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_replicas_h() {
-        let mut of_c = [0; 10];
-        // SAFETY: it writes ten numbers.
+        let mut of_c = [0; 15];
+        // SAFETY: it writes fifteen numbers.
         unsafe { mf_replicas_layout(of_c.as_mut_ptr()) };
         let sizes = [size_of::<ReplicasConfig>(), size_of::<Stats>(), size_of::<RuleOrder>()];
         let numbers = NUMBERS_MAX as usize;
         let bounds = [KINDS, TIERS_MAX, PLACES_MAX as usize, numbers, numbers, numbers, rule::RULES];
-        let of_rust = sizes.into_iter().chain(bounds).map(|n| n as u64);
+        let of_selection = [SERVERS_MAX, REPLICA_GROUPS_MAX, UNDER_WAY_MAX, SELECTORS_MAX].map(|bound| bound as usize);
+        let of_rust = sizes.into_iter().chain(bounds).chain([Selection::ALL.len()]).chain(of_selection);
+        let of_rust = of_rust.map(|n| n as u64);
         assert_eq!(of_c.to_vec(), of_rust.collect::<Vec<_>>());
     }
 
@@ -247,6 +297,71 @@ mod tests {
         assert_eq!(Engine::check(&operator), Ok(()));
     }
 
+    fn choosing() -> Replicas {
+        let selection = Selection::LeastOutstanding;
+        let config = ReplicasConfig { selection, servers: 4, replica_groups: 2, ..ReplicasConfig::default() };
+        Replicas::new(&config, 1, 1).expect("within its bounds")
+    }
+
+    fn server(number: u8) -> SocketAddr {
+        ([10, 0, 2, number], 7800).into()
+    }
+
+    /// N3: an id is never used for other servers.
+    #[test]
+    fn n3_a_replica_group_is_never_changed() {
+        let mut operator = choosing();
+        assert_eq!(operator.set_replica_group(7, &[server(1), server(3)]), Outcome::Done);
+        assert_eq!(operator.set_replica_group(7, &[server(3), server(1)]), Outcome::Done, "the same again");
+        for other in [&[server(1), server(2)][..], &[server(1)], &[server(1), server(3), server(4)]] {
+            assert_eq!(operator.set_replica_group(7, other), Outcome::Bad, "{other:?}");
+        }
+        assert_eq!(Engine::check(&operator), Ok(()));
+    }
+
+    /// N8: what makes no sense changes nothing.
+    #[test]
+    fn n8_replica_groups_that_make_no_sense_or_do_not_fit_are_refused() {
+        let mut operator = choosing();
+        let nine: Vec<_> = (0..9).map(server).collect();
+        let without_port = [SocketAddr::from(([10, 0, 2, 1], 0))];
+        for bad in [&[][..], &nine, &[server(1), server(1)], &without_port] {
+            assert_eq!(operator.set_replica_group(1, bad), Outcome::Bad, "{bad:?}");
+        }
+        assert_eq!(operator.set_replica_group(1 << 24, &[server(1)]), Outcome::Bad, "ids have 24 bits");
+        assert_eq!(operator.set_selectors(0), Outcome::Bad);
+        assert_eq!(operator.set_selectors(SELECTORS_MAX + 1), Outcome::Bad);
+        assert_eq!(operator.set_selectors(8), Outcome::Done);
+        // Four servers fit, and two groups.
+        assert_eq!(operator.set_replica_group(1, &nine[..5]), Outcome::NoRoom);
+        assert_eq!(operator.set_replica_group(1, &nine[..3]), Outcome::Done);
+        assert_eq!(operator.set_replica_group(2, &nine[3..5]), Outcome::NoRoom);
+        assert_eq!(operator.set_replica_group(2, &nine[2..4]), Outcome::Done);
+        assert_eq!(operator.set_replica_group(3, &nine[..1]), Outcome::NoRoom);
+        assert_eq!(Engine::check(&operator), Ok(()));
+    }
+
+    #[test]
+    fn an_operator_that_does_not_choose_takes_no_replica_groups() {
+        let mut operator = operator();
+        assert_eq!(operator.set_replica_group(1, &[server(1)]), Outcome::Bad);
+        assert_eq!(operator.set_selectors(2), Outcome::Bad);
+    }
+
+    /// Many groups: each is found, and none of the others.
+    #[test]
+    fn as_many_replica_groups_as_the_configuration_says_are_found() {
+        let config = ReplicasConfig { selection: Selection::C3, servers: 100, ..ReplicasConfig::default() };
+        let mut operator = Replicas::new(&config, 1, 7).expect("within its bounds");
+        let of = |group: u32| [server((group % 50) as u8), server(50 + (group / 50 % 50) as u8)];
+        for group in 0..16_384 {
+            assert_eq!(operator.set_replica_group(group * 7, &of(group)), Outcome::Done, "{group}");
+        }
+        assert_eq!(operator.set_replica_group(1, &of(1)), Outcome::NoRoom);
+        assert_eq!(operator.set_replica_group(7, &of(0)), Outcome::Bad);
+        assert_eq!(Engine::check(&operator), Ok(()));
+    }
+
     #[test]
     fn counts_are_read_by_an_order_too() {
         let mut operator = operator();
@@ -275,6 +390,13 @@ mod tests {
             ReplicasConfig { rsnodes: NUMBERS_MAX + 1, ..good },
             ReplicasConfig { masks: [1, 0, 0, 0], ..good },
             ReplicasConfig { cookie_ns: 0, ..good },
+            ReplicasConfig { servers: 0, ..good },
+            ReplicasConfig { servers: SERVERS_MAX + 1, ..good },
+            ReplicasConfig { replica_groups: 0, ..good },
+            ReplicasConfig { replica_groups: REPLICA_GROUPS_MAX + 1, ..good },
+            ReplicasConfig { under_way: 0, ..good },
+            ReplicasConfig { under_way: UNDER_WAY_MAX + 1, ..good },
+            ReplicasConfig { expire_ns: 0, ..good },
         ] {
             assert!(Replicas::new(&bad, 1, 1).is_err(), "{bad:?}");
         }

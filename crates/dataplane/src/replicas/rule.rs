@@ -2,7 +2,7 @@
 
 use super::TIERS_MAX;
 use midflight_wire::Address;
-use midflight_wire::replicas::{ILLEGAL_RSNODE, NO_RSNODE};
+use midflight_wire::replicas::{CANDIDATES_MAX, ILLEGAL_RSNODE, NO_RSNODE};
 use std::net::{IpAddr, SocketAddr};
 use zerocopy::FromZeros;
 
@@ -74,13 +74,15 @@ pub enum Rule {
 pub enum Outcome {
     /// It is carried out.
     Done = 0,
-    /// There are as many places as the configuration admits, or too many whose hashes are near.
+    /// There are as many places, servers or replica groups as the configuration admits, or too many whose hashes are near.
     NoRoom = 1,
-    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse.
+    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse; or a replica group that
+    /// has other servers already, or for an operator that does not choose.
     Bad = 2,
 }
 
-/// An order: `struct mf_replicas_order`.
+/// An order: `struct mf_replicas_order`. It is made of a [`Rule`], or, for an operator that chooses servers itself, says who has the keys
+/// of a replica group, or how many selectors there are.
 #[repr(C)]
 #[derive(Clone, Copy, FromZeros)]
 pub struct RuleOrder {
@@ -91,6 +93,9 @@ pub struct RuleOrder {
     rsnode: u16,
     what: u8,
     outcome: u8,
+    number: u32,
+    count: u32,
+    servers: [Address; CANDIDATES_MAX],
     counts: [u64; TIERS_MAX],
 }
 
@@ -108,11 +113,13 @@ enum What {
     Serve = 7,
     Group = 8,
     Counts = 9,
+    Replicas = 10,
+    Selectors = 11,
 }
 
 /// `MF_RULE_END`.
 #[cfg(test)]
-pub(super) const RULES: usize = 10;
+pub(super) const RULES: usize = 12;
 
 impl From<Rule> for RuleOrder {
     fn from(rule: Rule) -> Self {
@@ -148,9 +155,12 @@ impl From<Rule> for RuleOrder {
 
 impl std::fmt::Debug for RuleOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.counted_group() {
-            Some(group) => f.debug_struct("RuleOrder").field("counts_of", &group).finish(),
-            None => f.debug_tuple("RuleOrder").field(&self.rule()).finish(),
+        match (self.rule(), self.counted_group()) {
+            (Some(rule), _) => f.debug_tuple("RuleOrder").field(&rule).finish(),
+            (None, Some(group)) => f.debug_struct("RuleOrder").field("counts_of", &group).finish(),
+            (None, None) => {
+                f.debug_struct("RuleOrder").field("what", &self.what).field("number", &self.number).finish()
+            }
         }
     }
 }
@@ -177,6 +187,23 @@ impl RuleOrder {
     /// Says what was counted: for engines in Rust.
     pub fn set_counts(&mut self, counts: [u64; TIERS_MAX]) {
         self.counts = counts;
+    }
+
+    /// A replica group: these servers have its keys. A group that is known is not changed (N3).
+    #[must_use]
+    pub fn replica_group(group: u32, servers: &[SocketAddr]) -> Self {
+        let mut order = Self::new_zeroed();
+        (order.what, order.number) = (What::Replicas as u8, group);
+        // Too many are refused by their count.
+        order.count = u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        order.servers.iter_mut().zip(servers).for_each(|(place, &server)| *place = server.into());
+        order
+    }
+
+    /// So many selectors choose among the same servers.
+    #[must_use]
+    pub fn selectors(selectors: u32) -> Self {
+        Self { what: What::Selectors as u8, number: selectors, ..Self::new_zeroed() }
     }
 
     /// The rule that it sets, for engines in Rust; `None` where it sets none.

@@ -4,6 +4,7 @@ mod against;
 mod controller;
 mod core;
 mod core_reads;
+mod core_replicas;
 mod failover;
 mod ilp;
 mod keeper;
@@ -18,11 +19,13 @@ mod ratio;
 mod reads_load;
 mod reads_packets;
 mod replicas;
+mod replicas_packets;
 mod select;
 mod sim;
 mod workload;
 mod xdp;
 mod xdp_reads;
+mod xdp_replicas;
 
 use against::{Against, Benchmark};
 use anyhow::Result;
@@ -41,7 +44,7 @@ enum Bench {
     /// A program's core alone: nanoseconds a decision
     #[command(after_help = against::help(core::EXAMPLES))]
     Core(OfProgram),
-    /// The same in the kernel, as BPF: of tasks the core, of reads a whole frame
+    /// The same in the kernel, as BPF: of tasks the core, of reads a whole frame, of replicas both
     #[command(after_help = against::help(xdp::EXAMPLES))]
     Xdp(OfProgram),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
@@ -131,14 +134,17 @@ enum Program {
     Tasks,
     /// Reads from replicas that are up to date
     Reads,
+    /// The operator that sends each read to a replica
+    Replicas,
 }
 
 impl OfProgram {
     /// The same as [`Comparable::run`], for the program that is named.
-    fn run(&self, name: &str, tasks: Alone, reads: Alone) -> Result<ExitCode> {
+    fn run(&self, name: &str, [tasks, reads, replicas]: [Alone; 3]) -> Result<ExitCode> {
         match self.program {
             Program::Tasks => self.comparable.run(name, &[], tasks),
             Program::Reads => self.comparable.run(name, &["--program", "reads"], reads),
+            Program::Replicas => self.comparable.run(name, &["--program", "replicas"], replicas),
         }
     }
 }
@@ -170,8 +176,8 @@ impl Args {
 /// Runs the study and returns the exit code.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => args.run("core", core::run, core_reads::run),
-        Bench::Xdp(args) => args.run("xdp", xdp::run, xdp_reads::run),
+        Bench::Core(args) => args.run("core", [core::run, core_reads::run, core_replicas::run]),
+        Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_reads::run, xdp_replicas::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),

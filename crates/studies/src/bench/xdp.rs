@@ -12,6 +12,7 @@ EXAMPLES
   midflight bench xdp --quick            two seconds, less exact
   midflight bench xdp --json
   midflight bench xdp --program reads
+  midflight bench xdp --program replicas
   midflight bench xdp --against ../before/target/release/midflight
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
@@ -26,6 +27,14 @@ core; from the frame that comes to the frame that leaves, lock and clock include
   xdp.read_ns                            a READ, from a client to one of three replicas
   xdp.reply_ns, xdp.reply_1k_ns          its answer, with a value of 16 bytes, and of 1 KiB
   xdp.write_ns, xdp.write_reply_ns       a WRITE, and the answer that closes its key group
+
+RESULTS of replicas (medians of blocks of 4,096 packets, then of the runs; one core; the lock included)
+  xdp.rule_ns                            the dearest of these six rules of an operator:
+  xdp.label_ns, xdp.degrade_ns           a request of a host goes to its RSNode, or to its backup
+  xdp.to_selector_ns                     a request goes to the selector beside the operator
+  xdp.mark_ns, xdp.copy_ns               an answer of a server goes to its RSNode; that one copies it
+  xdp.deliver_ns                         an answer goes to its client
+  xdp.label_frame_ns, xdp.deliver_frame_ns   the whole frame, from its arrival to its departure
 
 It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No
 packet leaves the machine, and no interface is touched.

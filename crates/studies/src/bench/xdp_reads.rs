@@ -150,8 +150,8 @@ mod kernel {
 
         /// Nanoseconds a frame, without those that put it in its place.
         fn cost(&mut self, frames: &[Vec<u8>]) -> Result<f64> {
-            let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, frames)?;
-            let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, frames)?;
+            let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, NOW, frames)?;
+            let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, NOW, frames)?;
             Ok((forwarded as f64 - placed as f64) / frames.len() as f64)
         }
     }

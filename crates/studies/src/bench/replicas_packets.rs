@@ -1,0 +1,143 @@
+//! The packets of the benchmarks of replicas: the operator of a rack, with clients and a server in it, and another operator.
+
+use midflight_dataplane::Cookies;
+use midflight_dataplane::replicas::{ReplicasConfig, Rule};
+use midflight_wire::Address;
+use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, ServerStatus};
+use std::net::SocketAddr;
+use zerocopy::{FromZeros, IntoBytes};
+
+pub(super) const SECRET: u128 = 0x5eed;
+/// Packets between two looks at the clock.
+pub(super) const BLOCK: u32 = 4_096;
+/// The time of all packets.
+pub(super) const NOW: u64 = 20_000_000_000;
+/// Hosts of a traffic group, each with one port.
+const CLIENTS: u32 = 64;
+/// What a request asks, and what its answer says.
+const ASKED: [u8; 40] = [7; 40];
+const ANSWERED: [u8; 64] = [8; 64];
+/// Ids of RSNodes: this operator, and another.
+const HERE: u16 = 1;
+const ELSEWHERE: u16 = 2;
+
+/// A datagram and its sender.
+pub(super) type From = (SocketAddr, Vec<u8>);
+
+/// What an operator does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    /// A request of a host of this rack goes to its RSNode, another operator.
+    Label,
+    /// The same of a group without an RSNode: it goes to its backup.
+    Degrade,
+    /// A request of another operator goes to the selector beside this one.
+    ToSelector,
+    /// An answer of a server of this rack is marked, and goes to its RSNode.
+    Mark,
+    /// An answer comes to its RSNode: the selector gets a copy, the client the answer.
+    Copy,
+    /// An answer of another operator goes to its client.
+    Deliver,
+}
+
+impl Case {
+    /// All, with what their results are called.
+    pub(super) const ALL: [(Self, &str); 6] = [
+        (Self::Label, "label_ns"),
+        (Self::Degrade, "degrade_ns"),
+        (Self::ToSelector, "to_selector_ns"),
+        (Self::Mark, "mark_ns"),
+        (Self::Copy, "copy_ns"),
+        (Self::Deliver, "deliver_ns"),
+    ];
+
+    /// A block of such packets.
+    pub(super) fn packets(self) -> Vec<From> {
+        (0..BLOCK).map(|i| self.packet(i)).collect()
+    }
+
+    fn packet(self, i: u32) -> From {
+        match self {
+            Self::Label => (client(0, i), request(0, i)),
+            Self::Degrade => (client(2, i), request(2, i)),
+            Self::ToSelector => (other_operator(), labelled(i)),
+            Self::Mark => (server(), answer(Kind::Response, ELSEWHERE, i)),
+            Self::Copy => (server(), answer(Kind::Response, HERE, i)),
+            Self::Deliver => (other_operator(), answer(Kind::Monitored, ELSEWHERE, i)),
+        }
+    }
+}
+
+pub(super) fn config() -> ReplicasConfig {
+    ReplicasConfig { cookie_ns: NOW / 2, ..ReplicasConfig::default() }
+}
+
+/// The operator of rack 0; its groups 0 to 2 have an RSNode elsewhere, here, and none.
+pub(super) fn rules() -> Vec<Rule> {
+    let hosts = (0..3).flat_map(|group| (0..CLIENTS).map(move |i| (group, client(group, i))));
+    let hosts = hosts.map(|(group, address)| Rule::Host { ip: address.ip(), rack: 0, group: Some(u16::from(group)) });
+    [
+        Rule::Own { rack: Some(0), selector: Some(([10, 9, 0, 2], 7901).into()) },
+        Rule::Rack { rack: 0, operator: Some(([10, 9, 0, 1], 7900).into()), marker: 1 << 16 },
+        Rule::Rack { rack: 1, operator: Some(other_operator()), marker: 2 << 16 },
+        Rule::Operator(other_operator()),
+        Rule::Server { address: server(), rack: 0 },
+        Rule::Serve(HERE),
+        Rule::RsNode { id: ELSEWHERE, operator: Some(other_operator()) },
+        Rule::Group { group: 0, rsnode: Some(ELSEWHERE) },
+        Rule::Group { group: 1, rsnode: Some(HERE) },
+        Rule::Group { group: 2, rsnode: None },
+    ]
+    .into_iter()
+    .chain(hosts)
+    .collect()
+}
+
+/// One of the clients of a traffic group.
+pub(super) fn client(group: u8, i: u32) -> SocketAddr {
+    ([10, 0, group, 1 + (i % CLIENTS) as u8], 7000).into()
+}
+
+pub(super) fn server() -> SocketAddr {
+    ([10, 1, 0, 1], 7800).into()
+}
+
+pub(super) fn other_operator() -> SocketAddr {
+    ([10, 9, 0, 3], 7900).into()
+}
+
+/// A client's request, with its cookie.
+pub(super) fn request(group: u8, i: u32) -> Vec<u8> {
+    proven(client(group, i), i)
+}
+
+/// The request of anybody at this address.
+pub(super) fn proven(from: SocketAddr, i: u32) -> Vec<u8> {
+    let mut place = Address::new_zeroed();
+    let cookie = Cookies::new(SECRET, config().cookie_ns).give(NOW, 0, from);
+    place.ip[..8].copy_from_slice(&cookie.to_be_bytes());
+    of(Netrs::new(Kind::Request), place, i)
+}
+
+/// A request of a client of another rack, as its operator has labelled it.
+fn labelled(i: u32) -> Vec<u8> {
+    let start = Netrs { rsnode: HERE.into(), ..Netrs::new(Kind::Request) };
+    of(start, client(1, i).into(), i)
+}
+
+fn of(start: Netrs, client: Address, i: u32) -> Vec<u8> {
+    let request = NetrsRequest { start, group: NetrsRequest::group_bytes(i) };
+    let ends = Ends { client, server: server().into(), request: u64::from(i).into(), tag: 0.into() };
+    [request.as_bytes(), ends.as_bytes(), &ASKED].concat()
+}
+
+fn answer(kind: Kind, rsnode: u16, i: u32) -> Vec<u8> {
+    let start = Netrs { rsnode: rsnode.into(), ..Netrs::new(kind) };
+    let ends =
+        Ends { client: client(0, i).into(), server: server().into(), request: u64::from(i).into(), tag: 0.into() };
+    let status = ServerStatus { queue: 1.into(), sequence: (i as u16).into(), service_us: 4_000.into() };
+    let length = size_of::<ServerStatus>() as u16;
+    let response = NetrsResponse { start, marker: (2 << 16).into(), status_length: length.into() };
+    [response.as_bytes(), status.as_bytes(), ends.as_bytes(), &ANSWERED].concat()
+}

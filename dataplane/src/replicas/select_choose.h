@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * Which of a group's servers gets a request: random, least outstanding, power of two choices, C3. They are those of
+ * `crates/replicas/src/select`, with the same use of the same random bits.
+ */
+#ifndef MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
+#define MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
+
+#include "select_servers.h"
+
+#define TIE_BITS 23u /* every tie is broken by other bits */
+
+/* 64 random bits (splitmix64). */
+MF_INLINE uint64_t next_random(struct mf_replicas *s)
+{
+    s->selection.random += 0x9e3779b97f4a7c15ull;
+    return mf_mix(s->selection.random);
+}
+
+/* A number below `count`, by the highest bits of a product. */
+MF_INLINE uint32_t below(uint64_t random, uint32_t count)
+{
+    return (uint32_t)(((random & 0xffffffff) * count) >> 32);
+}
+
+/* Ψ = R̄ − s̄ + q̂³·s̄ with q̂ = 1 + q, q = outstanding·n + q̄. Without a difference: Ψ = R̄ + q·(3 + q·(3 + q))·s̄. A server that is not
+ * known is tried first, then it is last. */
+MF_INLINE uint64_t c3_score(const struct mf_replicas *s, const struct chosen_server *server, uint64_t now_ns)
+{
+    if (MF_UNLIKELY(now_ns >= server->known_until_ns))
+        return server->outstanding ? 1ull << 63 | server->outstanding : 0;
+    number q = plus(number_of((uint64_t)server->outstanding * s->selection.selectors), server->queue);
+    number service = server->service ? server->service : server->response;
+    number more = times(q, plus(NUMBER_3, times(q, plus(NUMBER_3, q))));
+    return 1 + plus(server->response, times(more, service));
+}
+
+MF_INLINE uint64_t score_of(struct mf_replicas *s, uint32_t number, uint64_t now_ns)
+{
+    const struct chosen_server *server = server_at(s, number);
+    return s->selection.kind == MF_SELECT_C3 ? c3_score(s, server, now_ns) : server->outstanding;
+}
+
+/* The server with the least score; of several, each with the same probability. */
+MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *group, uint64_t now_ns, uint64_t random)
+{
+    uint32_t best = 0, ties = 0;
+    uint64_t lowest = ~0ull;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < group->count); i++) {
+        uint32_t server = group->server[i];
+        uint64_t score = score_of(s, server, now_ns);
+        ties = score < lowest ? 1 : ties + (score == lowest);
+        /* The newest of k takes the place with a probability of 1/k; then each of them has it with that probability. */
+        if (score < lowest || (score == lowest && below(random, ties) == ties - 1))
+            best = server;
+        lowest = score < lowest ? score : lowest;
+        random = random << TIE_BITS | random >> (64 - TIE_BITS);
+    }
+    return best;
+}
+
+/* Of two servers at random, the one with fewer requests. */
+MF_INLINE uint32_t of_two(struct mf_replicas *s, const struct replica_group *group, uint64_t random)
+{
+    uint32_t first = below(random, group->count);
+    if (group->count == 1)
+        return group->server[0];
+    uint32_t second = below(random >> 32, group->count - 1);
+    second += second >= first;
+    uint32_t a = group->server[first], b = group->server[second];
+    return server_at(s, b)->outstanding < server_at(s, a)->outstanding ? b : a;
+}
+
+MF_RARE uint32_t choose(struct mf_replicas *s MF_IN_ARENA, const struct replica_group *group MF_IN_ARENA, uint64_t now_ns)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(group);
+    uint64_t random = next_random(s);
+    switch (s->selection.kind) {
+    case MF_SELECT_RANDOM:
+        return group->server[below(random, group->count)];
+    case MF_SELECT_POWER_OF_TWO:
+        return of_two(s, group, random);
+    default:
+        return least(s, group, now_ns, random);
+    }
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * Requests under way, by a number that their answers repeat (RV): the slot of the request, and in the bits that are left a generation,
+ * which differs each time the slot is used. The slot that was free the longest is used next, so a number comes again as late as possible.
+ */
+#ifndef MIDFLIGHT_REPLICAS_SELECT_TABLE_H
+#define MIDFLIGHT_REPLICAS_SELECT_TABLE_H
+
+#include "select_groups.h"
+
+MF_INLINE struct under_way *slot_at(struct mf_replicas *s, uint32_t slot)
+{
+    return (struct under_way *)((uint8_t *)s + s->selection.slots_at) + (slot & (s->selection.slots - 1));
+}
+
+/* A slot for a request that is sent now; NO_SLOT: all are in use. The caller writes whose request it is. */
+MF_INLINE uint32_t take_slot(struct mf_replicas *s, uint64_t now_ns, uint32_t server)
+{
+    struct selection *selection = &s->selection;
+    uint32_t slot = selection->free;
+    if (MF_UNLIKELY(slot == NO_SLOT))
+        return NO_SLOT;
+    struct under_way *entry = slot_at(s, slot);
+    selection->free = entry->after;
+    entry->retained = (uint16_t)(((entry->retained >> selection->slot_bits) + 1u) << selection->slot_bits | slot);
+    entry->server = server;
+    entry->sent_ns = now_ns;
+    entry->is_used = 1;
+    entry->before = selection->newest;
+    entry->after = NO_SLOT;
+    if (selection->newest == NO_SLOT)
+        selection->oldest = slot;
+    else
+        slot_at(s, selection->newest)->after = slot;
+    selection->newest = slot;
+    s->stats.under_way++;
+    return slot;
+}
+
+/* The request of a slot is not under way any more. */
+MF_INLINE void free_slot(struct mf_replicas *s, uint32_t slot)
+{
+    struct selection *selection = &s->selection;
+    struct under_way *entry = slot_at(s, slot);
+    if (entry->before == NO_SLOT)
+        selection->oldest = entry->after;
+    else
+        slot_at(s, entry->before)->after = entry->after;
+    if (entry->after == NO_SLOT)
+        selection->newest = entry->before;
+    else
+        slot_at(s, entry->after)->before = entry->before;
+    entry->is_used = 0;
+    entry->after = NO_SLOT;
+    if (selection->free == NO_SLOT)
+        selection->free = slot;
+    else
+        slot_at(s, selection->free_last)->after = slot;
+    selection->free_last = slot;
+    s->stats.under_way--;
+}
+
+/* All bytes of an address, the reserved ones too. */
+MF_INLINE int is_same_client(const struct mf_address *a, const struct mf_address *b)
+{
+    const struct address_words *x = (const struct address_words *)a, *y = (const struct address_words *)b;
+    return ((x->high ^ y->high) | (x->low ^ y->low) | (uint64_t)(x->port ^ y->port) |
+            (uint64_t)(x->reserved ^ y->reserved)) == 0;
+}
+
+/* The slot of the request that an answer with these ends is of; NO_SLOT: there is none (any more). N7: the number alone says too little. */
+MF_INLINE uint32_t find_slot(struct mf_replicas *s, uint64_t now_ns, uint32_t retained, const struct mf_ends *ends)
+{
+    uint32_t slot = retained & (s->selection.slots - 1);
+    const struct under_way *entry = slot_at(s, slot);
+    if (MF_UNLIKELY(!entry->is_used || entry->retained != retained || entry->request != ends->request))
+        return NO_SLOT;
+    if (MF_UNLIKELY(!is_same_client(&entry->client, &ends->client) || now_ns - entry->sent_ns >= s->selection.expire_ns))
+        return NO_SLOT;
+    const struct mf_address *server = &server_at(s, entry->server)->address;
+    const struct address_words *a = (const struct address_words *)server, *b = (const struct address_words *)&ends->server;
+    return ((a->high ^ b->high) | (a->low ^ b->low) | (uint64_t)(a->port ^ b->port)) == 0 ? slot : NO_SLOT;
+}
+
+#endif
