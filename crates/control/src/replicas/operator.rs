@@ -3,7 +3,9 @@
 use crate::config::{ProgramTable, within_time};
 use crate::file::{Table, within};
 use midflight_dataplane::duration::duration;
-use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig};
+use midflight_dataplane::replicas::{
+    NUMBERS_MAX, PLACES_MAX, REPLICA_GROUPS_MAX, ReplicasConfig, SERVERS_MAX, Selection, UNDER_WAY_MAX,
+};
 use midflight_replicas::select::Algorithm;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -150,6 +152,16 @@ impl ProgramTable for ReplicasTable {
             return Err("replicas.masks: the first is of the topmost tier, and is 0".into());
         }
         within_time("replicas.cookie", Duration::from_nanos(bounds.cookie_ns), "50ms", "1h")?;
+        within("replicas.servers", bounds.servers, 1..=SERVERS_MAX)?;
+        within("replicas.replica_groups", bounds.replica_groups, 1..=REPLICA_GROUPS_MAX)?;
+        within("replicas.under_way", bounds.under_way, 1..=UNDER_WAY_MAX)?;
+        within_time("replicas.expire", Duration::from_nanos(bounds.expire_ns), "1ms", "1m")?;
+        if bounds.selection != Selection::None && self.selector.is_some() {
+            return Err(
+                "replicas.selection: the operator selects by itself, so leave out [replicas.selector], or selection"
+                    .into(),
+            );
+        }
         if self.control.from.is_empty() {
             return Err("replicas.control.from is empty: name the addresses of controllers".into());
         }
@@ -191,6 +203,11 @@ mod tests {
             ("[replicas]\nplaces = 0", "o.toml: replicas.places = 0: must be 1 to 1048576"),
             ("[replicas]\nmasks = [1, 0, 0, 0]", "o.toml: replicas.masks: the first is of the topmost tier"),
             ("[replicas]\ncookie = \"1ms\"", "o.toml: replicas.cookie = 1ms: must be \"50ms\" to \"1h\""),
+            ("[replicas]\nunder_way = 0", "o.toml: replicas.under_way = 0: must be 1 to 65536"),
+            (
+                "[replicas]\nselection = \"c3\"\n[replicas.selector]\nlisten = \"10.0.0.1:1\"",
+                "o.toml: replicas.selection: the operator selects by itself",
+            ),
             ("[replicas.control]\nfrom = []", "o.toml: replicas.control.from is empty"),
             ("[replicas.control]\nfrom = [\"here\"]", "o.toml:2: key `from`: "),
             ("[replicas.selector]\nalgorithm = \"c3\"", "o.toml:1: missing field `listen`"),

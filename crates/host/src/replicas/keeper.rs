@@ -45,6 +45,17 @@ pub struct KeeperOptions {
     pub controllers: BTreeSet<IpAddr>,
 }
 
+/// Who selects at an operator.
+#[derive(Clone, Debug)]
+pub enum SelectedBy {
+    /// Nobody: it is never an RSNode.
+    Nobody,
+    /// A selector in a thread of this process.
+    Thread(Arc<Selector>),
+    /// The operator's core, as its configuration says.
+    Core,
+}
+
 /// What became of streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
@@ -107,7 +118,9 @@ struct Shared {
     /// The log was told of a stream from elsewhere, or with bytes that are no message; of a selector at another address.
     has_warned: [AtomicBool; 3],
     switch: Weak<Switch<ReplicasProgram>>,
-    selector: Option<Arc<Selector>>,
+    selected_by: SelectedBy,
+    /// A random number, which names the selection of the core.
+    incarnation: u64,
     controllers: BTreeSet<IpAddr>,
     connections: Arc<Connections>,
     /// By controller, the oldest first: dropping one ends the stream.
@@ -135,26 +148,23 @@ impl BoundKeeper {
         self.address
     }
 
-    /// Serves controllers: their orders go to this switch and this selector. The operator has no rules yet.
+    /// Serves controllers: their orders go to this switch and whoever selects. The operator has no rules yet.
     ///
     /// # Errors
     /// If the system refuses a thread.
-    pub fn serve(
-        self,
-        switch: &Arc<Switch<ReplicasProgram>>,
-        selector: Option<Arc<Selector>>,
-    ) -> Result<Keeper, Error> {
+    pub fn serve(self, switch: &Arc<Switch<ReplicasProgram>>, selected_by: SelectedBy) -> Result<Keeper, Error> {
         let Self { listener, address, controllers } = self;
         let failed = |source| Error::Resources { what: "listen to controllers", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let present = selector.as_ref().and_then(|selector| selector.incarnation());
-        let keeper = RuleKeeper::new(rand::random(), present);
+        let incarnation = rand::random_range(1..=u64::MAX);
+        let keeper = RuleKeeper::new(rand::random(), selected_by.incarnation(incarnation));
         let shared = Arc::new(Shared {
             published: Mutex::new((keeper.term(), 0, keeper.counters())),
             keeper: Mutex::new(keeper),
             has_warned: Default::default(),
             switch: Arc::downgrade(switch),
-            selector,
+            selected_by,
+            incarnation,
             controllers,
             connections: Connections::new(CONNECTIONS_MAX, PATIENCE),
             streams: Mutex::default(),
@@ -255,6 +265,17 @@ enum Closed {
     WithoutSwitch,
 }
 
+impl SelectedBy {
+    /// The number of the selector that works.
+    fn incarnation(&self, of_core: u64) -> Option<u64> {
+        match self {
+            Self::Nobody => None,
+            Self::Thread(selector) => selector.incarnation(),
+            Self::Core => Some(of_core),
+        }
+    }
+}
+
 impl StreamCounts {
     fn count(&self, closed: Closed) {
         let counter = match closed {
@@ -337,7 +358,7 @@ impl Shared {
     }
 
     fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut OperatorParts<'_>) {
-        let present = self.selector.as_ref().and_then(|selector| selector.incarnation());
+        let present = self.selected_by.incarnation(self.incarnation);
         if keeper.selector() != present {
             keeper.set_selector(present, parts);
         }
@@ -370,19 +391,25 @@ struct NoSwitch;
 struct OperatorParts<'a> {
     shared: &'a Shared,
     switch: &'a Switch<ReplicasProgram>,
-    selector: Option<&'a Selector>,
     has_failed: std::cell::Cell<bool>,
 }
 
 impl<'a> OperatorParts<'a> {
     fn new(shared: &'a Shared, switch: &'a Switch<ReplicasProgram>) -> Self {
-        Self { shared, switch, selector: shared.selector.as_deref(), has_failed: false.into() }
+        Self { shared, switch, has_failed: false.into() }
     }
 
     /// Whether the controller means another selector than there is: what is sent to it would reach nobody.
     fn is_elsewhere(&self, rule: Rule) -> bool {
-        let Rule::Own { selector: Some(said), .. } = rule else { return false };
-        let present = self.selector.map(Selector::local_addr);
+        let (Rule::Own { selector: Some(said), .. }, SelectedBy::Thread(_) | SelectedBy::Nobody) =
+            (rule, &self.shared.selected_by)
+        else {
+            return false;
+        };
+        let present = match &self.shared.selected_by {
+            SelectedBy::Thread(selector) => Some(selector.local_addr()),
+            _ => None,
+        };
         let is_elsewhere = present != Some(said);
         if is_elsewhere {
             self.shared.warn_once(2, || {
@@ -405,6 +432,11 @@ impl Parts for OperatorParts<'_> {
         if self.is_elsewhere(rule) {
             return Outcome::Bad;
         }
+        // A core that selects sends nothing to a selector, wherever the controller believes it to be.
+        let rule = match (rule, &self.shared.selected_by) {
+            (Rule::Own { rack, .. }, SelectedBy::Core) => Rule::Own { rack, selector: None },
+            (rule, _) => rule,
+        };
         self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
     }
 
@@ -418,16 +450,25 @@ impl Parts for OperatorParts<'_> {
     }
 
     fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
-        match self.selector.map(|selector| selector.set_group(group, servers)) {
-            None | Some(Ok(())) => Outcome::Done,
-            Some(Err(GroupError::NoRoomForGroup(_) | GroupError::NoRoomForServer(..))) => Outcome::NoRoom,
-            Some(Err(_)) => Outcome::Bad,
+        match &self.shared.selected_by {
+            SelectedBy::Nobody => Outcome::Done,
+            SelectedBy::Thread(selector) => match selector.set_group(group, servers) {
+                Ok(()) => Outcome::Done,
+                Err(GroupError::NoRoomForGroup(_) | GroupError::NoRoomForServer(..)) => Outcome::NoRoom,
+                Err(_) => Outcome::Bad,
+            },
+            SelectedBy::Core => {
+                let done = self.order(RuleOrder::replica_group(group, servers));
+                done.map_or(Outcome::Bad, |done| done.outcome())
+            }
         }
     }
 
     fn set_selectors(&mut self, selectors: u32) {
-        if let Some(selector) = self.selector {
-            selector.set_selectors(selectors);
+        match &self.shared.selected_by {
+            SelectedBy::Nobody => {}
+            SelectedBy::Thread(selector) => selector.set_selectors(selectors),
+            SelectedBy::Core => drop(self.order(RuleOrder::selectors(selectors))),
         }
     }
 }

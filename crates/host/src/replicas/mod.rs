@@ -11,5 +11,5 @@ mod keeper;
 mod selector;
 
 pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, StreamsReport};
-pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};
+pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, SelectedBy, StreamCounters};
 pub use selector::{BoundSelector, Selector, SelectorOptions, SelectorReport};

@@ -2,6 +2,7 @@
 
 use crate::world::{World, wait_until};
 use midflight_control::replicas::Role;
+use midflight_dataplane::replicas::Selection;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// N1, N2: each request passes the selector of its rack once, and its answer comes back by it.
@@ -32,6 +33,22 @@ fn n1_requests_pass_the_selector_that_the_plan_names() {
     wait_until("counts are published", || world.operator("tor-0").switch.stats().delivered >= 300);
     let stats = world.operator("tor-0").switch.stats();
     assert_eq!((stats.degraded, stats.without_rsnode), (0, 0));
+}
+
+/// The same where operators select by themselves: there is no selector's thread.
+#[test]
+fn n1_operators_select_by_themselves() {
+    let world = World::with(Selection::LeastOutstanding);
+    let controller = world.controller(|_| ());
+    wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
+    assert!(world.client().read(300).iter().all(Result::is_ok));
+    let stats = || ["tor-0", "core-0"].map(|name| world.operator(name).switch.stats());
+    wait_until("answers have taught the operators", || stats().iter().map(|stats| stats.answered).sum::<u64>() >= 300);
+    let served: u64 = world.stores.iter().map(|store| store.served.load(Relaxed)).sum();
+    wait_until("all that was served was selected", || {
+        stats().iter().map(|stats| stats.selected).sum::<u64>() == served
+    });
+    assert!(stats().iter().all(|stats| (stats.copied, stats.unknown_group, stats.unmatched) == (0, 0, 0)));
 }
 
 /// The monitor's counts reach the controller, and a plan is made of them.

@@ -2,7 +2,7 @@
 
 use crate::world::{CLIENT, Operator, wait_until};
 use midflight_control::replicas::order::order;
-use midflight_dataplane::replicas::Rule;
+use midflight_dataplane::replicas::{Rule, Selection};
 use midflight_wire::replicas::control::{
     self, Ask, CONTROL_MAGIC, CONTROL_MAX, CONTROL_VERSION, ControlHead, ControlKind, ControlMessage, Set, SetNumber,
     Term,
@@ -15,7 +15,12 @@ use zerocopy::IntoBytes;
 const TERM: Term = Term { number: 1, controller: 9 };
 
 fn operator(controllers: &[IpAddr]) -> Operator {
-    Operator::start([0, u32::MAX, u32::MAX, 0], SocketAddr::from(([127, 60, 4, 1], 0)), true, controllers)
+    Operator::start(
+        [0, u32::MAX, u32::MAX, 0],
+        SocketAddr::from(([127, 60, 4, 1], 0)),
+        (true, Selection::None),
+        controllers,
+    )
 }
 
 fn loopback() -> IpAddr {

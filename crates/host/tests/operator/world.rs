@@ -3,11 +3,12 @@
 
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
 use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Start};
-use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
+use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
 use midflight_host::clock;
 use midflight_host::replicas::{
-    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Selector, SelectorOptions,
+    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, SelectedBy, Selector,
+    SelectorOptions,
 };
 use midflight_host::{Switch, SwitchConfig};
 use midflight_placement::{Accelerator, Options, Use, input};
@@ -45,8 +46,13 @@ pub(crate) struct Operator {
 
 impl Operator {
     /// One at this address; port 0 takes free ones.
-    pub(crate) fn start(network_masks: [u32; 4], at: SocketAddr, has_selector: bool, controllers: &[IpAddr]) -> Self {
-        let program = ReplicasConfig { masks: network_masks, ..ReplicasConfig::default() };
+    pub(crate) fn start(
+        network_masks: [u32; 4],
+        at: SocketAddr,
+        (has_selector, selection): (bool, Selection),
+        controllers: &[IpAddr],
+    ) -> Self {
+        let program = ReplicasConfig { masks: network_masks, selection, ..ReplicasConfig::default() };
         let mut bound = Switch::<ReplicasProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
         let address = bound.local_addr();
         let selector = has_selector.then(|| {
@@ -58,7 +64,12 @@ impl Operator {
         let controllers: BTreeSet<IpAddr> = controllers.iter().copied().collect();
         let keeper = BoundKeeper::bind(KeeperOptions { listen: SocketAddr::new(at.ip(), 0), controllers }).unwrap();
         let switch = Arc::new(bound.run(|| ()).unwrap());
-        let keeper = keeper.serve(&switch, selector.clone()).unwrap();
+        let selected_by = match &selector {
+            Some(selector) => SelectedBy::Thread(Arc::clone(selector)),
+            None if selection != Selection::None => SelectedBy::Core,
+            None => SelectedBy::Nobody,
+        };
+        let keeper = keeper.serve(&switch, selected_by).unwrap();
         Self { switch, selector, keeper }
     }
 }
@@ -129,19 +140,31 @@ pub(crate) struct World {
 pub(crate) const NAMES: [&str; 3] = ["tor-0", "tor-1", "core-0"];
 
 impl World {
-    /// With three servers that answer at once.
+    /// With three servers that answer at once, and selectors beside `tor-0` and `core-0`.
     pub(crate) fn new() -> Self {
+        Self::with(Selection::None)
+    }
+
+    /// The same, where these two select by themselves.
+    pub(crate) fn with(selection: Selection) -> Self {
         let at = [[127, 60, 0, 1], [127, 60, 1, 1], [127, 60, 2, 1]].map(|ip| SocketAddr::from((ip, 0)));
         let masks = network(&[at[0]; 3], &[None; 3], &[]).masks();
-        let has_selector = [true, false, true];
+        let has_selector = [true, false, true].map(|selects| (selects && selection == Selection::None, selects));
         let controllers = [IpAddr::from([127, 0, 0, 1])];
-        let operators: [_; 3] =
-            std::array::from_fn(|n| Some(Operator::start(masks, at[n], has_selector[n], &controllers)));
+        let operators: [_; 3] = std::array::from_fn(|n| {
+            let (has_thread, selects) = has_selector[n];
+            let selection = if selects { selection } else { Selection::None };
+            Some(Operator::start(masks, at[n], (has_thread, selection), &controllers))
+        });
         let of =
             |what: fn(&Operator) -> SocketAddr| operators.each_ref().map(|operator| what(operator.as_ref().unwrap()));
         let addresses = of(|operator| operator.switch.local_addr());
-        let selectors =
-            operators.each_ref().map(|operator| operator.as_ref()?.selector.as_ref().map(|s| s.local_addr()));
+        let of_core = |n: usize| SocketAddr::new(at[n].ip(), 9);
+        let selectors: [_; 3] = std::array::from_fn(|n| {
+            let thread = operators[n].as_ref()?.selector.as_ref().map(|selector| selector.local_addr());
+            // Controllers want an address of everybody who selects.
+            thread.or_else(|| has_selector[n].1.then(|| of_core(n)))
+        });
         let stores: Vec<Store> = (0..3).map(|_| Store::start(addresses[1], Duration::ZERO)).collect();
         let servers: Vec<SocketAddr> = stores.iter().map(|store| store.address).collect();
         let network = Arc::new(network(&addresses, &selectors, &servers));

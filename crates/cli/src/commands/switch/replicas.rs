@@ -5,10 +5,11 @@ use super::running::{Beside, Prepared};
 use anyhow::Result;
 use midflight_control::replicas::operator::SelectorTable;
 use midflight_control::{Config, EngineKind, ReplicasStatus, ReplicasTable, ShellCounters};
-use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Stats};
+use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection, Stats};
 use midflight_host::clock::nanos;
 use midflight_host::replicas::{
-    BoundKeeper, BoundSelector, Keeper, KeeperOptions, KeeperReport, Selector, SelectorOptions, SelectorReport,
+    BoundKeeper, BoundSelector, Keeper, KeeperOptions, KeeperReport, SelectedBy, Selector, SelectorOptions,
+    SelectorReport,
 };
 use midflight_host::{Diversion, SocketBuffers, Switch, SwitchEngine};
 use midflight_replicas::rsnode::{Most, RsNodeConfig};
@@ -66,7 +67,8 @@ impl SwitchProgram for ReplicasProgram {
             BoundSelector::bind(&SelectorOptions { buffers, busy_poll, has_kernel_engine, ..options })
         };
         let (selector, diversion) = table.selector.as_ref().map(selector).transpose()?.unzip();
-        Ok(Parts { keeper, selector, diversion, running: Arc::default() })
+        let is_in_core = table.bounds.selection != Selection::None;
+        Ok(Parts { keeper, selector, is_in_core, diversion, running: Arc::new(RunningParts::new(is_in_core)) })
     }
 
     fn attach(parts: &mut Parts, prepared: &mut Prepared<Self>) {
@@ -77,11 +79,16 @@ impl SwitchProgram for ReplicasProgram {
     }
 
     fn begin(parts: Parts, switch: &Arc<Switch<Self>>) -> Result<()> {
-        let Parts { keeper, selector, running, .. } = parts;
+        let Parts { keeper, selector, is_in_core, running, .. } = parts;
         let selector = selector.map(BoundSelector::run).transpose()?.map(Arc::new);
-        let keeper = keeper.serve(switch, selector.clone())?;
+        let selected_by = match &selector {
+            Some(selector) => SelectedBy::Thread(Arc::clone(selector)),
+            None if is_in_core => SelectedBy::Core,
+            None => SelectedBy::Nobody,
+        };
+        let keeper = keeper.serve(switch, selected_by)?;
         // Cannot fail: they are set here only.
-        let _ = running.0.set((selector, keeper));
+        let _ = running.parts.set((selector, keeper));
         Ok(())
     }
 }
@@ -102,6 +109,7 @@ fn selector_options(table: &SelectorTable, operator: SocketAddr) -> SelectorOpti
 pub(crate) struct Parts {
     keeper: BoundKeeper,
     selector: Option<BoundSelector>,
+    is_in_core: bool,
     diversion: Option<Diversion>,
     running: Arc<RunningParts>,
 }
@@ -118,22 +126,31 @@ impl Parts {
     }
 }
 
-/// Both, once they run.
-#[derive(Default)]
-struct RunningParts(OnceLock<(Option<Arc<Selector>>, Keeper)>);
+struct RunningParts {
+    is_in_core: bool,
+    /// Both, once they run.
+    parts: OnceLock<(Option<Arc<Selector>>, Keeper)>,
+}
+
+impl RunningParts {
+    fn new(is_in_core: bool) -> Self {
+        Self { is_in_core, parts: OnceLock::new() }
+    }
+}
 
 impl Beside for RunningParts {
     fn describe(&self) -> String {
-        let Some((selector, keeper)) = self.0.get() else { return String::new() };
-        let selector = selector.as_ref().map_or_else(
-            || "without a selector".to_owned(),
-            |selector| format!("selector on {}", selector.local_addr()),
-        );
+        let Some((selector, keeper)) = self.parts.get() else { return String::new() };
+        let selector = match selector {
+            Some(selector) => format!("selector on {}", selector.local_addr()),
+            None if self.is_in_core => "selects by itself".into(),
+            None => "without a selector".into(),
+        };
         format!(", {selector}, orders on {}", keeper.local_addr())
     }
 
     fn counters(&self) -> ShellCounters {
-        let Some((selector, keeper)) = self.0.get() else { return ShellCounters::new() };
+        let Some((selector, keeper)) = self.parts.get() else { return ShellCounters::new() };
         let of_selector = selector.iter().flat_map(|selector| {
             let works = ("selector_works", u64::from(selector.incarnation().is_some()));
             of_selector(&selector.report()).into_iter().chain([works])
