@@ -65,7 +65,8 @@ fn operations_answer_by_text_json_and_exit_code() {
 fn what_is_wrong_is_said_in_one_line() {
     let mut cache = Cache::start("cache-wrong");
     let get = |more: &[&str]| run(&[&["cache", "get", "a"], more].concat());
-    assert_error(&get(&[]), 2, &["--cache FILE", "--print-config"]);
+    // A port of its own: somebody may run a cache on that of `midflight up`.
+    assert_error(&get(&["--operator", "127.0.0.1:9", "--timeout", "50ms"]), 1, &["no answer in time"]);
     assert_error(&get(&["--server", "127.0.0.1:1"]), 2, &["--operator", "--direct"]);
     assert_error(&get(&["--server", "127.0.0.1:1", "--direct", "c4"]), 2, &["c4", "c3-rate-control"]);
     assert_error(&get(&["--cache", "/nonexistent"]), 2, &["/nonexistent", "--print-config"]);

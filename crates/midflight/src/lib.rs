@@ -9,6 +9,7 @@
 //! | offer functions to the cluster | [`Executor::builder`], [`ExecutorBuilder::register`], [`TaskContext`] |
 //! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
 //! | read and write a linearizable store | [`store::KvClient`] |
+//! | read and write a replicated cache | [`cache::CacheClient`] |
 //!
 //! # A cluster in one process
 //!
@@ -74,9 +75,31 @@ pub mod store {
     };
 }
 
+/// The client of a replicated cache: `docs/cache.md` says how to start one.
+///
+/// ```no_run
+/// use midflight::cache::CacheClient;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let servers = ["10.0.2.10:7800".parse()?, "10.0.2.11:7800".parse()?, "10.0.2.12:7800".parse()?];
+/// let cache = CacheClient::builder().operator("10.0.1.1:7700".parse()?).servers(servers).connect()?;
+/// cache.set("greeting", "hello", 0, None)?;
+/// let value = cache.get("greeting")?.map(|value| value.bytes);
+/// assert_eq!(value, Some(b"hello".to_vec()));
+/// # Ok(())
+/// # }
+/// ```
+pub mod cache {
+    pub use midflight_host::cache::{
+        Algorithm, CacheBuilder, CacheClient, CacheCounters, CacheCounts, CacheError, Completed, Completions, Counters,
+        FailedServer, Failure, GetHandle, GetOutcome, KEY_MAX, ServerError, UnknownAlgorithm, VALUE_MAX, Value,
+        WriteError,
+    };
+}
+
 /// The code in the guide compiles, and the README's runs.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/functions.md")]
 #[doc = include_str!("../../../docs/store.md")]
+#[doc = include_str!("../../../docs/cache.md")]
 struct Guide;

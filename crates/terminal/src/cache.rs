@@ -9,16 +9,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which cache, and who selects. Options win over the file.
+/// Which cache, and who selects; without any option, that of `midflight up --replicas`. Options win over the file.
 #[derive(Args, Clone, Debug)]
 pub struct WhichCache {
-    /// Configuration of the cache's clients
+    /// Configuration of the cache's clients; default: the cache of `midflight up --replicas`
     #[arg(long, value_name = "FILE")]
     cache: Option<PathBuf>,
     /// The operator of this machine's rack, which selects replicas
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "direct")]
     operator: Option<String>,
-    /// Select here, with this algorithm, for example "c3": there is no operator
+    /// Select here, with this algorithm, for example "c3": the operator is not asked
     #[arg(long, value_name = "SELECTOR")]
     direct: Option<Algorithm>,
     /// An agent of the cache; give it once for each, or with commas
@@ -38,38 +38,33 @@ pub struct WhichCache {
 impl WhichCache {
     /// A client of it, not started yet. `selectors`: clients of this command, each of which selects if there is no operator.
     pub fn client(&self, selectors: u32) -> Result<CacheBuilder> {
-        let file = self.cache.as_ref().map(|file| CacheFile::load(file)).transpose().map_err(usage::error)?;
-        let servers = match &file {
-            Some(file) if self.servers.is_empty() => file.servers.clone(),
-            _ => self.servers.iter().map(|name| usage::resolve(name)).collect::<Result<Vec<SocketAddr>>>()?,
+        let operator = self.operator.as_deref().map(usage::resolve).transpose()?;
+        let table = match &self.cache {
+            Some(file) => CacheFile::load(file).map_err(usage::error)?,
+            None if !self.servers.is_empty() && operator.is_none() && self.direct.is_none() => {
+                return Err(usage::error("who selects? Give --operator, or --direct with the name of a selector"));
+            }
+            None => CacheFile::of_up(operator),
         };
-        if servers.is_empty() {
-            return Err(usage::error(
-                "which cache? Give --cache FILE (`midflight cache --print-config` prints one), or --server for each of its agents, \
-                 and --operator or --direct",
-            ));
-        }
-        let of_file = file.as_ref();
-        let builder = CacheClient::builder().servers(servers);
-        let mut builder = match (&self.operator, self.direct) {
-            (Some(operator), _) => builder.operator(usage::resolve(operator)?),
-            (None, Some(selector)) => builder.direct(selector, selectors),
-            (None, None) => match of_file.map(|file| (file.operator, file.direct)) {
-                Some((Some(operator), _)) => builder.operator(operator),
-                Some((None, Some(direct))) => builder.direct(direct.selector, direct.selectors.max(selectors)),
-                _ => return Err(usage::error("who selects? Give --operator, or --direct with the name of a selector")),
-            },
+        let servers = match &self.servers[..] {
+            [] => table.servers,
+            names => names.iter().map(|name| usage::resolve(name)).collect::<Result<Vec<SocketAddr>>>()?,
         };
-        if let Some(replicas) = self.replicas.or(of_file.and_then(|file| file.replicas)) {
-            builder = builder.replicas(replicas);
-        }
-        if let Some(version) = self.servers_version.or(of_file.map(|file| file.servers_version)) {
-            builder = builder.version(version);
-        }
-        if let Some(timeout) = self.timeout.or(of_file.map(|file| file.timeout)) {
-            builder = builder.timeout(timeout);
-        }
-        Ok(builder)
+        let builder = CacheClient::builder()
+            .servers(servers)
+            .version(self.servers_version.unwrap_or(table.servers_version))
+            .timeout(self.timeout.unwrap_or(table.timeout));
+        let builder = match self.replicas.or(table.replicas) {
+            Some(replicas) => builder.replicas(replicas),
+            None => builder,
+        };
+        let direct = self.direct.map(|selector| (selector, selectors));
+        let of_table = table.direct.map(|direct| (direct.selector, direct.selectors.max(selectors)));
+        Ok(match (operator, direct.or(of_table), table.operator) {
+            (Some(operator), ..) | (None, None, Some(operator)) => builder.operator(operator),
+            (None, Some((selector, selectors)), _) => builder.direct(selector, selectors),
+            (None, None, None) => builder,
+        })
     }
 
     /// The same, started.

@@ -1,12 +1,12 @@
 //! The configuration file of a cache's clients.
 
-use crate::config::within_time;
+use crate::config::{DEFAULT_PORT, within_time};
 use crate::file::{self, FileError, within};
 use midflight_dataplane::duration::duration;
 use midflight_replicas::keyspace::{Keyspace, VERSION_MAX};
 use midflight_replicas::select::{Algorithm, CANDIDATES_MAX};
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use std::time::Duration;
 pub const EXAMPLE_TOML: &str = include_str!("cache.toml");
 /// Servers that have each key, if the file does not say it.
 const REPLICAS: usize = 3;
+/// Of `midflight up --replicas`: ports of the agents are that of the operator and this, and those that follow.
+const FIRST_AGENT: u16 = 10;
+const AGENTS: u16 = 3;
 
 /// Which cache, and who selects.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -55,6 +58,21 @@ fn one() -> u32 {
 }
 
 impl CacheFile {
+    /// The cache of `midflight up --replicas` whose operator is there; default: where it is if nothing else was said.
+    #[must_use]
+    pub fn of_up(operator: Option<SocketAddr>) -> Self {
+        let operator = operator.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
+        let port = |agent| operator.port().saturating_add(FIRST_AGENT + agent);
+        Self {
+            operator: Some(operator),
+            direct: None,
+            servers: (0..AGENTS).map(|agent| SocketAddr::new(operator.ip(), port(agent))).collect(),
+            replicas: None,
+            servers_version: 0,
+            timeout: timeout(),
+        }
+    }
+
     /// Reads a configuration; `file` is what errors name.
     ///
     /// # Errors

@@ -42,8 +42,8 @@ impl Keys {
 
     /// Whether this is the value of that key.
     pub(crate) fn is_value(&self, number: u32, value: &Value) -> bool {
-        value.flags == number
-            && value.bytes.len() == self.value_bytes
+        // Not by flags: Redis keeps none.
+        value.bytes.len() == self.value_bytes
             && value.bytes.iter().zip(number.to_be_bytes().iter().cycle()).all(|(is, should)| is == should)
     }
 
@@ -56,7 +56,7 @@ impl Keys {
                 if number >= self.count || stop.load(Relaxed) {
                     return Ok(());
                 }
-                let set = client.set(Self::name(number), self.value(number), number, None);
+                let set = client.set(Self::name(number), self.value(number), 0, None);
                 if let Err(error) = set {
                     next.store(self.count, Relaxed);
                     return Err(error).context("the keys cannot be set before the load");
@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn a_value_is_that_of_one_key_only() {
         let keys = Keys::new(10, 0.0, 6).unwrap();
-        let value = Value { bytes: keys.value(3), flags: 3 };
+        let value = Value { bytes: keys.value(3), flags: 0 };
         assert_eq!(value.bytes, [0, 0, 0, 3, 0, 0]);
         assert!(keys.is_value(3, &value) && !keys.is_value(4, &value));
         assert!(!keys.is_value(3, &Value { bytes: keys.value(4), ..value.clone() }));
-        assert!(!keys.is_value(3, &Value { bytes: value.bytes[..5].to_vec(), flags: 3 }));
+        assert!(!keys.is_value(3, &Value { bytes: value.bytes[..5].to_vec(), flags: 0 }));
     }
 }

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
+  midflight up --replicas                           in another terminal: a cache on this machine
+  midflight cache set greeting hello
+  midflight cache get greeting
   midflight cache --print-config > cache.toml       every key, explained
-  midflight cache set greeting hello --cache cache.toml
   midflight cache get greeting --cache cache.toml
   midflight cache get greeting --direct c3 --server a:7800,b:7800,c:7800     without an operator
   midflight cache bench --cache cache.toml --rate 5000
