@@ -250,6 +250,19 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
+    /// The packets of the last [`bench`](Self::bench), as the program has rewritten them. `packets` were its packets.
+    #[must_use]
+    pub fn benched(&self, packets: &[BenchPacket<'_>]) -> Vec<Vec<u8>> {
+        let at = STATE_AT + self.state_bytes;
+        let read = |i: usize| {
+            // SAFETY: `bench` has written so many, and no call is under way.
+            let raw = unsafe { &*self.arena.offset(at).cast::<RawDatagram>().add(i) };
+            // SAFETY: it lies in the arena, with this length.
+            unsafe { std::slice::from_raw_parts(raw.data, raw.length as usize) }.to_vec()
+        };
+        (0..packets.len()).map(read).collect()
+    }
+
     fn call(&mut self, call: Call, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {
         let control = self.arena.control();
         // SAFETY: these fields are for calls only, and `&mut self` makes this the only one.

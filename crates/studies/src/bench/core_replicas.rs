@@ -1,12 +1,14 @@
 //! `midflight bench core --program replicas`: what the rules of an operator cost, in memory.
 
 use super::How;
-use super::replicas_packets::{BLOCK, Case, NOW, SECRET, config, rules};
+use super::replicas_packets::{
+    BLOCK, Case, From, NOW, SECRET, SELECTIONS, answer_to, choosing, choosing_orders, config, rules, to_choose,
+};
 use crate::median::median;
 use anyhow::{Result, ensure};
 use midflight_dataplane::Out;
 use midflight_dataplane::program::SoftProgram;
-use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasProgram, Verdict};
+use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasProgram, Selection, Verdict};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_wire::Address;
 use std::process::ExitCode;
@@ -15,8 +17,14 @@ use std::time::Instant;
 pub(super) fn run(how: &How) -> Result<ExitCode> {
     let (runs, blocks) = if how.quick { (1, 50) } else { (5, 500) };
     let mut costs: [Vec<f64>; Case::ALL.len()] = Default::default();
+    let mut chosen: [[Vec<f64>; 2]; SELECTIONS.len()] = Default::default();
     for run in 1..=runs {
         eprintln!("run {run} of {runs}");
+        for ((selection, _), [select, answer]) in SELECTIONS.iter().zip(&mut chosen) {
+            let (of_request, of_answer) = select_cost(*selection, blocks)?;
+            select.push(of_request);
+            answer.push(of_answer);
+        }
         let mut operator = operator()?;
         for ((case, _), costs) in Case::ALL.iter().zip(&mut costs) {
             costs.push(cost(&mut operator, *case, blocks)?);
@@ -25,7 +33,11 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     let costs = costs.map(median);
     let dearest = costs.iter().copied().fold(0.0, f64::max);
     let rules = Case::ALL.iter().zip(costs).map(|((_, name), cost)| (format!("core.{name}"), cost));
-    let all = [("core.rule_ns".to_owned(), dearest)].into_iter().chain(rules);
+    let chosen = SELECTIONS.iter().zip(chosen).flat_map(|((_, name), costs)| {
+        let [select, answer] = costs.map(median);
+        [(format!("core.select_{name}_ns"), select), (format!("core.answer_{name}_ns"), answer)]
+    });
+    let all = [("core.rule_ns".to_owned(), dearest)].into_iter().chain(rules).chain(chosen);
     let results = all.map(|(name, cost)| Measure::quantity(&name, cost, "ns"));
     let bytes = Measure::count("core.state_bytes", ReplicasProgram::state_bytes(&config()), "bytes");
     Envelope::new("core", results.chain([bytes]).collect()).print(how.json)?;
@@ -42,20 +54,41 @@ fn operator() -> Result<Replicas> {
 
 /// Nanoseconds of a rule: the median of blocks.
 fn cost(operator: &mut Replicas, case: Case, blocks: usize) -> Result<f64> {
-    let packets: Vec<(Address, Vec<u8>)> =
-        case.packets().into_iter().map(|(from, datagram)| (from.into(), datagram)).collect();
-    let mut out = Out::new();
-    let mut costs = Vec::with_capacity(blocks);
-    for _ in 0..blocks {
-        // The operator rewrites them.
-        let mut packets = packets.clone();
-        let started = Instant::now();
-        let mut forwarded = 0;
-        for (from, datagram) in &mut packets {
-            forwarded += u32::from(operator.take(NOW, *from, datagram, &mut out) == Verdict::Forwarded);
-        }
-        costs.push(started.elapsed().as_nanos() as f64 / f64::from(BLOCK));
-        ensure!(forwarded == BLOCK, "{case:?}: {forwarded} packets of {BLOCK} were forwarded");
-    }
+    let packets = case.packets();
+    let costs = (0..blocks).map(|_| Ok(take(operator, &packets)?.0)).collect::<Result<_>>()?;
     Ok(median(costs))
+}
+
+/// Nanoseconds of a request and of an answer, at an operator that chooses itself: medians of blocks.
+fn select_cost(selection: Selection, blocks: usize) -> Result<(f64, f64)> {
+    let mut operator = Replicas::new(&choosing(selection), 1, SECRET)?;
+    for mut order in choosing_orders() {
+        while !operator.order(&mut order) {}
+        ensure!(order.outcome() == Outcome::Done, "the operator refused {order:?}");
+    }
+    let requests = to_choose();
+    let (mut selects, mut answers) = (Vec::new(), Vec::new());
+    for _ in 0..blocks {
+        let (cost, sent) = take(&mut operator, &requests)?;
+        selects.push(cost);
+        let answered = (0..).zip(&sent).map(|(i, sent)| answer_to(sent, i)).collect::<Result<Vec<_>>>()?;
+        answers.push(take(&mut operator, &answered)?.0);
+    }
+    ensure!(operator.stats().unmatched == 0, "{:?}", operator.stats());
+    Ok((median(selects), median(answers)))
+}
+
+/// Nanoseconds a packet, and the packets as the operator has rewritten them.
+fn take(operator: &mut Replicas, packets: &[From]) -> Result<(f64, Vec<Vec<u8>>)> {
+    let mut packets: Vec<(Address, Vec<u8>)> =
+        packets.iter().map(|(from, datagram)| ((*from).into(), datagram.clone())).collect();
+    let mut out = Out::new();
+    let mut forwarded = 0;
+    let started = Instant::now();
+    for (from, datagram) in &mut packets {
+        forwarded += u32::from(operator.take(NOW, *from, datagram, &mut out) == Verdict::Forwarded);
+    }
+    let cost = started.elapsed().as_nanos() as f64 / f64::from(BLOCK);
+    ensure!(forwarded == BLOCK, "{forwarded} packets of {BLOCK} were forwarded");
+    Ok((cost, packets.into_iter().map(|(_, datagram)| datagram).collect()))
 }

@@ -1,9 +1,10 @@
 //! The packets of the benchmarks of replicas: the operator of a rack, with clients and a server in it, and another operator.
 
+use anyhow::{Context, Result};
 use midflight_dataplane::Cookies;
-use midflight_dataplane::replicas::{ReplicasConfig, Rule};
+use midflight_dataplane::replicas::{ReplicasConfig, Rule, RuleOrder, Selection};
 use midflight_wire::Address;
-use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, ServerStatus};
+use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, Packet, ServerStatus, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -13,13 +14,23 @@ pub(super) const BLOCK: u32 = 4_096;
 /// The time of all packets.
 pub(super) const NOW: u64 = 20_000_000_000;
 /// Hosts of a traffic group, each with one port.
-const CLIENTS: u32 = 64;
+pub(super) const CLIENTS: u32 = 64;
 /// What a request asks, and what its answer says.
 const ASKED: [u8; 40] = [7; 40];
 const ANSWERED: [u8; 64] = [8; 64];
 /// Ids of RSNodes: this operator, and another.
 const HERE: u16 = 1;
 const ELSEWHERE: u16 = 2;
+/// Servers that are chosen from, three for each replica group.
+pub(super) const SERVERS: u8 = 100;
+const REPLICA_GROUPS: u32 = 1_024;
+/// The algorithms of an operator that chooses itself, with what their results are called.
+pub(super) const SELECTIONS: [(Selection, &str); 4] = [
+    (Selection::Random, "random"),
+    (Selection::LeastOutstanding, "least_outstanding"),
+    (Selection::PowerOfTwo, "power_of_two"),
+    (Selection::C3, "c3"),
+];
 
 /// A datagram and its sender.
 pub(super) type From = (SocketAddr, Vec<u8>);
@@ -71,6 +82,45 @@ impl Case {
 
 pub(super) fn config() -> ReplicasConfig {
     ReplicasConfig { cookie_ns: NOW / 2, ..ReplicasConfig::default() }
+}
+
+/// An operator that chooses itself, as an RSNode of the other operator's rack.
+pub(super) fn choosing(selection: Selection) -> ReplicasConfig {
+    ReplicasConfig { selection, ..config() }
+}
+
+/// Its orders: the usual rules, all servers, and replica groups of three of them.
+pub(super) fn choosing_orders() -> Vec<RuleOrder> {
+    let servers = (0..SERVERS).map(|number| Rule::Server { address: chosen(number), rack: 0 });
+    let groups = (0..REPLICA_GROUPS).map(|group| {
+        let at = |i: u32| chosen(((group * 37 + i * 29) % u32::from(SERVERS)) as u8);
+        RuleOrder::replica_group(group, &[at(0), at(1), at(2)])
+    });
+    rules().into_iter().chain(servers).map(RuleOrder::from).chain(groups).collect()
+}
+
+/// A server that is chosen from.
+pub(super) fn chosen(number: u8) -> SocketAddr {
+    ([10, 1, 1, number], 7800).into()
+}
+
+/// Requests of the clients of this rack, for a server that this operator chooses.
+pub(super) fn to_choose() -> Vec<From> {
+    (0..BLOCK).map(|i| (client(1, i), request(1, i))).collect()
+}
+
+/// The answer of the server to which a request was sent.
+pub(super) fn answer_to(sent: &[u8], i: u32) -> Result<From> {
+    let Ok(Packet::ForServer(Kind::Response, asked, ends, _)) = parse(sent) else {
+        anyhow::bail!("it was not sent to a server")
+    };
+    let start = Netrs { kind: Kind::Response as u8, ..asked.start };
+    let service_us = 1_000 + i % 4_096;
+    let status =
+        ServerStatus { queue: ((i % 8) as u16).into(), sequence: (i as u16).into(), service_us: service_us.into() };
+    let length = u16::try_from(size_of::<ServerStatus>()).context("a short status")?;
+    let response = NetrsResponse { start, marker: 0.into(), status_length: length.into() };
+    Ok((ends.server.into(), [response.as_bytes(), status.as_bytes(), ends.as_bytes(), &ANSWERED].concat()))
 }
 
 /// The operator of rack 0; its groups 0 to 2 have an RSNode elsewhere, here, and none.
@@ -127,7 +177,7 @@ fn labelled(i: u32) -> Vec<u8> {
 }
 
 fn of(start: Netrs, client: Address, i: u32) -> Vec<u8> {
-    let request = NetrsRequest { start, group: NetrsRequest::group_bytes(i) };
+    let request = NetrsRequest { start, group: NetrsRequest::group_bytes(i % REPLICA_GROUPS) };
     let ends = Ends { client, server: server().into(), request: u64::from(i).into(), tag: 0.into() };
     [request.as_bytes(), ends.as_bytes(), &ASKED].concat()
 }

@@ -35,6 +35,10 @@ RESULTS of replicas (medians of blocks of 4,096 packets, then of the runs; one c
   xdp.mark_ns, xdp.copy_ns               an answer of a server goes to its RSNode; that one copies it
   xdp.deliver_ns                         an answer goes to its client
   xdp.label_frame_ns, xdp.deliver_frame_ns   the whole frame, from its arrival to its departure
+  xdp.select_ns, xdp.answer_ns           an operator that chooses itself: a request with the choice among
+                                         three of 100 servers, and its answer; of the dearest algorithm
+  xdp.select_NAME_ns, xdp.answer_NAME_ns     of each: random, least_outstanding, power_of_two, c3
+  xdp.select_NAME_frame_ns, xdp.answer_NAME_frame_ns   the whole frames
 
 It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No
 packet leaves the machine, and no interface is touched.

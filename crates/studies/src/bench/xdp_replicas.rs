@@ -18,15 +18,18 @@ pub(super) fn run(_: &How) -> Result<ExitCode> {
 #[cfg(feature = "kernel")]
 mod kernel {
     use super::super::replicas_packets::{
-        BLOCK, Case, From, NOW, SECRET, client, config, other_operator, proven, rules, server,
+        BLOCK, CLIENTS, Case, From, NOW, SECRET, SELECTIONS, SERVERS, answer_to, choosing, choosing_orders, chosen,
+        client, config, other_operator, proven, rules, server, to_choose,
     };
     use super::How;
     use crate::median::median;
     use anyhow::{Result, ensure};
     use etherparse::PacketBuilder;
+    use midflight_dataplane::Out;
     use midflight_dataplane::kernel::{Action, Arrival, BenchPacket, FrameBench, Kernel, Work};
     use midflight_dataplane::program::Engine;
-    use midflight_dataplane::replicas::{Outcome, ReplicasProgram, Rule, RuleOrder};
+    use midflight_dataplane::replicas::{Outcome, ReplicasConfig, ReplicasProgram, Rule, RuleOrder, Selection};
+    use midflight_endpoint::SECOND;
     use midflight_terminal::envelope::{Envelope, Measure};
     use std::net::{IpAddr, SocketAddr};
     use std::process::ExitCode;
@@ -51,14 +54,50 @@ mod kernel {
                 costs.push(bench.frames(*case, blocks)?);
             }
         }
+        let chosen = SELECTIONS.iter().map(|(selection, name)| Ok((*name, select(*selection, runs, blocks)?)));
+        let chosen = chosen.collect::<Result<Vec<_>>>()?;
         let of_rules = of_rules.map(median);
         let dearest = of_rules.iter().copied().fold(0.0, f64::max);
         let rules = Case::ALL.iter().zip(of_rules).map(|((_, name), cost)| (format!("xdp.{name}"), cost));
         let frames = FRAMES.iter().zip(of_frames.map(median)).map(|((_, name), cost)| ((*name).to_owned(), cost));
-        let all = [("xdp.rule_ns".to_owned(), dearest)].into_iter().chain(rules).chain(frames);
+        let dearest_of = |pick: fn(&Costs) -> f64| chosen.iter().map(|(_, costs)| pick(costs)).fold(0.0, f64::max);
+        let totals = [
+            ("xdp.rule_ns".to_owned(), dearest),
+            ("xdp.select_ns".to_owned(), dearest_of(|costs| costs.select)),
+            ("xdp.answer_ns".to_owned(), dearest_of(|costs| costs.answer)),
+        ];
+        let of_selections = chosen.iter().flat_map(|(name, costs)| {
+            [
+                (format!("xdp.select_{name}_ns"), costs.select),
+                (format!("xdp.answer_{name}_ns"), costs.answer),
+                (format!("xdp.select_{name}_frame_ns"), costs.select_frame),
+                (format!("xdp.answer_{name}_frame_ns"), costs.answer_frame),
+            ]
+        });
+        let all = totals.into_iter().chain(rules).chain(frames).chain(of_selections);
         let results = all.map(|(name, cost)| Measure::quantity(&name, cost, "ns")).collect();
         Envelope::new("xdp", results).print(how.json)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What an operator that chooses itself costs, in nanoseconds.
+    #[derive(Clone, Copy, Debug)]
+    struct Costs {
+        select: f64,
+        answer: f64,
+        select_frame: f64,
+        answer_frame: f64,
+    }
+
+    /// Medians of blocks, then of the runs.
+    fn select(selection: Selection, runs: usize, blocks: usize) -> Result<Costs> {
+        let mut costs: [Vec<f64>; 4] = Default::default();
+        for _ in 0..runs {
+            let of_run = Bench::choosing(selection)?.select(blocks)?;
+            costs.iter_mut().zip(of_run).for_each(|(all, one)| all.push(one));
+        }
+        let [select, answer, select_frame, answer_frame] = costs.map(median);
+        Ok(Costs { select, answer, select_frame, answer_frame })
     }
 
     /// An operator in the kernel that knows the way to everybody.
@@ -69,31 +108,49 @@ mod kernel {
 
     impl Bench {
         fn new() -> Result<Self> {
-            let mut kernel = Kernel::<ReplicasProgram>::new(&config(), 1, SECRET, PACKET_BYTES)?;
+            let orders = rules().into_iter().map(RuleOrder::from).collect();
+            Self::with(&config(), &[other_operator(), server()], orders)
+        }
+
+        fn choosing(selection: Selection) -> Result<Self> {
+            let peers: Vec<_> = (0..SERVERS).map(chosen).collect();
+            let mut bench = Self::with(&choosing(selection), &peers, choosing_orders())?;
+            (0..CLIENTS).try_for_each(|i| bench.learn(client(1, i)))?;
+            bench.expire()?;
+            Ok(bench)
+        }
+
+        /// One with these orders, which knows the way to these peers and to the clients.
+        fn with(config: &ReplicasConfig, peers: &[SocketAddr], orders: Vec<RuleOrder>) -> Result<Self> {
+            let mut kernel = Kernel::<ReplicasProgram>::new(config, 1, SECRET, PACKET_BYTES)?;
             kernel.serve(SWITCH.1, &[IpAddr::from(SWITCH.0)]);
             let frames = kernel.frame_bench()?;
             let mut bench = Self { kernel, frames };
             // The way to a peer is learned from its request; so all are hosts first.
             bench.set(Rule::Own { rack: Some(0), selector: None })?;
-            for other in [other_operator(), server()] {
+            for other in peers {
                 bench.set(Rule::Host { ip: other.ip(), rack: 0, group: None })?;
-            }
-            bench.set(Rule::Server { address: ([10, 1, 0, 9], 7800).into(), rack: 0 })?;
-            for other in [other_operator(), server()] {
-                bench.learn(other)?;
+                bench.learn(*other)?;
                 bench.set(Rule::Gone(SocketAddr::new(other.ip(), 0)))?;
             }
-            for rule in rules() {
-                bench.set(rule)?;
-            }
-            (0..BLOCK).try_for_each(|i| bench.learn(client(0, i)))?;
+            orders.into_iter().try_for_each(|order| bench.order(order))?;
+            (0..CLIENTS).try_for_each(|i| bench.learn(client(0, i)))?;
             Ok(bench)
         }
 
         fn set(&mut self, rule: Rule) -> Result<()> {
-            let mut order = RuleOrder::from(rule);
+            self.order(RuleOrder::from(rule))
+        }
+
+        fn order(&mut self, mut order: RuleOrder) -> Result<()> {
             while !Engine::order(&mut self.kernel, &mut order)? {}
-            ensure!(order.outcome() == Outcome::Done, "the operator refused {rule:?}");
+            ensure!(order.outcome() == Outcome::Done, "the operator refused {order:?}");
+            Ok(())
+        }
+
+        /// Ends all requests under way.
+        fn expire(&mut self) -> Result<()> {
+            while Engine::tick(&mut self.kernel, NOW + 2 * SECOND, &mut Out::new())? > 0 {}
             Ok(())
         }
 
@@ -107,21 +164,52 @@ mod kernel {
         /// Nanoseconds of a rule: the median of blocks.
         fn rule(&mut self, case: Case, blocks: usize) -> Result<f64> {
             let packets = case.packets();
+            let blocks = (0..blocks).map(|_| Ok(self.take(&packets)?.0));
+            Ok(median(blocks.collect::<Result<_>>()?))
+        }
+
+        /// Nanoseconds a packet, and the packets as the program has rewritten them.
+        fn take(&mut self, packets: &[From]) -> Result<(f64, Vec<Vec<u8>>)> {
             let packets: Vec<_> =
                 packets.iter().map(|(from, datagram)| BenchPacket { from: (*from).into(), datagram }).collect();
-            let blocks = (0..blocks).map(|_| Ok(self.kernel.bench(NOW, &packets)? as f64 / f64::from(BLOCK)));
-            Ok(median(blocks.collect::<Result<_>>()?))
+            let cost = self.kernel.bench(NOW, &packets)? as f64 / f64::from(BLOCK);
+            Ok((cost, self.kernel.benched(&packets)))
+        }
+
+        /// Nanoseconds of a request for which a server is chosen, of its answer, and of the frames of both: medians of blocks.
+        fn select(&mut self, blocks: usize) -> Result<[f64; 4]> {
+            let requests = to_choose();
+            let frames = requests.iter().map(frame).collect::<Result<Vec<_>>>()?;
+            let mut costs: [Vec<f64>; 4] = Default::default();
+            let answers =
+                |sent: &[Vec<u8>]| (0..).zip(sent).map(|(i, sent)| answer_to(sent, i)).collect::<Result<Vec<_>>>();
+            for _ in 0..blocks {
+                let (cost, sent) = self.take(&requests)?;
+                costs[0].push(cost);
+                costs[1].push(self.take(&answers(&sent)?)?.0);
+                let (_, sent) = self.take(&requests)?;
+                let answered = answers(&sent)?.iter().map(frame).collect::<Result<Vec<_>>>()?;
+                costs[3].push(self.cost(&answered)?);
+                // Nobody answers these: only the operator knows their numbers.
+                costs[2].push(self.cost(&frames)?);
+                self.expire()?;
+            }
+            let stats = self.kernel.stats();
+            ensure!((stats.untracked, stats.unmatched) == (0, 0), "not every answer was that of a request: {stats:?}");
+            Ok(costs.map(median))
         }
 
         /// Nanoseconds of a frame, without those that put it in its place.
         fn frames(&mut self, case: Case, blocks: usize) -> Result<f64> {
             let frames = case.packets().iter().map(frame).collect::<Result<Vec<_>>>()?;
-            let costs = (0..blocks).map(|_| {
-                let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, NOW, &frames)?;
-                let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, NOW, &frames)?;
-                Ok((forwarded as f64 - placed as f64) / f64::from(BLOCK))
-            });
+            let costs = (0..blocks).map(|_| self.cost(&frames));
             Ok(median(costs.collect::<Result<_>>()?))
+        }
+
+        fn cost(&mut self, frames: &[Vec<u8>]) -> Result<f64> {
+            let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, NOW, frames)?;
+            let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, NOW, frames)?;
+            Ok((forwarded as f64 - placed as f64) / f64::from(BLOCK))
         }
     }
 
