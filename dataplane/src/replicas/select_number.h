@@ -28,7 +28,7 @@ MF_INLINE uint64_t mantissa_of(number x)
 /* m × 2^(exponent - BIAS), where the highest bit of m is bit 31. */
 MF_INLINE number number_of_parts(uint32_t exponent, uint64_t m)
 {
-    /* Below 0, the exponent has become very large. */
+    /* An exponent below 0 has wrapped. Above, scores come to about 650 with all their bounds. */
     if (MF_UNLIKELY(exponent > NUMBER_MAX_EXPONENT))
         return 0;
     return (uint64_t)exponent << NUMBER_BITS | m;
