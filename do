@@ -47,12 +47,15 @@ install_packages() {
     apt_get update && apt_get install $packages || exit 1
 }
 
+# Only tests use real stores: nobody else gets their services.
+wants_stores() { [ "$command" = test ]; }
+
 # What all else works without, one line each.
 lacking() {
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
     [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
     have ip || echo "without labs: ip is missing (package iproute2)"
-    if ! have memcached || ! have redis-server; then
+    if wants_stores && { ! have memcached || ! have redis-server; }; then
         echo "without tests of agents before real stores: memcached or redis-server is missing (packages of these names)"
     fi
 }
@@ -64,8 +67,10 @@ lacking_packages() {
     esac
     case $(lacking) in *ILP*) echo cmake g++ libclang-dev ;; esac
     have ip || echo iproute2
-    have memcached || echo memcached
-    have redis-server || echo redis-server
+    if wants_stores; then
+        have memcached || echo memcached
+        have redis-server || echo redis-server
+    fi
 }
 
 # The package of a clang that can compile the kernel engine.
@@ -127,6 +132,7 @@ install_rust() {
     fi
 }
 
+command=${1:-}
 install_packages
 install_lacking
 install_rust

@@ -129,7 +129,7 @@ mod tests {
         unsafe { mf_reads_layout(of_c.as_mut_ptr()) };
         let sizes =
             [size_of::<ReadsConfig>(), size_of::<Stats>(), size_of::<SetStats>(), size_of::<SetOrder>(), OPERATIONS];
-        let bounds = [SETS_MAX, LEASE_MAX_NS as usize, 4096, 192, usize::from(KGROUP_BITS_MAX)];
+        let bounds = [SETS_MAX, LEASE_MAX_NS as usize, 4096, 232, usize::from(KGROUP_BITS_MAX)];
         let of_rust = sizes.into_iter().chain(bounds).map(|n| n as u64);
         assert_eq!(of_c.to_vec(), of_rust.collect::<Vec<_>>());
     }

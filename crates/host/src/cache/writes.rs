@@ -112,7 +112,7 @@ pub(super) fn checked(key: &[u8]) -> Result<&[u8], CacheError> {
 
 /// 0 would mean never.
 fn whole_seconds(expiry: Duration) -> u32 {
-    let seconds = expiry.as_secs() + u64::from(expiry.subsec_nanos() > 0);
+    let seconds = expiry.as_secs().saturating_add(u64::from(expiry.subsec_nanos() > 0));
     u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
 }
 

@@ -36,9 +36,9 @@ EXAMPLES
   midflight bench replicas --pause 0ms              no store stands still
   midflight bench replicas --json > replicas.json
 
-Starts `midflight up --replicas` (needs memcached). One of its three stores stands still for --pause,
-again and again, with 100 to 300 ms between. Clients get keys at a fixed rate, at random times; a
-latency is counted from the time at which a get was to be sent. In each round the clients first
+Starts `midflight up --replicas` (needs memcached). One of its three stores stands still for
+--pause, again and again, with 100 to 300 ms between. Clients get keys at a fixed rate, at random
+times; a latency is counted from the time at which a get was to be sent. In each round the clients first
 select by themselves and then the operator does, or the reverse.
 
 RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end its 95 % interval)
