@@ -28,15 +28,15 @@ core; from the frame that comes to the frame that leaves, lock and clock include
   xdp.reply_ns, xdp.reply_1k_ns          its answer, with a value of 16 bytes, and of 1 KiB
   xdp.write_ns, xdp.write_reply_ns       a WRITE, and the answer that closes its key group
 
-RESULTS of replicas (medians of blocks of 4,096 packets, then of the runs; one core; the lock included)
+RESULTS of replicas (medians of blocks of 4,096 packets, then of the runs; with the lock)
   xdp.rule_ns                            the dearest of these six rules of an operator:
   xdp.label_ns, xdp.degrade_ns           a request of a host goes to its RSNode, or to its backup
   xdp.to_selector_ns                     a request goes to the selector beside the operator
-  xdp.mark_ns, xdp.copy_ns               an answer of a server goes to its RSNode; that one copies it
+  xdp.mark_ns, xdp.copy_ns               an answer goes to its RSNode; that one copies it
   xdp.deliver_ns                         an answer goes to its client
   xdp.label_frame_ns, xdp.deliver_frame_ns   the whole frame, from its arrival to its departure
-  xdp.select_ns, xdp.answer_ns           an operator that chooses itself: a request with the choice among
-                                         three of 100 servers, and its answer; of the dearest algorithm
+  xdp.select_ns, xdp.answer_ns           an operator that chooses itself: a request with the choice
+                                         among three of 100 servers, and its answer; the dearest
   xdp.select_NAME_ns, xdp.answer_NAME_ns     of each: random, least_outstanding, power_of_two, c3
   xdp.select_NAME_frame_ns, xdp.answer_NAME_frame_ns   the whole frames
 

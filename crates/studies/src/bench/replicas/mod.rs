@@ -38,8 +38,8 @@ EXAMPLES
 
 Starts `midflight up --replicas` (needs memcached). One of its three stores stands still for
 --pause, again and again, with 100 to 300 ms between. Clients get keys at a fixed rate, at random
-times; a latency is counted from the time at which a get was to be sent. In each round the clients first
-select by themselves and then the operator does, or the reverse.
+times; a latency is counted from the time at which a get was to be sent. In each round the clients
+first select by themselves and then the operator does, or the reverse.
 
 RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end its 95 % interval)
   live.p99_ratio, live.p99_ratio_high, live.mean_ratio     of the first selector
