@@ -8,7 +8,9 @@ mod pair;
 
 use c3::Lenient;
 use midflight_dataplane::replicas::{ReplicasProgram, Selection};
-use midflight_replicas::select::{Algorithm, Selector};
+use midflight_replicas::select::Algorithm;
+#[cfg(feature = "kernel")]
+use midflight_replicas::select::Selector;
 use midflight_spec::transcript::CheckedNative;
 use pair::{Pair, SERVERS, SameBits, config, step};
 use proptest::collection::vec;
