@@ -9,6 +9,7 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `pending` | an outcome that others wait for |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
 //! | `cache` | a client of a replicated cache |
@@ -41,6 +42,7 @@ mod gso;
 mod job;
 pub mod kv;
 pub mod links;
+mod pending;
 mod poller;
 pub mod privileges;
 #[cfg(feature = "replica")]

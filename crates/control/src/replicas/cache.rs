@@ -16,7 +16,8 @@ pub const EXAMPLE_TOML: &str = include_str!("cache.toml");
 const REPLICAS: usize = 3;
 /// Of `midflight up --replicas`: ports of the agents are that of the operator and this, and those that follow.
 const FIRST_AGENT: u16 = 10;
-const AGENTS: u16 = 3;
+/// Of `midflight up --replicas`.
+pub const AGENTS: u16 = 3;
 
 /// Which cache, and who selects.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

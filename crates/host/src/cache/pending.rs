@@ -2,53 +2,18 @@
 
 use super::client::{Shared, Value};
 use super::error::CacheError;
-use crate::driver::lock;
+use crate::pending::Pending;
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What came of a get: `None` where the cache has no such key.
 pub type GetOutcome = Result<Option<Value>, CacheError>;
 
-/// Where the outcome of a get is put.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    outcome: Mutex<Option<GetOutcome>>,
-    ended: Condvar,
-}
-
-impl Pending {
-    fn end(&self, outcome: GetOutcome) {
-        *lock(&self.outcome) = Some(outcome);
-        self.ended.notify_all();
-    }
-
-    fn has_ended(&self) -> bool {
-        lock(&self.outcome).is_some()
-    }
-
-    /// Waits for the end; `None` when the deadline passes first.
-    fn wait(&self, deadline: Option<Instant>) -> Option<GetOutcome> {
-        let mut outcome = lock(&self.outcome);
-        while outcome.is_none() {
-            let Some(deadline) = deadline else {
-                outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            outcome = self.ended.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        outcome.clone()
-    }
-}
-
 /// Who waits for a get.
 pub(super) enum Waits {
-    Handle(Arc<Pending>),
+    Handle(Arc<Pending<GetOutcome>>),
     Queue { queue: Sender<Completed>, tag: u64 },
 }
 
@@ -87,7 +52,7 @@ impl Drop for Ending {
 
 /// A get that is under way. Dropping it does not end the get.
 pub struct GetHandle {
-    pub(super) pending: Arc<Pending>,
+    pub(super) pending: Arc<Pending<GetOutcome>>,
     pub(super) client: Arc<Shared>,
 }
 

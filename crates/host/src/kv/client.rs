@@ -2,9 +2,10 @@
 
 use super::builder::KvBuilder;
 use super::handler::AnswerHandler;
-use super::pending::{KvError, KvHandle, Pending};
+use super::pending::{KvError, KvHandle};
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
+use crate::pending::Pending;
 use crate::poller::Poller;
 use crate::socket::SocketCounts;
 use midflight_reads::client::{Answer, Client, Counters, Operation};

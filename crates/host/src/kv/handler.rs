@@ -1,8 +1,9 @@
 //! Passes the answers of the store to those who wait for them.
 
-use super::pending::{Outcome, Pending};
+use super::pending::Outcome;
 use crate::clock;
 use crate::driver::{Handler, warn_of_version};
+use crate::pending::Pending;
 use midflight_endpoint::Nanos;
 use midflight_reads::client::{Client, Event, OperationKey};
 use std::collections::HashMap;
@@ -11,18 +12,18 @@ use std::sync::Arc;
 /// Knows who waits for which operation.
 #[derive(Default)]
 pub(super) struct AnswerHandler {
-    open: HashMap<OperationKey, Arc<Pending>>,
+    open: HashMap<OperationKey, Arc<Pending<Outcome>>>,
     /// Operations that have ended, and whoever waits for them has not been told.
-    ended: Vec<(Arc<Pending>, Outcome)>,
+    ended: Vec<(Arc<Pending<Outcome>>, Outcome)>,
 }
 
 impl AnswerHandler {
-    pub(super) fn expect(&mut self, key: OperationKey, pending: Arc<Pending>) {
+    pub(super) fn expect(&mut self, key: OperationKey, pending: Arc<Pending<Outcome>>) {
         self.open.insert(key, pending);
     }
 
     /// Expects nothing any more. Returns who still waits.
-    pub(super) fn close(&mut self) -> Vec<Arc<Pending>> {
+    pub(super) fn close(&mut self) -> Vec<Arc<Pending<Outcome>>> {
         std::mem::take(&mut self.open).into_values().collect()
     }
 }

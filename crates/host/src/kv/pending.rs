@@ -1,9 +1,9 @@
 //! An operation that is under way, and waiting for it.
 
 use super::client::Shared;
-use crate::driver::lock;
+use crate::pending::Pending;
 use midflight_reads::client::{Answer, Failure, SubmitError};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Why an operation has no answer.
@@ -36,45 +36,9 @@ impl KvError {
 /// What came of an operation.
 pub(super) type Outcome = Result<Answer, KvError>;
 
-/// Where the outcome of an operation is put.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    outcome: Mutex<Option<Outcome>>,
-    ended: Condvar,
-}
-
-impl Pending {
-    /// The operation has ended. Whoever waits is woken.
-    pub(super) fn end(&self, outcome: Outcome) {
-        *lock(&self.outcome) = Some(outcome);
-        self.ended.notify_all();
-    }
-
-    fn has_ended(&self) -> bool {
-        lock(&self.outcome).is_some()
-    }
-
-    /// Waits for the end; `None` when the deadline passes first.
-    fn wait(&self, deadline: Option<Instant>) -> Option<Outcome> {
-        let mut outcome = lock(&self.outcome);
-        while outcome.is_none() {
-            let Some(deadline) = deadline else {
-                outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            outcome = self.ended.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        outcome.clone()
-    }
-}
-
 /// An operation that is under way. Dropping it does not end the operation.
 pub struct KvHandle {
-    pub(super) pending: Arc<Pending>,
+    pub(super) pending: Arc<Pending<Outcome>>,
     pub(super) client: Arc<Shared>,
 }
 

@@ -94,7 +94,7 @@ pub enum Failure {
     /// None came in time.
     #[error("no answer in time")]
     TimedOut,
-    /// The servers had no room, each time that it was sent.
-    #[error("the servers have no room")]
+    /// The servers refused it each time that it was sent: they had no room, or what they stand before does not answer.
+    #[error("the servers refused it: they have no room, or their stores do not answer")]
     Refused,
 }

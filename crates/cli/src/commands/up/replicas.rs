@@ -7,6 +7,7 @@ use crate::commands::switch::{Running, SwitchProgram};
 use crate::options;
 use anyhow::{Context, Result, bail};
 use midflight_control::config::DEFAULT_PORT;
+use midflight_control::replicas::cache::{AGENTS, CacheFile};
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
 use midflight_control::replicas::operator::{ControlTable, SelectorTable};
 use midflight_control::replicas::{ControllerConfig, ControllerFile, Network, NetworkParts, ReplicasTable, Start};
@@ -25,10 +26,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Stores, each with all keys.
-const STORES: u16 = 3;
-/// The port of the first agent is that of the operator and this: then those of the others follow.
-const FIRST_AGENT: u16 = 10;
 /// How long a store may take to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -58,10 +55,10 @@ impl Stores {
         let directory = std::env::temp_dir().join(format!("midflight-cache-{}", std::process::id()));
         std::fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
         let mut stores = Self { children: Vec::new(), directory };
-        for store in 0..STORES {
+        for store in 0..AGENTS {
             stores.children.push(memcached(&stores.socket(store))?);
         }
-        (0..STORES).try_for_each(|store| stores.wait_for(store))?;
+        (0..AGENTS).try_for_each(|store| stores.wait_for(store))?;
         Ok(stores)
     }
 
@@ -137,7 +134,8 @@ impl Cache {
         ReplicasProgram::attach(&mut beside, &mut prepared);
         let operator = prepared.run(shutdown.ender())?;
         ReplicasProgram::begin(beside, &operator.switch)?;
-        let agents = (0..STORES).map(|store| agent(address, &stores.socket(store), store, shutdown));
+        let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
+        let agents = agents.map(|(at, store)| agent(at, address, &stores.socket(store), shutdown));
         let agents = agents.collect::<Result<Vec<_>>>()?;
         let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
         let file = ControllerFile {
@@ -180,10 +178,7 @@ impl Cache {
 }
 
 /// The agent before a store.
-fn agent(operator: SocketAddr, socket: &Path, store: u16, shutdown: &Shutdown) -> Result<Agent> {
-    let port =
-        operator.port().checked_add(FIRST_AGENT + store).context("no port is left for the agents: use a lower one")?;
-    let address = SocketAddr::new(operator.ip(), port);
+fn agent(address: SocketAddr, operator: SocketAddr, socket: &Path, shutdown: &Shutdown) -> Result<Agent> {
     let store: StoreAddress = format!("memcached://{}", socket.display()).parse()?;
     let options = AgentOptions {
         operator: Some(operator),

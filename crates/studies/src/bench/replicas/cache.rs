@@ -3,14 +3,12 @@
 use super::Who;
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, ensure};
+use midflight_control::replicas::cache::{AGENTS, CacheFile};
 use midflight_host::cache::{Algorithm, CacheClient};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Agents follow the operator's port from here.
-const FIRST_AGENT: u16 = 10;
-const STORES: u16 = 3;
 /// How long it may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -31,18 +29,13 @@ impl Cache {
         let address = line.split([' ', ',']).nth(2).and_then(|word| word.parse().ok());
         let operator = address.with_context(|| format!("a cache began with an unknown line: {line}"))?;
         let stores = children(process.id())?;
-        ensure!(stores.len() == usize::from(STORES), "the cache has {} stores, not {STORES}", stores.len());
+        ensure!(stores.len() == usize::from(AGENTS), "the cache has {} stores, not {AGENTS}", stores.len());
         Ok(Self { process, operator, stores })
-    }
-
-    fn servers(&self) -> impl Iterator<Item = SocketAddr> {
-        let port = self.operator.port() + FIRST_AGENT;
-        (0..STORES).map(move |store| SocketAddr::new(self.operator.ip(), port + store))
     }
 
     /// So many clients that know nothing yet.
     pub(super) fn clients(&self, who: Who, count: u32, selector: Algorithm) -> Result<Vec<CacheClient>> {
-        let builder = CacheClient::builder().servers(self.servers());
+        let builder = CacheClient::builder().servers(CacheFile::of_up(Some(self.operator)).servers);
         let builder = match who {
             Who::Clients => builder.direct(selector, count),
             Who::Switch => builder.operator(self.operator),
