@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use midflight_replicas::store::{Answer, At, Dialect, StoreAddress, Unsupported, Wrong};
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX, is_key};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -82,6 +82,21 @@ fn a_connection_begins_with_its_database() {
     assert_eq!(third.read_greeting(b"+OK\r\n"), Ok(Some((Answer::Done, 5))));
     let refused = "ERR DB index is out of range";
     assert_eq!(third.read_greeting(format!("-{refused}\r\n").as_bytes()), Ok(Some((Answer::Refused(refused), 31))));
+}
+
+/// Keys are bytes: whatever may be a key must be readable again, or one key would cost its agents their connections for ever.
+#[test]
+fn n8_every_key_is_read_back() {
+    for byte in (0..=u8::MAX).filter(|byte| is_key(&[*byte])) {
+        for key in [vec![byte], vec![0xc2, byte], vec![b'a', byte, b'b']].into_iter().filter(|key| is_key(key)) {
+            let answer = [b"VALUE ", &key[..], b" 0 1\r\nA\r\nEND\r\n"].concat();
+            let request = StoreRequest::Get { key: &key };
+            let expected = Ok(Some((Answer::Value { value: b"A", flags: 0 }, answer.len())));
+            assert_eq!(MEMCACHED.read(&request, &answer), expected, "{key:?}");
+            let other = StoreRequest::Get { key: b"other" };
+            assert_eq!(MEMCACHED.read(&other, &answer), Err(Wrong::Garbage("another key")));
+        }
+    }
 }
 
 #[test]

@@ -164,16 +164,21 @@ impl Agent {
         let run = move || {
             let asks = Asks { waiting, driver, shared: Arc::clone(&shared) };
             shared.guard("talks to the store", &on_failure, || {
-                runtime.block_on(async {
+                let failure = runtime.block_on(async {
                     tokio::select! {
                         error = streams::accept(listener, &shared) => {
-                            tracing::error!("the agent cannot take connections: {error}");
+                            Some(format!("the agent cannot take connections: {error}"))
                         }
-                        () = asks.carry_out() => {}
-                        () = shared.store.look_for_it() => {}
-                        _ = stopped => {}
+                        () = asks.carry_out() => None,
+                        () = shared.store.look_for_it() => None,
+                        _ = stopped => None,
                     }
                 });
+                // A name that is being resolved is not waited for.
+                runtime.shutdown_background();
+                if let Some(why) = failure {
+                    shared.fail(why, &on_failure);
+                }
             });
         };
         self.threads.push(spawn("mf-store", run)?);
@@ -248,12 +253,17 @@ impl Shared {
     /// Runs a thread. A panic must end the process too: selectors would go on to count on an agent that does not answer.
     fn guard(&self, what: &str, on_failure: &OnFailure, run: impl FnOnce()) {
         if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            // Cannot fail but where the other thread has failed before.
-            let _ = self.failure.set(format!("the thread that {what} has panicked: the log has the message"));
-            let call = on_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(call) = call {
-                call();
-            }
+            self.fail(format!("the thread that {what} has panicked: the log has the message"), on_failure);
+        }
+    }
+
+    /// It has to end.
+    fn fail(&self, why: String, on_failure: &OnFailure) {
+        // Cannot fail but where the other thread has failed before.
+        let _ = self.failure.set(why);
+        let call = on_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(call) = call {
+            call();
         }
     }
 }

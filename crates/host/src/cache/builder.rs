@@ -22,6 +22,8 @@ use std::time::Duration;
 /// Servers that have each key, if nothing else is said.
 const REPLICAS: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// What it may be: the clock does not take every number.
+const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);
 
 /// See [`CacheClient::builder`].
 #[derive(Clone, Debug, Default)]
@@ -118,6 +120,9 @@ impl CacheBuilder {
         let replicas = self.replicas.unwrap_or(REPLICAS.min(self.servers.len()));
         let keyspace = Arc::new(Keyspace::new(&self.servers, replicas, self.version).map_err(|error| wrong(&error))?);
         let timeout = self.timeout.unwrap_or(TIMEOUT);
+        if !TIMEOUTS.contains(&timeout) {
+            return Err(Error::Configuration(format!("a timeout of {timeout:?}: it must be 1 ms to 1 h")));
+        }
         let mut config = ClientConfig::new(rand::random());
         config.timeout = clock::nanos(timeout);
         config.under_way_max = self.under_way.unwrap_or(config.under_way_max);

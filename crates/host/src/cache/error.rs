@@ -18,8 +18,8 @@ pub enum CacheError {
     /// The value has more bytes than a cache keeps.
     #[error("the value has {0} bytes: it may have {VALUE_MAX}; keep it in parts under several keys")]
     TooLong(usize),
-    /// As many gets as may be have not ended: nothing was begun.
-    #[error("{0} gets have not ended: go on when some have")]
+    /// As many operations as may be have not ended: nothing was sent.
+    #[error("{0} operations have not ended: go on when some have")]
     Busy(usize),
     /// No server has answered.
     #[error("{0}; see whether the operator, the agents and their stores run")]

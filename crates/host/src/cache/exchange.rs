@@ -2,7 +2,7 @@
 
 use super::client::Value;
 use super::error::ServerError;
-use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
+use midflight_wire::replicas::store::{STORE_VERSION, StoreAnswer, parse_answer};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,6 +27,8 @@ pub(super) fn read_answer(answer: &StoreAnswer<'_>) -> Result<Answer, ServerErro
         StoreAnswer::Done => Answer::Done,
         StoreAnswer::Long { .. } => return Err(ServerError::Unfit),
         StoreAnswer::Refused { why } => return Err(ServerError::Refused(why.to_owned())),
+        // A server that speaks ours has no reason to say so.
+        StoreAnswer::OtherVersion { version: STORE_VERSION } => return Err(ServerError::Unfit),
         StoreAnswer::OtherVersion { version } => return Err(ServerError::OtherVersion(version)),
     })
 }

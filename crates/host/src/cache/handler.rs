@@ -63,6 +63,10 @@ impl AnswerHandler {
             Ok(answer) => answer,
             Err(failure) => return self.ended.push((open.ending, Err(failure.into()))),
         };
+        // Servers that are no replicas of the key may have an old value of it: who selects has other groups than this client.
+        if !self.keyspace.servers(open.group).contains(&answer.server) {
+            return self.go_on(open, answer.server, None);
+        }
         match read(&answer.bytes) {
             Said::Ended(outcome) => {
                 add(if matches!(outcome, Ok(Some(_))) { &self.counts.values } else { &self.counts.missing });

@@ -93,7 +93,7 @@ impl LongGets {
             // One that does not answer leaves time for the others.
             let (now, left) = (Instant::now(), (servers.len() - asked) as u32);
             let until = now + deadline.saturating_duration_since(now) / left;
-            let outcomes = self.streams.ask(std::slice::from_ref(server), request, until);
+            let outcomes = self.streams.ask(std::slice::from_ref(server), request, until)?;
             match outcomes.into_iter().next().unwrap_or(Err(ServerError::TimedOut)) {
                 Ok(Answer::Value(value)) => return Ok(Some(value)),
                 Ok(Answer::Missing) => return Ok(None),

@@ -1,7 +1,7 @@
 //! Connections to servers: one for each exchange, kept for the next one; as many at once as are admitted.
 
 use super::counters::{Counts, add};
-use super::error::ServerError;
+use super::error::{CacheError, ServerError};
 use super::exchange::{Answer, Exchange, Step};
 use crate::driver::lock;
 use rustix::event::{PollFd, Timespec, poll};
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 const OPEN_MAX: usize = 64;
 /// Connections that are kept, over all servers.
 const KEPT_MAX: usize = 64;
-/// A connection that nobody has used for so long is not used again: what is between may have forgotten it.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+/// A connection that nobody has used for so long is not used again: an agent closes it after 5 s.
+const KEPT_FOR: Duration = Duration::from_secs(4);
 /// How often it is looked whether the client was closed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -40,13 +40,33 @@ struct State {
     open: usize,
 }
 
+/// No turn came in time: nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoTurn;
+
+impl From<NoTurn> for CacheError {
+    fn from(_: NoTurn) -> Self {
+        Self::Busy(OPEN_MAX)
+    }
+}
+
 /// Exchanges of one operation, which count as open.
 struct Turn<'a>(&'a Streams, usize);
 
+impl Turn<'_> {
+    /// Only so many are open any more: others may have the places, while one server is slow.
+    fn keep(&mut self, open: usize) {
+        if open < self.1 {
+            lock(&self.0.state).open -= self.1 - open;
+            self.1 = open;
+            self.0.room.notify_all();
+        }
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state).open -= self.1;
-        self.0.room.notify_all();
+        self.keep(0);
     }
 }
 
@@ -63,19 +83,26 @@ impl Streams {
     }
 
     /// Asks these servers, all at the same time; what came of each, in their order.
-    pub(super) fn ask(&self, servers: &[SocketAddr], request: &[u8], deadline: Instant) -> Vec<Outcome> {
+    ///
+    /// # Errors
+    /// If no turn came before the deadline.
+    pub(super) fn ask(
+        &self,
+        servers: &[SocketAddr],
+        request: &[u8],
+        deadline: Instant,
+    ) -> Result<Vec<Outcome>, NoTurn> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; servers.len()];
-        if let Some(_turn) = self.wait_for_turn(servers.len(), deadline) {
-            let mut exchanges: Vec<Option<Exchange<'_>>> = Vec::new();
-            for (server, outcome) in servers.iter().zip(&mut outcomes) {
-                exchanges.push(self.begin(*server, request, outcome));
-            }
-            self.drive(&mut exchanges, &mut outcomes, request, deadline);
+        let turn = self.wait_for_turn(servers.len(), deadline).ok_or(NoTurn)?;
+        let mut exchanges: Vec<Option<Exchange<'_>>> = Vec::new();
+        for (server, outcome) in servers.iter().zip(&mut outcomes) {
+            exchanges.push(self.begin(*server, request, outcome));
         }
+        self.drive(turn, &mut exchanges, &mut outcomes, request, deadline);
         let in_time = |outcome: Option<Outcome>| outcome.unwrap_or(Err(ServerError::TimedOut));
         let outcomes: Vec<Outcome> = outcomes.into_iter().map(in_time).collect();
         outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).for_each(|why| self.counts.server_failed(why));
-        outcomes
+        Ok(outcomes)
     }
 
     fn wait_for_turn(&self, count: usize, deadline: Instant) -> Option<Turn<'_>> {
@@ -93,6 +120,7 @@ impl Streams {
 
     fn drive<'a>(
         &self,
+        mut turn: Turn<'_>,
         exchanges: &mut [Option<Exchange<'a>>],
         outcomes: &mut [Option<Outcome>],
         request: &'a [u8],
@@ -104,6 +132,7 @@ impl Streams {
                 self.step(place, outcome, request, *is_ready);
             }
             let left = deadline.saturating_duration_since(Instant::now());
+            turn.keep(exchanges.iter().flatten().count());
             let all_ended = exchanges.iter().all(Option::is_none);
             if all_ended || left.is_zero() || self.closed.load(Ordering::Acquire) {
                 return;
@@ -202,5 +231,25 @@ fn wait(exchanges: &[Option<Exchange<'_>>], ready: &mut [bool], longest: Duratio
     ready.fill(false);
     for ((place, _), fd) in waits().zip(&fds) {
         ready[place] = has_waited && !fd.revents().is_empty();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operation for which there is no place is not begun: no server is blamed, and none is told to forget.
+    #[test]
+    fn without_a_turn_nothing_is_sent() {
+        let counts = Arc::new(Counts::default());
+        let streams = Streams::new(Arc::clone(&counts));
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let mut slow = streams.wait_for_turn(OPEN_MAX, soon()).unwrap();
+        assert_eq!(streams.ask(&[nowhere], b"", soon()), Err(NoTurn));
+        assert_eq!((counts.read().timed_out, counts.read().connections), (0, 0));
+        // What has ended leaves its places, while one server is slow.
+        slow.keep(1);
+        assert!(streams.ask(&[nowhere; 3], b"", soon()).is_ok());
     }
 }

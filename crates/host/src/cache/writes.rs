@@ -32,7 +32,7 @@ impl CacheClient {
             return Err(CacheError::TooLong(value.len()));
         }
         let expires_s = expiry.map_or(0, whole_seconds);
-        let (outcomes, servers) = self.write_all(key, &StoreRequest::Set { key, value, flags, expires_s });
+        let (outcomes, servers) = self.write_all(key, &StoreRequest::Set { key, value, flags, expires_s })?;
         let (done, mut failed) = sort(&servers, outcomes, &self.shared.counts, |answer| *answer == Answer::Done);
         if failed.is_empty() {
             add(&self.shared.counts.sets);
@@ -49,7 +49,7 @@ impl CacheClient {
     /// [`CacheError::Write`] where a server has not done it: it may still answer with the value.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = checked(key.as_ref())?;
-        let (outcomes, servers) = self.write_all(key, &StoreRequest::Delete { key });
+        let (outcomes, servers) = self.write_all(key, &StoreRequest::Delete { key })?;
         let had_it = outcomes.contains(&Ok(Answer::Done));
         let is_gone = |answer: &Answer| matches!(answer, Answer::Done | Answer::Missing);
         let (done, failed) = sort(&servers, outcomes, &self.shared.counts, is_gone);
@@ -61,11 +61,12 @@ impl CacheClient {
         Err(WriteError { is_set: false, done, failed }.into())
     }
 
-    fn write_all(&self, key: &[u8], request: &StoreRequest<'_>) -> (Vec<Outcome>, Vec<SocketAddr>) {
+    fn write_all(&self, key: &[u8], request: &StoreRequest<'_>) -> Result<(Vec<Outcome>, Vec<SocketAddr>), CacheError> {
         let servers = self.shared.keyspace.servers(self.shared.keyspace.group(key)).to_vec();
         let mut bytes = Vec::new();
         write_request(request, &mut bytes);
-        (self.shared.streams.ask(&servers, &bytes, Instant::now() + self.shared.timeout), servers)
+        let outcomes = self.shared.streams.ask(&servers, &bytes, Instant::now() + self.shared.timeout)?;
+        Ok((outcomes, servers))
     }
 
     /// Servers that have not taken a set shall not answer with what they had before.
@@ -73,7 +74,8 @@ impl CacheClient {
         let mut bytes = Vec::new();
         write_request(&StoreRequest::Delete { key }, &mut bytes);
         let servers: Vec<SocketAddr> = failed.iter().map(|failed| failed.server).collect();
-        let outcomes = self.shared.streams.ask(&servers, &bytes, Instant::now() + self.shared.timeout / FORGET_PART);
+        let until = Instant::now() + self.shared.timeout / FORGET_PART;
+        let Ok(outcomes) = self.shared.streams.ask(&servers, &bytes, until) else { return };
         for (failed, outcome) in failed.iter_mut().zip(outcomes) {
             failed.has_forgotten = matches!(outcome, Ok(Answer::Done | Answer::Missing));
             self.shared.counts.forgotten.fetch_add(failed.has_forgotten.into(), Relaxed);

@@ -360,7 +360,12 @@ impl Shared {
     fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut OperatorParts<'_>) {
         let present = self.selected_by.incarnation(self.incarnation);
         if keeper.selector() != present {
+            let before = keeper.clone();
             keeper.set_selector(present, parts);
+            if parts.has_failed.get() {
+                // Tried again, as long as there is a switch.
+                *keeper = before;
+            }
         }
     }
 

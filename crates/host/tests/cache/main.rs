@@ -110,6 +110,23 @@ fn n3_gets_reach_a_replica_without_a_selector() {
     sets_gets_and_deletes(&builder.version(1).connect().unwrap(), &agents);
 }
 
+/// N8: somebody has changed the servers and forgotten to raise the version. A server that is no replica of the key any more may be selected,
+/// and what it still has is never a value.
+#[test]
+fn n8_a_server_that_is_no_replica_of_the_key_is_not_believed() {
+    let place = Place::new();
+    let agents: Vec<_> = (0..4).map(|_| Agent::start(place.address())).collect();
+    let all = addresses(&agents);
+    let operator = place.start(&Keyspace::new(&all, 4, 0).unwrap(), &all, false);
+    let client = CacheClient::builder().operator(operator.address).servers(all[..3].to_vec()).connect().unwrap();
+    client.set("key", "new", 0, None).unwrap();
+    agents[3].store().insert(b"key".to_vec(), (b"old".to_vec(), 0, 0));
+    for _ in 0..40 {
+        assert_eq!(client.get("key").unwrap(), Some(value(b"new", 0)));
+    }
+    assert!(client.counts().cache.foreign_servers > 0, "{:?}", client.counts().cache);
+}
+
 #[test]
 fn a_server_that_is_down_costs_no_get_and_writes_name_it() {
     let mut agents = agents(3);
@@ -320,4 +337,7 @@ fn a_client_says_what_is_missing() {
     assert!(error(builder().server(NOWHERE).operator(NOWHERE)).contains("is there twice"));
     assert!(error(builder().operator(NOWHERE).version(5_000)).starts_with("version 5000"));
     assert!(error(builder().operator(NOWHERE).under_way(0)).starts_with("`under_way_max` is 0"));
+    for timeout in [Duration::ZERO, Duration::MAX] {
+        assert!(error(builder().operator(NOWHERE).timeout(timeout)).contains("must be 1 ms to 1 h"));
+    }
 }

@@ -171,7 +171,7 @@ impl Server {
 
     fn take(&mut self, now: Nanos, from: SocketAddr, kind: Kind, parts: (&NetrsRequest, &Ends, &[u8])) {
         let (&request, &ends, asked) = parts;
-        let is_known = self.config.senders.as_ref().is_none_or(|senders| senders.contains(&from.ip()));
+        let is_known = self.config.senders.as_ref().is_none_or(|senders| senders.contains(&from.ip().to_canonical()));
         if kind != Kind::Direct && !is_known && !planted(252) {
             self.counters.foreign += 1;
             return;

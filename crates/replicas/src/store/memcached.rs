@@ -1,6 +1,6 @@
 //! memcached's text protocol: `get`, `set` and `delete`, one key at a time.
 
-use super::{Answer, Read, Wrong, line, number, value};
+use super::{Answer, Read, Wrong, line, number, raw_line, text, value};
 use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
 use std::io::Write as _;
 
@@ -30,10 +30,14 @@ fn expiry(expires_s: u64, unix_s: u64) -> u64 {
 }
 
 pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
+    if let StoreRequest::Get { key } = request
+        && bytes.starts_with(b"VALUE ")
+    {
+        return read_value(key, bytes);
+    }
     let Some((first, length)) = line(bytes)? else { return Ok(None) };
     let done = |answer| Ok(Some((answer, length)));
     match (request, first) {
-        (StoreRequest::Get { key }, _) if first.starts_with("VALUE ") => read_value(key, first, bytes, length),
         (StoreRequest::Get { .. }, "END") | (StoreRequest::Delete { .. }, "NOT_FOUND") => done(Answer::Missing),
         (StoreRequest::Set { .. }, "STORED") | (StoreRequest::Delete { .. }, "DELETED") => done(Answer::Done),
         (StoreRequest::Set { .. }, "NOT_STORED") | (_, "ERROR") => done(Answer::Refused(first)),
@@ -42,14 +46,16 @@ pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> 
     }
 }
 
-fn read_value<'a>(key: &[u8], first: &str, bytes: &'a [u8], begin: usize) -> Read<'a> {
+/// The line has the key in it, which may be any bytes but spaces and control characters.
+fn read_value<'a>(key: &[u8], bytes: &'a [u8]) -> Read<'a> {
     const BEHIND: &[u8] = b"\r\nEND\r\n";
-    let words: Vec<&str> = first.splitn(6, ' ').collect();
-    let ["VALUE", of, flags, length] = words[..] else { return Err(Wrong::Garbage("a VALUE with other words")) };
-    if of.as_bytes() != key {
+    let Some((first, begin)) = raw_line(bytes)? else { return Ok(None) };
+    let words: Vec<&[u8]> = first.splitn(6, |byte| *byte == b' ').collect();
+    let [b"VALUE", of, flags, length] = words[..] else { return Err(Wrong::Garbage("a VALUE with other words")) };
+    if of != key {
         return Err(Wrong::Garbage("another key"));
     }
-    let (flags, length): (u32, u64) = (number(flags)?, number(length)?);
+    let (flags, length): (u32, u64) = (number(text(flags)?)?, number(text(length)?)?);
     if length > VALUE_MAX as u64 {
         return Err(Wrong::TooLong);
     }

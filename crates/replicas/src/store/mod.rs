@@ -118,17 +118,28 @@ impl Dialect {
     }
 }
 
-/// The first line without its end, and how many bytes it has with it. A control character, or a byte that is no UTF-8, is in none.
-fn line(bytes: &[u8]) -> Result<Option<(&str, usize)>, Wrong> {
+/// The first line without its end, and how many bytes it has with it.
+fn raw_line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Wrong> {
     let part = &bytes[..bytes.len().min(LINE_MAX)];
-    let Some(end) = part.windows(2).position(|two| two == b"\r\n") else {
-        return if part.len() == LINE_MAX { Err(Wrong::Garbage("a line without an end")) } else { Ok(None) };
-    };
-    let line = str::from_utf8(&part[..end]).map_err(|_| Wrong::Garbage("a line that is no text"))?;
+    match part.windows(2).position(|two| two == b"\r\n") {
+        Some(end) => Ok(Some((&part[..end], end + 2))),
+        None if part.len() == LINE_MAX => Err(Wrong::Garbage("a line without an end")),
+        None => Ok(None),
+    }
+}
+
+/// The same of a line without a key: a control character, or a byte that is no UTF-8, is in none.
+fn line(bytes: &[u8]) -> Result<Option<(&str, usize)>, Wrong> {
+    let Some((line, length)) = raw_line(bytes)? else { return Ok(None) };
+    let line = text(line)?;
     if line.contains(|letter: char| letter.is_control()) {
         return Err(Wrong::Garbage("a line with a control character"));
     }
-    Ok(Some((line, end + 2)))
+    Ok(Some((line, length)))
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Wrong> {
+    str::from_utf8(bytes).map_err(|_| Wrong::Garbage("a line that is no text"))
 }
 
 /// A decimal number as both protocols write it: digits only, so neither a sign nor a space.

@@ -134,8 +134,18 @@ impl Gets {
     }
 }
 
+/// The generator does not count as a get any more, however it ends: else whoever collects would wait for ever.
+struct Ended<'a>(&'a AtomicU64);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Run<'_> {
     fn generate(&self) -> Result<Measured> {
+        let _ended = Ended(&self.begun);
         let (mut measured, gets) = (Measured::new()?, self.gets);
         let mut random = Pcg64::seed_from_u64(gets.seed);
         let pacer = Pacer::new(self.stop);
@@ -167,7 +177,6 @@ impl Run<'_> {
             }
         }
         measured.elapsed = Duration::from_nanos(last.saturating_sub(begin));
-        self.begun.fetch_sub(1, Relaxed);
         Ok(measured)
     }
 

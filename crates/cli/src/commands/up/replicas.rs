@@ -22,6 +22,7 @@ use midflight_replicas::store::StoreAddress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ impl Stores {
     fn wait_for(&mut self, store: u16) -> Result<()> {
         let socket = self.socket(store);
         let started = Instant::now();
-        while !socket.exists() {
+        while UnixStream::connect(&socket).is_err() {
             if let Some(ended) = self.children[usize::from(store)].try_wait()? {
                 bail!("memcached has ended ({ended}): what it said is above");
             }

@@ -46,7 +46,8 @@ RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end 
   live.SELECTOR.p99_ratio, .mean_ratio  with .low and .high
   live.SELECTOR.WHO_p99_us, _mean_us    medians of the rounds; WHO is clients or switch
   live.SELECTOR.WHO_paused_share        gets of all that the store got which stood still
-  live.SELECTOR.failed                  gets without an answer, of both
+  live.SELECTOR.WHO_failed              gets without an answer; where there are any, there is no ratio,
+                                        because the latencies are those of answers
 
 EXIT CODES
   0 measured, 1 failed (no memcached, nothing answered), 2 wrong usage, 130 interrupted";
@@ -106,7 +107,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut measures = Vec::new();
     for (place, &selector) in args.selectors.iter().enumerate() {
         let study = Study { args, selector, interrupted: &interrupted };
-        let pairs = study.rounds(rounds, &|| progress.advance()).with_context(|| selector.name())?;
+        let pairs = study.rounds(rounds, &|| progress.advance());
+        if interrupted.load(Relaxed) {
+            return Ok(usage::INTERRUPTED.into());
+        }
+        let pairs = pairs.with_context(|| selector.name())?;
         measures.extend(report::measures(selector, &pairs, place == 0));
     }
     progress.finish();
@@ -152,7 +157,7 @@ impl Study<'_> {
         drop(pauses);
         let after = cache.served()?;
         if self.interrupted.load(Relaxed) {
-            std::process::exit(usage::INTERRUPTED.into());
+            bail!("interrupted");
         }
         sample(&measured, &clients, &before, &after)
     }

@@ -26,11 +26,16 @@ pub(super) struct Pair {
 /// The results of a selector; the first one's ratios have short names too.
 pub(super) fn measures(selector: Algorithm, pairs: &[Pair], is_first: bool) -> Vec<Measure> {
     let name = format!("live.{}", selector.name().replace('-', "_"));
+    let failed = |of: fn(&Pair) -> &Sample| pairs.iter().map(|pair| of(pair).failed).sum::<u64>();
+    let (by_clients, by_switch) = (failed(|pair| &pair.clients), failed(|pair| &pair.switch));
+    let has_failures = by_clients + by_switch > 0;
     let mut all = Vec::new();
     for (what, of) in [("p99", (|s: &Sample| s.p99_us) as fn(&Sample) -> f64), ("mean", |s| s.mean_us)] {
         let clients: Vec<f64> = pairs.iter().map(|pair| of(&pair.clients)).collect();
         let switch: Vec<f64> = pairs.iter().map(|pair| of(&pair.switch)).collect();
-        if let Some(Ratio { value, low, high }) = Ratio::of(&switch, &clients) {
+        // Latencies are of answers: who fails more would look faster.
+        let ratio = if has_failures { None } else { Ratio::of(&switch, &clients) };
+        if let Some(Ratio { value, low, high }) = ratio {
             for (end, value) in [("", value), (".low", low), (".high", high)] {
                 all.push(Measure::quantity(&format!("{name}.{what}_ratio{end}"), value, ""));
             }
@@ -45,7 +50,7 @@ pub(super) fn measures(selector: Algorithm, pairs: &[Pair], is_first: bool) -> V
     let share = |of: fn(&Pair) -> &Sample| median(pairs.iter().map(|pair| of(pair).paused_share).collect());
     all.push(Measure::quantity(&format!("{name}.clients_paused_share"), share(|pair| &pair.clients), ""));
     all.push(Measure::quantity(&format!("{name}.switch_paused_share"), share(|pair| &pair.switch), ""));
-    let failed = pairs.iter().map(|pair| pair.clients.failed + pair.switch.failed).sum();
-    all.push(Measure::count(&format!("{name}.failed"), failed, "gets"));
+    all.push(Measure::count(&format!("{name}.clients_failed"), by_clients, "gets"));
+    all.push(Measure::count(&format!("{name}.switch_failed"), by_switch, "gets"));
     all
 }
