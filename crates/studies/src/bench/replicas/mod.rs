@@ -46,8 +46,8 @@ RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end 
   live.SELECTOR.p99_ratio, .mean_ratio  with .low and .high
   live.SELECTOR.WHO_p99_us, _mean_us    medians of the rounds; WHO is clients or switch
   live.SELECTOR.WHO_paused_share        gets of all that the store got which stood still
-  live.SELECTOR.WHO_failed              gets without an answer; where there are any, there is no ratio,
-                                        because the latencies are those of answers
+  live.SELECTOR.WHO_failed              gets without an answer; if there are any, there is no
+                                        ratio: latencies are those of answers
 
 EXIT CODES
   0 measured, 1 failed (no memcached, nothing answered), 2 wrong usage, 130 interrupted";
