@@ -12,7 +12,8 @@
  *                 counted and left alone           core.h    the program's hooks
  *   compose.h     from a datagram to a frame       lock.h    the spin lock
  *   plain.h       both for the usual frame
- *   next_hops.h   the next hop cache               words.h   copying and summing
+ *   next_hops.h   the next hop cache,              words.h   copying and summing
+ *   routes.h      and who is not in it
  *   handover.h    answers left to user space
  */
 #ifndef MIDFLIGHT_SHELLS_H

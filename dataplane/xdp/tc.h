@@ -14,6 +14,7 @@
 #include "handover.h"
 #include "kernel_types.h"
 #include "next_hops.h"
+#include "routes.h"
 
 /* What a program at tcx may return: TCX_NEXT and TCX_DROP, which older headers do not know. */
 enum { PASS_UP = -1, DROP = 2 };
@@ -21,8 +22,6 @@ enum { PASS_UP = -1, DROP = 2 };
 #define TO_THIS_HOST 0       /* PACKET_HOST */
 #define CHECKSUM_COMPLETE 2
 #define CHECKSUM_PARTIAL 3
-#define FAMILY_IPV4 2
-#define FAMILY_IPV6 10
 #define HEADERS_MOST (ETHERNET_BYTES + TAG_BYTES * (MF_TAGS_MAX + 1) + IPV6_BYTES + UDP_BYTES)
 
 /* What the kernel knows of a packet, and keeps for its clones. */
@@ -39,46 +38,6 @@ MF_INLINE int learned_hop(const struct mf_address MF_FAR *peer, struct mf_next_h
     int is_known = knows_hop(peer, to);
     mf_unlock();
     return is_known;
-}
-
-MF_INLINE uint16_t type_of(const struct mf_address MF_FAR *address)
-{
-    int is_ipv4 = FAR_LONG(address->ip) == 0 && FAR_WORD(address->ip + 8) == (uint32_t)MAPPED(0);
-    return is_ipv4 ? TYPE_IPV4 : TYPE_IPV6;
-}
-
-/* Asks the kernel's routes and neighbours for the next hop; 0 where they have none. They answer only where forwarding is
- * allowed. */
-static __attribute__((noinline)) int routed_hop(struct __sk_buff *skb, const struct mf_scratch MF_FAR *scratch,
-                                                const struct outgoing *outgoing, struct mf_next_hop MF_FAR *hop)
-{
-    struct bpf_fib_lookup ask = {.l4_protocol = IP_UDP, .ifindex = skb->ifindex};
-    copy_hop(hop, &scratch->back);
-    MF_COPY(&hop->peer, outgoing->to);
-    hop->type = type_of(outgoing->to);
-    hop->tags = 0;
-    ask.tot_len = (uint16_t)(ip_bytes(hop) + UDP_BYTES + outgoing->length);
-    if (hop->type == TYPE_IPV4) {
-        ask.family = FAMILY_IPV4;
-        ask.ipv4_src = FAR_WORD(hop->own + 12);
-        ask.ipv4_dst = FAR_WORD(hop->peer.ip + 12);
-    } else {
-        ask.family = FAMILY_IPV6;
-        _Pragma("unroll") for (uint32_t i = 0; i < 4; i++)
-        {
-            ask.ipv6_src[i] = FAR_WORD(hop->own + 4 * i);
-            ask.ipv6_dst[i] = FAR_WORD(hop->peer.ip + 4 * i);
-        }
-    }
-    if (bpf_fib_lookup(skb, &ask, sizeof(ask), 0) != BPF_FIB_LKUP_RET_SUCCESS)
-        return 0;
-    hop->interface = ask.ifindex;
-    _Pragma("unroll") for (uint32_t i = 0; i < 6; i += 2)
-    {
-        FAR_HALF(hop->macs + i) = HALF_AT(ask.dmac + i);
-        FAR_HALF(hop->macs + 6 + i) = HALF_AT(ask.smac + i);
-    }
-    return 1;
 }
 
 /* Overwrites the packet with the frame that carries a datagram to this next hop. 0: the packet cannot get its length. */
@@ -121,7 +80,7 @@ static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf
         hop = &scratch->other;
         int learned = learned_hop(outgoing.to, hop);
         own = learned && !MF_MUTANT(74) ? hop->own : 0; /* planted bug: user space is not told our address */
-        if (!learned && !routed_hop(skb, scratch, &outgoing, hop))
+        if (!learned && !routed_hop(skb, skb->ifindex, scratch, outgoing.to, outgoing.length))
             goto cannot;
     }
     if (!is_same_shape(&scratch->back, hop) || !compose_in(skb, hop, &outgoing, copies))

@@ -12,6 +12,7 @@
 #include "next_hops.h"
 #include "odd.h"
 #include "plain.h"
+#include "routes.h"
 
 #define ETHERNET_LEAST 60 /* bytes of the shortest frame; hardware adds a checksum of four */
 #define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* bytes of the shortest answer */
@@ -131,8 +132,8 @@ static __attribute__((noinline)) int fetch_rest(struct xdp_md *context, struct m
     return HALF_AT(udp + UDP_CHECKSUM) == 0 || sum_fold(sum) == 0xffff;
 }
 
-/* Forwards the datagram: rewrites its frame in place, where the next hop is known and takes frames of the same shape. Otherwise
- * user space sends it. User space also sends the copy, if one is asked for: XDP cannot clone a frame. */
+/* Forwards the datagram: rewrites its frame in place, where the next hop is known, to us or to the kernel, and takes frames of the same
+ * shape. Otherwise user space sends it. User space also sends the copy, if one is asked for: XDP cannot clone a frame. */
 MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, int is_known)
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;
@@ -140,7 +141,8 @@ MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *s
         scratch->counts.asserted++;
         return XDP_DROP;
     }
-    int in_place = is_known && forward->length == scratch->in.length && is_same_shape(&scratch->back, &scratch->other);
+    int has_hop = is_known || routed_hop(context, context->ingress_ifindex, scratch, &forward->to, forward->length);
+    int in_place = has_hop && forward->length == scratch->in.length && is_same_shape(&scratch->back, &scratch->other);
     if (MF_UNLIKELY(!in_place || forward->copy_to.port) && !fetch_rest(context, scratch)) {
         scratch->counts.dropped_checksum++;
         return XDP_DROP;

@@ -65,7 +65,8 @@ impl<P: SoftProgram> Kernel<P> {
     pub fn run_xdp(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure<P::Verdict>, KernelError> {
         let bytes = arrival.frame.len() as u32;
         let context = [0, bytes, 0, arrival.interface, 0, 0]; // struct xdp_md
-        let actions = [(1, Action::Drop), (2, Action::Pass), (3, Action::Transmit)];
+        // XDP_DROP, XDP_PASS, XDP_TX and XDP_REDIRECT.
+        let actions = [(1, Action::Drop), (2, Action::Pass), (3, Action::Transmit), (4, Action::Transmit)];
         self.run(now_ns, arrival, &context, 0, |kernel| kernel.programs().xdp.as_fd(), &actions)
     }
 

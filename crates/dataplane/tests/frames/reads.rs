@@ -1,11 +1,13 @@
 //! The reads program by frames: requests and replies are forwarded in the frames in which they came.
 
+use crate::capture::Port;
 use crate::frame::{Flow, Q, hex, put16, read, sum_ipv4};
-use crate::shells::{PORT, SECRET, TIME, counted, handed_over, own, skip};
+use crate::shells::{PORT, SECRET, TIME, counted, forward, handed_over, ip, lab, own, skip};
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder, Verdict};
 use midflight_dataplane::{Cookies, XdpMode};
+use midflight_lab::Place;
 use midflight_spec::transcript::{KernelOnce, Spare};
 use midflight_wire::reads::{FLAG_LEADER_ONLY, Heartbeat, Hello, Operation, Replica, Request, Status, Write, key_hash};
 use midflight_wire::{Header, packet};
@@ -370,6 +372,37 @@ fn a_read_to_an_unknown_place_is_handed_over() {
         switch.greet();
         switch.passes(Operation::Read, 1);
     });
+}
+
+/// A replica that has not spoken to the switch: frames reach it as the kernel's routes and neighbours say, if forwarding is allowed.
+#[test]
+fn a_read_to_a_place_that_only_the_kernel_knows_passes_in_place() {
+    let Some(lab) = lab(2) else { return };
+    let story = || {
+        let near = Port::open("host0").index;
+        by_both(|switch| {
+            let follower = switch.replica(1);
+            let (there, mac) =
+                (follower.from.ip(), [2, 0, 0, 0, 0, 11].map(|byte: u8| format!("{byte:02x}")).join(":"));
+            ip(&lab, &format!("route replace {there} dev host1"));
+            ip(&lab, &format!("neigh replace {there} lladdr {mac} dev host1 nud permanent"));
+            switch.begin();
+            let asked = switch.client().request(&switch.request(Operation::Read));
+            let arrival = Arrival { interface: near, ..Arrival::new(&asked) };
+            let mut ask = || counted(&mut switch.shells, |shells| shells.run_xdp(TIME, &arrival).unwrap());
+            forward(&lab, follower.from.is_ipv4(), false);
+            let (departure, counts) = ask();
+            assert_eq!((departure.action, counts), (Action::Drop, vec![("xdp_taken", 1), ("handed_over", 1)]));
+            forward(&lab, follower.from.is_ipv4(), true);
+            let (departure, counts) = ask();
+            assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("forwarded", 1)]));
+            let (flow, datagram) = read(&departure.frame);
+            let from_mac = flow.from_mac; // of the interface that leads there
+            assert_eq!(flow, Flow { from_mac, ..follower.back() });
+            assert_eq!(&datagram[96..], KEY);
+        });
+    };
+    lab.within(Place::Switch, story).unwrap();
 }
 
 /// A damaged one must not get a right checksum from the process's socket.

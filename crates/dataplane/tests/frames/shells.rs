@@ -82,6 +82,13 @@ pub(crate) fn ip(lab: &Lab, arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
+/// Sets whether forwarding is allowed for packets from the interface to the lab's first host: only then the kernel names next hops.
+pub(crate) fn forward(lab: &Lab, ipv4: bool, may: bool) {
+    let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
+    let setting = format!("{name}={}", u8::from(may));
+    assert!(lab.command(Place::Switch, "sysctl").args(["-qw", &setting]).status().unwrap().success());
+}
+
 /// Where the switch serves: nobody in a story is there.
 pub(crate) fn own(ipv4: bool) -> SocketAddr {
     if ipv4 { SocketAddr::from(([192, 0, 2, 1], PORT)) } else { format!("[2001:db8:ffff::1]:{PORT}").parse().unwrap() }

@@ -6,7 +6,7 @@ use crate::datagrams::{
     submit,
 };
 use crate::frame::{AD, Flow, Q, Tag, put16, read};
-use crate::shells::{PEER_MAC, PORT, SECRET, TIME, config, counted, own};
+use crate::shells::{PEER_MAC, PORT, SECRET, TIME, config, counted, forward, own};
 use crate::stage::{Stage, on_a_stage, on_stage};
 use midflight_dataplane::Out;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
@@ -150,13 +150,6 @@ fn routed(stage: &mut Stage<'_>, ipv4: bool) -> (Flow, Flow) {
     (Flow { to, ..stage.client(ipv4) }, executor)
 }
 
-/// Sets whether forwarding is allowed for packets from the client's interface: only then the kernel names next hops.
-fn forward(stage: &Stage<'_>, ipv4: bool, may: bool) {
-    let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
-    let setting = format!("{name}={}", u8::from(may));
-    assert!(stage.lab.command(Place::Switch, "sysctl").args(["-qw", &setting]).status().unwrap().success());
-}
-
 fn know_neighbour(stage: &Stage<'_>, neighbour: &Flow) {
     stage.ip(&format!("neigh replace {} lladdr 02:fa:11:22:33:44 dev host1 nud permanent", neighbour.from.ip()));
 }
@@ -181,9 +174,9 @@ fn where_no_next_hop_was_learned_the_kernel_is_asked() {
         let _ = stage.lab.command(Place::Switch, "ip").args(["neigh", "del", &neighbour, "dev", "host1"]).status();
         stage.assert_handed_over(&client, &executor, false, 1);
         know_neighbour(stage, &executor);
-        forward(stage, ipv4, false);
+        forward(stage.lab, ipv4, false);
         stage.assert_handed_over(&client, &executor, false, 2);
-        forward(stage, ipv4, true);
+        forward(stage.lab, ipv4, true);
         let departure = stage.by_tc(&client, &submit(1, 3, 1));
         assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
         let [near, far] = stage.sent();
@@ -199,7 +192,7 @@ fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
     on_stage(|stage, ipv4| {
         let (client, executor) = routed(stage, ipv4);
         know_neighbour(stage, &executor);
-        forward(stage, ipv4, true);
+        forward(stage.lab, ipv4, true);
         stage.ip("link set host1 mtu 1280");
         let names = stage.park(&executor, 5, SLOTS_MAX as u8);
         wait_by_socket(stage, &executor, &names, 2);
