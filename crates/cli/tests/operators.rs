@@ -147,6 +147,8 @@ fn what_cannot_be_done_is_said() {
     assert_error(&run(&place), 2, &["--place 2", "2 controllers"]);
     let unknown = ["controller", "operator", "tor-7", "--config", &network.config];
     assert_error(&run(&unknown), 2, &["tor-7", "core-0, tor-0, tor-1"]);
+    let core = ["controller", "operator", "tor-0", "--config", &network.config, "--in-core", "--selector", "tars"];
+    assert_error(&run(&core), 2, &["--selector tars", "one of random, least-outstanding, power-of-two, c3"]);
     assert_error(&run(&["controller", "status", "--http", "127.0.0.1:1"]), 1, &["no controller answers", "--http"]);
     let kept = ["switch", "--program", "replicas", "--engine", "kernel", "--interface", "lo", "--keep"];
     assert_error(&run(&kept), 2, &["leave out --keep"]);

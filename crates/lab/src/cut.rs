@@ -4,7 +4,7 @@
 
 use crate::filter::{CUT, DROP, ETHERTYPE, GO_ON, IPV4, IPV6, Step, bytecode, prepare};
 use crate::iproute::{Batch, Tool};
-use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6};
+use crate::names::{HOST_INTERFACE, Host, SWITCH_IPV4, SWITCH_IPV6};
 use crate::{LabError, loss};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -45,11 +45,11 @@ impl Way {
 pub(crate) struct Peer(Ipv4Addr, Ipv6Addr);
 
 impl Peer {
-    pub(crate) fn new(place: Place, hosts: &[Host]) -> Option<Self> {
-        match place {
-            Place::Switch => Some(Self(SWITCH_IPV4, SWITCH_IPV6)),
-            Place::Host(number) => hosts.get(number).map(|host| Self(host.ipv4, host.ipv6)),
-        }
+    /// The switch in the middle.
+    pub(crate) const SWITCH: Self = Self(SWITCH_IPV4, SWITCH_IPV6);
+
+    pub(crate) fn new(host: &Host) -> Self {
+        Self(host.ipv4, host.ipv6)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong with a lab: one line each that says what to do.
 
-use crate::names::{HOSTS_MAX, NAME_MAX, Place};
+use crate::names::{HOSTS_MAX, NAME_MAX, Place, RACKS_MAX};
 use std::io;
 
 /// Why a lab could not be set up, found, entered or taken down.
@@ -15,18 +15,28 @@ pub enum LabError {
     /// Too few or too many hosts.
     #[error("a lab has 1 to {HOSTS_MAX} hosts, not {0}")]
     Hosts(usize),
-    /// Neither the switch nor a host.
-    #[error("{0:?} is no place in a lab: write switch, host0, host1, ..")]
+    /// More racks than there may be, or than there are hosts.
+    #[error("a lab of {hosts} hosts has 0 to {} racks, not {racks}", RACKS_MAX.min(*.hosts))]
+    Racks {
+        /// What was asked for.
+        racks: usize,
+        /// Hosts of the lab.
+        hosts: usize,
+    },
+    /// Neither a switch nor a host.
+    #[error("{0:?} is no place in a lab: write switch, rack0, host0, host1, ..")]
     Place(String),
-    /// A host beyond the lab's last.
-    #[error("lab {lab} has no {place}: its places are switch and host0 to host{}", .hosts - 1)]
-    NoSuchHost {
+    /// A host or a rack beyond the lab's last.
+    #[error("lab {lab} has no {place}: its places are {}", places(*.hosts, *.racks))]
+    NoSuchPlace {
         /// The lab.
         lab: String,
         /// What was asked for.
         place: Place,
         /// How many hosts it has.
         hosts: usize,
+        /// How many racks.
+        racks: usize,
     },
     /// Not a rate of loss.
     #[error("{0:?} is no rate of loss: write 0.1% or 0.001, up to 99%")]
@@ -111,6 +121,21 @@ impl LabError {
 
     /// Whether what was asked for does not make sense, rather than that it could not be done.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Name(_) | Self::Hosts(_) | Self::Place(_) | Self::NoSuchHost { .. } | Self::Loss(_))
+        matches!(
+            self,
+            Self::Name(_)
+                | Self::Hosts(_)
+                | Self::Racks { .. }
+                | Self::Place(_)
+                | Self::NoSuchPlace { .. }
+                | Self::Loss(_)
+        )
+    }
+}
+
+fn places(hosts: usize, racks: usize) -> String {
+    match racks {
+        0 => format!("switch and host0 to host{}", hosts - 1),
+        _ => format!("switch, rack0 to rack{} and host0 to host{}", racks - 1, hosts - 1),
     }
 }

@@ -10,6 +10,8 @@
 //! Every link is a veth pair and a network of its own. The switch's namespace forwards between them, and has one pair of
 //! addresses, [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all. No route leads out of the lab.
 //!
+//! With racks it is a tree: each rack has a switch of its own, between the one in the middle and the rack's hosts.
+//!
 //! ```no_run
 //! use midflight_lab::{Lab, Options, Place};
 //!
@@ -51,7 +53,7 @@ pub use cut::Way;
 pub use disorder::Disorder;
 pub use error::LabError;
 pub use loss::Loss;
-pub use names::{HOST_INTERFACE, HOSTS_MAX, Host, Place, SWITCH_IPV4, SWITCH_IPV6};
+pub use names::{HOST_INTERFACE, HOSTS_MAX, Host, Place, RACKS_MAX, SWITCH_IPV4, SWITCH_IPV6};
 pub use setup::check_privileges;
 
 use record::{Lock, Record};
@@ -73,8 +75,11 @@ pub fn available() -> Result<(), LabError> {
 pub struct Options {
     /// Its name, part of the names of its namespaces: a-z, 0-9 and -, at most 24, a letter first.
     pub name: String,
-    /// Hosts around the switch: 1 to [`HOSTS_MAX`].
+    /// Hosts: 1 to [`HOSTS_MAX`].
     pub hosts: usize,
+    /// Racks, to which the hosts belong in the order of their numbers, as many to each as can be: 0 to [`RACKS_MAX`]. With 0 all hosts are
+    /// at the switch in the middle.
+    pub racks: usize,
     /// What each link loses in each direction, so a packet from host to host passes two chances.
     pub loss: Loss,
     /// The hosts run an XDP program that passes everything: without it, what an XDP program of the switch sends back by
@@ -85,13 +90,18 @@ pub struct Options {
 impl Options {
     /// A lab that loses nothing and whose hosts take `XDP_TX`.
     pub fn new(name: impl Into<String>, hosts: usize) -> Self {
-        Self { name: name.into(), hosts, loss: Loss::NONE, xdp: true }
+        Self { name: name.into(), hosts, racks: 0, loss: Loss::NONE, xdp: true }
     }
 
     /// The same with a name that no other lab of this machine has.
     pub fn temporary(hosts: usize) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         Self::new(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed)), hosts)
+    }
+
+    /// The same as a tree with so many racks.
+    pub fn racks(self, racks: usize) -> Self {
+        Self { racks, ..self }
     }
 
     /// The same with loss.
@@ -111,6 +121,7 @@ impl Options {
 pub struct Lab {
     name: String,
     switch_netns: String,
+    racks: Vec<Host>,
     hosts: Vec<Host>,
     record: Record,
     keep: bool,
@@ -131,10 +142,13 @@ impl Lab {
     /// # Errors
     /// As [`Lab::up`].
     pub fn up_unless(options: &Options, interrupted: &AtomicBool) -> Result<Self, LabError> {
-        let Options { name, hosts, loss, xdp } = options;
+        let &Options { ref name, hosts, racks, loss, xdp } = options;
         names::check(name)?;
-        if !(1..=HOSTS_MAX).contains(hosts) {
-            return Err(LabError::Hosts(*hosts));
+        if !(1..=HOSTS_MAX).contains(&hosts) {
+            return Err(LabError::Hosts(hosts));
+        }
+        if racks > RACKS_MAX.min(hosts) {
+            return Err(LabError::Racks { racks, hosts });
         }
         setup::check_privileges()?;
         bpffs::provide();
@@ -142,11 +156,11 @@ impl Lab {
         if matches!(record::read(name), Ok(Some(_))) {
             return Err(LabError::Exists(name.clone()));
         }
-        let record = Record { hosts: *hosts, loss: *loss, xdp: *xdp };
+        let record = Record { hosts, racks, loss, xdp };
         let mut lab = Self::of_record(name, record);
         let go_on = || if interrupted.load(Relaxed) { Err(LabError::Interrupted(name.clone())) } else { Ok(()) };
         let raised = setup::demolish(name, &lock)
-            .and_then(|_| setup::raise(name, &lab.hosts, record, &lock, &go_on))
+            .and_then(|_| setup::raise(&lab, &lock, &go_on))
             .and_then(|()| lock.complete(record));
         match raised {
             Ok(()) => {
@@ -222,10 +236,31 @@ impl Lab {
         &self.switch_netns
     }
 
-    /// The interfaces of the switch, one to each host in their order. They are in its namespace, and take XDP programs in
-    /// native mode.
+    /// The interfaces of the switch in the middle, one to each host or rack in their order. They are in its namespace, and take XDP
+    /// programs in native mode.
     pub fn interfaces(&self) -> Vec<String> {
-        self.hosts.iter().map(|host| host.name.clone()).collect()
+        self.interfaces_of(Place::Switch)
+    }
+
+    /// The same for any place. A rack's switch has one that leads up, and a host only that.
+    pub fn interfaces_of(&self, place: Place) -> Vec<String> {
+        let up = (place != Place::Switch).then(|| HOST_INTERFACE.to_owned());
+        up.into_iter().chain(self.below(place).map(|host| host.name.clone())).collect()
+    }
+
+    /// What has its link to a switch.
+    pub(crate) fn below(&self, place: Place) -> impl Iterator<Item = &Host> {
+        self.linked().filter(move |host| host.above == place)
+    }
+
+    /// Racks and hosts: all that has a link to a switch above it, which is before it.
+    pub(crate) fn linked(&self) -> impl Iterator<Item = &Host> {
+        self.racks.iter().chain(&self.hosts)
+    }
+
+    /// The switches of its racks.
+    pub fn racks(&self) -> &[Host] {
+        &self.racks
     }
 
     /// Its hosts.
@@ -251,15 +286,23 @@ impl Lab {
     /// The network namespace of a place.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`].
+    /// [`LabError::NoSuchPlace`].
     pub fn netns(&self, place: Place) -> Result<&str, LabError> {
-        match place {
-            Place::Switch => Ok(&self.switch_netns),
-            Place::Host(number) => self
-                .host(number)
-                .map(|host| host.netns.as_str())
-                .ok_or_else(|| LabError::NoSuchHost { lab: self.name.clone(), place, hosts: self.hosts.len() }),
-        }
+        Ok(self.at(place)?.map_or(&self.switch_netns, |host| &host.netns))
+    }
+
+    /// A host or a rack's switch; `None` is the switch in the middle.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchPlace`].
+    pub fn at(&self, place: Place) -> Result<Option<&Host>, LabError> {
+        let found = match place {
+            Place::Switch => return Ok(None),
+            Place::Rack(number) => self.racks.get(number),
+            Place::Host(number) => self.hosts.get(number),
+        };
+        let (hosts, racks) = (self.hosts.len(), self.racks.len());
+        found.map(Some).ok_or_else(|| LabError::NoSuchPlace { lab: self.name.clone(), place, hosts, racks })
     }
 
     /// A command that runs at a place. Only its network is the place's: files, users and `/sys` are the machine's, so
@@ -275,7 +318,7 @@ impl Lab {
     /// Calls `act` at a place, on a thread of its own, and waits for it. Sockets that it opens stay there.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`]; where the namespace cannot be entered, for want of privileges or because it is gone.
+    /// [`LabError::NoSuchPlace`]; where the namespace cannot be entered, for want of privileges or because it is gone.
     pub fn within<T: Send>(&self, place: Place, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         netns::within(self.netns(place)?, act)
     }
@@ -284,7 +327,7 @@ impl Lab {
     /// has no hardware: its peer gets the datagram with the checksum to be completed.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`]; where there is no such interface, or it does not know the setting.
+    /// [`LabError::NoSuchPlace`]; where there is no such interface, or it does not know the setting.
     pub fn checksums_by_hardware(&self, place: Place, interface: &str, on: bool) -> Result<(), LabError> {
         self.within(place, || ethtool::complete_checksums(interface, on))?
     }
@@ -293,22 +336,18 @@ impl Lab {
     /// back: what was attached to its interfaces is gone, and so is what their settings were.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`]; where the lab is gone, or is being taken down.
+    /// [`LabError::NoSuchPlace`]; where the lab is gone, or is being taken down.
     pub fn renew_link(&self, host: usize) -> Result<(), LabError> {
         self.netns(Place::Host(host))?;
-        let record = Self::open(&self.name)?.record;
-        setup::renew_link(&self.name, &self.hosts[host], record, &Lock::take(&self.name)?)
+        setup::renew_link(&Self::open(&self.name)?, &self.hosts[host], &Lock::take(&self.name)?)
     }
 
     /// Drops all of IP that passes a host's link this way; with a peer, only what comes from there or goes there. Cuts add up.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`]; [`LabError::NoLoss`] where the kernel cannot do it.
+    /// [`LabError::NoSuchPlace`]; [`LabError::NoLoss`] where the kernel cannot do it.
     pub fn cut(&self, host: usize, way: Way, peer: Option<Place>) -> Result<(), LabError> {
-        let find = |place| {
-            let no_such = || LabError::NoSuchHost { lab: self.name.clone(), place, hosts: self.hosts.len() };
-            cut::Peer::new(place, &self.hosts).ok_or_else(no_such)
-        };
+        let find = |place| Ok::<_, LabError>(self.at(place)?.map_or(cut::Peer::SWITCH, cut::Peer::new));
         let peer = peer.map(find).transpose()?;
         self.within(Place::Host(host), || cut::cut(way, peer))?
     }
@@ -316,7 +355,7 @@ impl Lab {
     /// Takes all cuts of a host's link away.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`].
+    /// [`LabError::NoSuchPlace`].
     pub fn mend(&self, host: usize) -> Result<(), LabError> {
         self.within(Place::Host(host), cut::mend)
     }
@@ -342,18 +381,25 @@ impl Lab {
 
     /// Calls `act` with each interface of each link, in its namespace.
     fn each_end(&self, act: impl Fn(&str) -> Result<(), LabError> + Sync) -> Result<(), LabError> {
-        for (number, host) in self.hosts.iter().enumerate() {
-            self.within(Place::Host(number), || act(HOST_INTERFACE))??;
-            self.within(Place::Switch, || act(&host.name))??;
+        for host in self.linked() {
+            netns::within(&host.netns, || act(HOST_INTERFACE))??;
+            self.within(host.above, || act(&host.name))??;
         }
         Ok(())
     }
 
     /// One that stays.
     fn of_record(name: &str, record: Record) -> Self {
-        let hosts = (0..record.hosts).map(|number| Host::new(name, number)).collect();
-        let switch_netns = names::namespace(name, Place::Switch);
-        Self { name: name.to_owned(), switch_netns, hosts, record, keep: true }
+        let Record { hosts, racks, .. } = record;
+        let above = |host| if racks == 0 { Place::Switch } else { Place::Rack(host * racks / hosts) };
+        Self {
+            name: name.to_owned(),
+            switch_netns: names::namespace(name, Place::Switch),
+            racks: (0..racks).map(|number| Host::rack(name, number)).collect(),
+            hosts: (0..hosts).map(|number| Host::new(name, number, above(number))).collect(),
+            record,
+            keep: true,
+        }
     }
 }
 

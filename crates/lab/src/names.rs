@@ -7,13 +7,15 @@ use std::str::FromStr;
 
 /// The most hosts of a lab.
 pub const HOSTS_MAX: usize = 64;
+/// The most racks of a lab.
+pub const RACKS_MAX: usize = 16;
 /// Letters of a lab's name.
 pub(crate) const NAME_MAX: usize = 24;
 /// The switch's IPv4 address, the same for every host.
 pub const SWITCH_IPV4: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
 /// The switch's IPv6 address, the same for every host.
 pub const SWITCH_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
-/// A host's only interface besides loopback.
+/// A host's only interface besides loopback; of a rack's switch, the one that leads up.
 pub const HOST_INTERFACE: &str = "eth0";
 
 /// A network namespace of a lab.
@@ -21,7 +23,9 @@ pub const HOST_INTERFACE: &str = "eth0";
 pub enum Place {
     /// The one in the middle.
     Switch,
-    /// One around it, by its number from 0.
+    /// The switch of a rack, by its number from 0: between the one in the middle and the rack's hosts.
+    Rack(usize),
+    /// A host, by its number from 0.
     Host(usize),
 }
 
@@ -29,6 +33,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch => f.write_str("switch"),
+            Self::Rack(number) => write!(f, "rack{number}"),
             Self::Host(number) => write!(f, "host{number}"),
         }
     }
@@ -38,20 +43,19 @@ impl FromStr for Place {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let number = text.strip_prefix("host").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        match number.and_then(|digits| digits.parse().ok()) {
-            Some(number) if Self::Host(number).to_string() == text => Ok(Self::Host(number)),
-            _ if text == "switch" => Ok(Self::Switch),
-            _ => Err(LabError::Place(text.to_owned())),
-        }
+        let numbered = |kind: &str| text.strip_prefix(kind)?.parse().ok();
+        let places = [Some(Self::Switch), numbered("rack").map(Self::Rack), numbered("host").map(Self::Host)];
+        // A place is written in one way only.
+        let place = places.into_iter().flatten().find(|place| place.to_string() == text);
+        place.ok_or_else(|| LabError::Place(text.to_owned()))
     }
 }
 
-/// A host of a lab.
+/// A host of a lab, or the switch of a rack: whatever has a link to a switch above it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Host {
-    /// `host0`, `host1`, …; also the name of the switch's interface to it.
+    /// `host0`, `rack0`, …; also the name of the interface to it, at the switch above it.
     pub name: String,
     /// Its network namespace, as `ip netns` names it.
     pub netns: String,
@@ -59,22 +63,34 @@ pub struct Host {
     pub ipv4: Ipv4Addr,
     /// Its IPv6 address, in a /64 of its own.
     pub ipv6: Ipv6Addr,
-    /// The switch's IPv4 address on the link to it: its default gateway.
+    /// The switch above it.
+    pub above: Place,
+    /// That switch's IPv4 address on the link to it: its default gateway.
     pub gateway_ipv4: Ipv4Addr,
     /// The same for IPv6.
     pub gateway_ipv6: Ipv6Addr,
 }
 
 impl Host {
-    /// The host of this number; `number` is below [`HOSTS_MAX`].
-    pub(crate) fn new(lab: &str, number: usize) -> Self {
-        let link = u8::try_from(number).unwrap_or(u8::MAX);
+    /// The host of this number below [`HOSTS_MAX`].
+    pub(crate) fn new(lab: &str, number: usize, above: Place) -> Self {
+        Self::on_link(lab, Place::Host(number), number, above)
+    }
+
+    /// The switch of a rack, by its number below [`RACKS_MAX`].
+    pub(crate) fn rack(lab: &str, number: usize) -> Self {
+        Self::on_link(lab, Place::Rack(number), HOSTS_MAX + number, Place::Switch)
+    }
+
+    /// Each link has a number, and networks that are numbered so.
+    fn on_link(lab: &str, place: Place, link: usize, above: Place) -> Self {
+        let link = u8::try_from(link).unwrap_or(u8::MAX);
         let ipv4 = |last| Ipv4Addr::new(10, 77, link, last);
         let ipv6 = |last| Ipv6Addr::new(0xfd77, 1, u16::from(link), 0, 0, 0, 0, last);
-        let place = Place::Host(number);
         Self {
             name: place.to_string(),
             netns: namespace(lab, place),
+            above,
             ipv4: ipv4(2),
             ipv6: ipv6(2),
             gateway_ipv4: ipv4(1),
@@ -106,8 +122,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_host_has_addresses_of_its_own() {
-        let hosts: Vec<_> = (0..HOSTS_MAX).map(|number| Host::new("a", number)).collect();
+    fn every_host_and_rack_has_addresses_of_its_own() {
+        let racks = (0..RACKS_MAX).map(|number| Host::rack("a", number));
+        let hosts: Vec<_> = (0..HOSTS_MAX).map(|number| Host::new("a", number, Place::Switch)).chain(racks).collect();
         let mut addresses: Vec<std::net::IpAddr> = vec![SWITCH_IPV4.into(), SWITCH_IPV6.into()];
         for host in &hosts {
             addresses.extend([host.ipv4, host.gateway_ipv4].map(std::net::IpAddr::from));
@@ -116,7 +133,8 @@ mod tests {
         let all = addresses.len();
         addresses.sort();
         addresses.dedup();
-        assert_eq!((addresses.len(), all), (4 * HOSTS_MAX + 2, 4 * HOSTS_MAX + 2));
+        let different = 4 * (HOSTS_MAX + RACKS_MAX) + 2;
+        assert_eq!((addresses.len(), all), (different, different));
         assert_eq!(hosts[10].ipv6.to_string(), "fd77:1:a::2");
     }
 
@@ -129,7 +147,19 @@ mod tests {
     fn places_are_written_in_one_way() {
         assert_eq!("switch".parse::<Place>().ok(), Some(Place::Switch));
         assert_eq!("host63".parse::<Place>().ok(), Some(Place::Host(63)));
-        for wrong in ["", "host", "host01", "host+1", "host-1", "Switch", "host99999999999999999999"] {
+        assert_eq!("rack0".parse::<Place>().ok(), Some(Place::Rack(0)));
+        for wrong in [
+            "",
+            "rack",
+            "rack00",
+            "switch0",
+            "host",
+            "host01",
+            "host+1",
+            "host-1",
+            "Switch",
+            "host99999999999999999999",
+        ] {
             assert!(wrong.parse::<Place>().is_err(), "{wrong}");
         }
     }

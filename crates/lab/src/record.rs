@@ -4,7 +4,7 @@
 //! that sets it up or takes it down holds a lock on the file, which ends with the process. An empty file without a lock
 //! means that this process was killed.
 
-use crate::{HOSTS_MAX, LabError, Loss, names};
+use crate::{HOSTS_MAX, LabError, Loss, RACKS_MAX, names};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -23,6 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Record {
     pub(crate) hosts: usize,
+    /// 0: all hosts are at the switch in the middle.
+    #[serde(default)]
+    pub(crate) racks: usize,
     pub(crate) loss: Loss,
     pub(crate) xdp: bool,
 }
@@ -35,7 +38,7 @@ fn path(lab: &str) -> PathBuf {
 pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
     let whole = |text: Vec<u8>| {
         let record: Option<Record> = serde_json::from_slice(&text).ok();
-        record.filter(|record| (1..=HOSTS_MAX).contains(&record.hosts))
+        record.filter(|record| (1..=HOSTS_MAX).contains(&record.hosts) && record.racks <= RACKS_MAX)
     };
     match std::fs::read(path(lab)) {
         Ok(text) => whole(text).map(Some).ok_or_else(|| LabError::Incomplete(lab.to_owned())),

@@ -1,10 +1,11 @@
 //! Setting a lab up and taking it down.
 
 use crate::iproute::{Batch, Tool};
-use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, namespace};
+use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, of_namespace};
 use crate::record::{Lock, Record};
-use crate::{LabError, ethtool, loss, netns, processes, xdp};
+use crate::{Lab, LabError, ethtool, loss, netns, processes, xdp};
 use rustix::thread::{CapabilitySet, capabilities};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// The group of the switch's interfaces, by which they are deleted in one go.
@@ -33,53 +34,51 @@ pub fn check_privileges() -> Result<(), LabError> {
 }
 
 /// Makes namespaces and links. `go_on` is asked between the steps; an error, also its, leaves things half done.
-pub(crate) fn raise(
-    lab: &str,
-    hosts: &[Host],
-    wanted: Record,
-    lock: &Lock,
-    go_on: &dyn Fn() -> Result<(), LabError>,
-) -> Result<(), LabError> {
-    let switch = namespace(lab, Place::Switch);
-    add_namespaces(&switch, hosts, lock)?;
+pub(crate) fn raise(lab: &Lab, lock: &Lock, go_on: &dyn Fn() -> Result<(), LabError>) -> Result<(), LabError> {
+    let switches: Vec<&str> =
+        std::iter::once(lab.switch_netns()).chain(lab.racks().iter().map(|rack| rack.netns.as_str())).collect();
+    add_namespaces(lab, lock)?;
     go_on()?;
-    netns::within(&switch, || QUIET.iter().chain(&FORWARD).try_for_each(set))??;
-    for host in hosts {
+    for switch in &switches {
+        netns::within(switch, || QUIET.iter().chain(&FORWARD).try_for_each(set))??;
+    }
+    for host in lab.hosts() {
         go_on()?;
         netns::within(&host.netns, || QUIET.iter().try_for_each(set))??;
     }
-    netns::within(&switch, || configure_switch(lock))??;
-    add_links(&switch, hosts, lock)?;
-    for host in hosts {
+    netns::within(lab.switch_netns(), || configure_switch(lock))??;
+    add_links(lab, lab.linked(), lock)?;
+    for host in lab.linked() {
         go_on()?;
-        configure_link(&switch, host, wanted, lock)?;
+        configure_link(lab, host, lock)?;
     }
+    netns::within(lab.switch_netns(), || lead_to_racks(lab, lock))??;
     go_on()
 }
 
 /// Deletes a host's link and makes it again.
-pub(crate) fn renew_link(lab: &str, host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
-    let switch = namespace(lab, Place::Switch);
+pub(crate) fn renew_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "delete a link");
     batch.line(format!("link delete {}", host.name));
-    netns::within(&switch, || batch.run(Some(lock.file())))??;
-    add_links(&switch, std::slice::from_ref(host), lock)?;
-    configure_link(&switch, host, wanted, lock)
+    lab.within(host.above, || batch.run(Some(lock.file())))??;
+    add_links(lab, std::iter::once(host), lock)?;
+    configure_link(lab, host, lock)
 }
 
-fn add_namespaces(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+fn add_namespaces(lab: &Lab, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "make network namespaces");
-    batch.line(format!("netns add {switch}"));
-    for host in hosts {
+    batch.line(format!("netns add {}", lab.switch_netns()));
+    for host in lab.linked() {
         batch.line(format!("netns add {}", host.netns));
     }
     batch.run(Some(lock.file()))
 }
 
-fn add_links(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+fn add_links<'l>(lab: &Lab, hosts: impl Iterator<Item = &'l Host>, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "make veth pairs (CONFIG_VETH)");
-    for Host { name, netns, .. } in hosts {
-        batch.line(format!("link add {name} netns {switch} type veth peer name {HOST_INTERFACE} netns {netns}"));
+    for Host { name, netns, above, .. } in hosts {
+        let above = lab.netns(*above)?;
+        batch.line(format!("link add {name} netns {above} type veth peer name {HOST_INTERFACE} netns {netns}"));
     }
     batch.run(Some(lock.file()))
 }
@@ -93,16 +92,32 @@ fn configure_switch(lock: &Lock) -> Result<(), LabError> {
     batch.run(Some(lock.file()))
 }
 
+/// In the switch's namespace: hosts of racks are reached by their rack.
+fn lead_to_racks(lab: &Lab, lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "make routes to racks");
+    for (number, rack) in lab.racks().iter().enumerate() {
+        for host in lab.below(Place::Rack(number)) {
+            batch.line(format!("route add {}/24 via {}", network_ipv4(host.ipv4), rack.ipv4));
+            batch.line(format!("route add {}/64 via {}", network_ipv6(host.ipv6), rack.ipv6));
+        }
+    }
+    batch.run(Some(lock.file()))
+}
+
 /// Both ends of a host's link, which carries frames when this returns.
-fn configure_link(switch: &str, host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
-    netns::within(switch, || configure_gateway(host, lock))??;
-    netns::within(&host.netns, || configure_host(host, wanted, lock))??;
+fn configure_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
+    lab.within(host.above, || configure_gateway(host, lock))??;
+    let is_rack = lab.racks().contains(host);
+    netns::within(&host.netns, || configure_host(host, lab.record, is_rack, lock))??;
+    if is_rack {
+        lab.within(host.above, || ethtool::enable_gro(&host.name))??;
+    }
     // An end has a link only when the other one is up too.
-    netns::within(switch, || ethtool::await_queue(&host.name))??;
+    lab.within(host.above, || ethtool::await_queue(&host.name))??;
     netns::within(&host.netns, || ethtool::await_queue(HOST_INTERFACE))?
 }
 
-/// In the switch's namespace.
+/// In the namespace of the switch above.
 fn configure_gateway(Host { name, gateway_ipv4, gateway_ipv6, .. }: &Host, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
     batch.line(format!("address add {gateway_ipv4}/24 dev {name}"));
@@ -111,8 +126,8 @@ fn configure_gateway(Host { name, gateway_ipv4, gateway_ipv6, .. }: &Host, lock:
     batch.run(Some(lock.file()))
 }
 
-/// In the host's namespace.
-fn configure_host(host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
+/// In the host's namespace, or in that of a rack's switch.
+fn configure_host(host: &Host, wanted: Record, is_rack: bool, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give a host its addresses");
     batch.line("link set lo up");
     batch.line(format!("address add {}/24 dev {HOST_INTERFACE}", host.ipv4));
@@ -122,10 +137,19 @@ fn configure_host(host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabErr
     batch.line(format!("route add ::/0 via {}", host.gateway_ipv6));
     batch.run(Some(lock.file()))?;
     ethtool::enable_gro(HOST_INTERFACE)?;
-    if wanted.xdp {
+    // A rack's switch may want a program of its own there.
+    if wanted.xdp && !is_rack {
         xdp::pass_all()?;
     }
     loss::install(wanted.loss)
+}
+
+fn network_ipv4(address: Ipv4Addr) -> Ipv4Addr {
+    Ipv4Addr::from_bits(address.to_bits() & !0xff)
+}
+
+fn network_ipv6(address: Ipv6Addr) -> Ipv6Addr {
+    Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))
 }
 
 /// Sets a key of `/proc/sys/net`, which shows each thread the settings of the namespace that it is in.
@@ -148,16 +172,21 @@ pub(crate) fn demolish(lab: &str, lock: &Lock) -> Result<bool, LabError> {
     }
     lock.incomplete()?;
     processes::end_all(&namespaces)?;
-    let switch = namespace(lab, Place::Switch);
     // A namespace lives on while anything holds it, a program that is pinned for example; its links shall not. An error
     // means that there are none, or that the namespace was cut off before it became one.
-    let mut links = Batch::new(Tool::Ip, "remove links");
-    links.line(format!("link delete group {LINK_GROUP}"));
-    let _ = netns::within(&switch, || links.run(Some(lock.file())));
+    for switch in namespaces.iter().filter(|namespace| is_of_switch(namespace)) {
+        let mut links = Batch::new(Tool::Ip, "remove links");
+        links.line(format!("link delete group {LINK_GROUP}"));
+        let _ = netns::within(switch, || links.run(Some(lock.file())));
+    }
     let mut batch = Batch::forced(Tool::Ip, "remove network namespaces");
     for namespace in &namespaces {
         batch.line(format!("netns delete {namespace}"));
     }
     batch.run(Some(lock.file()))?;
     Ok(true)
+}
+
+fn is_of_switch(namespace: &str) -> bool {
+    of_namespace(namespace).is_some_and(|(_, place)| !matches!(place, Place::Host(_)))
 }

@@ -16,6 +16,7 @@ fn sockets(lab: &Lab, place: Place) -> [UdpSocket; 2] {
     let addresses: [IpAddr; 2] = match place {
         Place::Switch => [SWITCH_IPV4.into(), SWITCH_IPV6.into()],
         Place::Host(number) => [lab.hosts()[number].ipv4.into(), lab.hosts()[number].ipv6.into()],
+        Place::Rack(number) => [lab.racks()[number].ipv4.into(), lab.racks()[number].ipv6.into()],
     };
     addresses.map(|address| {
         let socket = lab.within(place, || UdpSocket::bind((address, 0)).unwrap()).unwrap();
@@ -67,7 +68,7 @@ fn a_cut_link_drops_what_it_is_to_drop_and_nothing_else() {
     lab.cut(0, Way::ToHost, Some(Place::Host(1))).unwrap();
     lab.cut(0, Way::ToHost, Some(Place::Host(2))).unwrap();
     assert_eq!(seen().1, [false, false, true], "cuts add up");
-    assert!(matches!(lab.cut(0, Way::Both, Some(Place::Host(3))), Err(LabError::NoSuchHost { .. })));
+    assert!(matches!(lab.cut(0, Way::Both, Some(Place::Host(3))), Err(LabError::NoSuchPlace { .. })));
 }
 
 #[test]

@@ -50,6 +50,37 @@ fn hosts_reach_each_other_and_the_switch_in_both_families() {
     speak(&loopback, &socket(&lab, Place::Host(1), [127, 0, 0, 1].into()));
 }
 
+/// Two racks of two hosts: each reaches all others and all switches, and what leaves a rack passes its switch.
+#[test]
+fn hosts_of_racks_reach_each_other_through_their_switches() {
+    if !labs_work() {
+        return;
+    }
+    let lab = Lab::up(&Options::temporary(4).racks(2)).unwrap();
+    let at = |place| match place {
+        Place::Switch => [IpAddr::from(SWITCH_IPV4), SWITCH_IPV6.into()],
+        place => lab.at(place).unwrap().map(|host| [host.ipv4.into(), host.ipv6.into()]).unwrap(),
+    };
+    let others = [Place::Switch, Place::Rack(0), Place::Rack(1), Place::Host(1), Place::Host(2), Place::Host(3)];
+    for (other, family) in others.into_iter().flat_map(|other| [(other, 0), (other, 1)]) {
+        speak(&socket(&lab, Place::Host(0), at(Place::Host(0))[family]), &socket(&lab, other, at(other)[family]));
+    }
+    speak(&socket(&lab, Place::Rack(0), at(Place::Rack(0))[0]), &socket(&lab, Place::Rack(1), at(Place::Rack(1))[0]));
+    assert_eq!(lab.interfaces(), ["rack0", "rack1"]);
+    assert_eq!(lab.interfaces_of(Place::Rack(1)), ["eth0", "host2", "host3"]);
+    assert_eq!(lab.interfaces_of(Place::Host(3)), ["eth0"]);
+    let output = lab.command(Place::Host(0), "ip").args(["route", "get", "10.77.1.2"]).output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("via 10.77.0.1"), "through the rack's switch");
+    let name = lab.name().to_owned();
+    assert_eq!(Lab::open(&name).unwrap().racks(), lab.racks());
+    lab.renew_link(3).unwrap();
+    speak(&socket(&lab, Place::Host(0), at(Place::Host(0))[0]), &socket(&lab, Place::Host(3), at(Place::Host(3))[0]));
+    assert!(lab.within(Place::Rack(2), || ()).is_err_and(|error| error.to_string().contains("rack0 to rack1")));
+    lab.down().unwrap();
+    assert_eq!(traces_of(&name), Vec::<String>::new());
+    assert!(matches!(Lab::up(&Options::temporary(2).racks(3)), Err(LabError::Racks { racks: 3, hosts: 2 })));
+}
+
 /// The kernel drops what is sent by an interface that has no queue yet.
 #[test]
 fn every_interface_of_a_lab_that_is_up_has_its_queue() {
@@ -80,7 +111,7 @@ fn a_link_that_was_made_again_is_another_and_works() {
     for (here, there) in [(first.ipv4.into(), last.ipv4.into()), (first.ipv6.into(), last.ipv6.into())] {
         speak(&socket(&lab, Place::Host(0), here), &socket(&lab, Place::Host(1), there));
     }
-    assert!(matches!(lab.renew_link(2), Err(LabError::NoSuchHost { .. })));
+    assert!(matches!(lab.renew_link(2), Err(LabError::NoSuchPlace { .. })));
 }
 
 #[test]

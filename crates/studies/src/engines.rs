@@ -27,10 +27,15 @@ pub(crate) enum LabEngine {
 impl LabEngine {
     /// `midflight switch` with this engine, at the switch of a lab.
     pub(crate) fn switch(self, lab: &Lab) -> Result<Command> {
-        let mut command = at(lab, Place::Switch)?;
+        self.switch_at(lab, Place::Switch)
+    }
+
+    /// The same at any switch of it.
+    pub(crate) fn switch_at(self, lab: &Lab, place: Place) -> Result<Command> {
+        let mut command = at(lab, place)?;
         command.arg("switch");
         if self == Self::Kernel {
-            command.args(["--engine", "kernel", "--interface", &lab.interfaces().join(",")]);
+            command.args(["--engine", "kernel", "--interface", &lab.interfaces_of(place).join(",")]);
         }
         Ok(command)
     }

@@ -42,8 +42,16 @@ pub fn one_line(error: &anyhow::Error) -> String {
 
 /// Parses what people write for a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())?;
+    let duration = duration_or_zero(text)?;
     if duration.is_zero() { Err("must be more than 0".into()) } else { Ok(duration) }
+}
+
+/// The same, and zero.
+///
+/// # Errors
+/// Says how to write one.
+pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())
 }
 
 /// The addresses of a comma-separated list of HOST:PORT.

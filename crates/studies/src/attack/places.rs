@@ -57,7 +57,7 @@ impl Family {
     pub(super) fn address_of(self, lab: &Lab, place: Place) -> Result<IpAddr> {
         match place {
             Place::Host(number) => Ok(self.of(lab.host(number).context("the lab has too few hosts")?)),
-            Place::Switch => bail!("the switch has an address towards each host"),
+            Place::Switch | Place::Rack(_) => bail!("the switch has an address towards each host"),
         }
     }
 }

@@ -342,10 +342,8 @@ fn on_loopback(size: &Size) -> Result<SetTable> {
 }
 
 fn in_lab(lab: &Lab, size: &Size) -> Result<SetTable> {
-    let no_such =
-        |host| LabError::NoSuchHost { lab: lab.name().into(), place: Place::Host(host), hosts: lab.hosts().len() };
     let at = |host| {
-        let address = lab.host(host).ok_or_else(|| no_such(host))?.ipv4;
+        let address = lab.at(Place::Host(host))?.map_or(SWITCH_IPV4, |host| host.ipv4);
         Ok::<_, LabError>(SocketAddr::new(IpAddr::V4(address), own_port()))
     };
     let mut set = SetTable::on_loopback(rand::random(), size.replicas as u16, size.switches as u16, 0);

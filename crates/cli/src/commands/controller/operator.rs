@@ -4,7 +4,8 @@ use super::load;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::replicas::{ControllerFile, Network};
-use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig};
+use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig, Selection};
+use midflight_replicas::select::Algorithm;
 use midflight_terminal::{stdout, usage};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,6 +16,10 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight controller operator tor-0 --config controller.toml > tor-0.toml
   midflight switch --config tor-0.toml
+  midflight controller operator tor-0 --config controller.toml --selector c3 --in-core > tor-0.toml
+
+An operator at which the controllers' file names a selector gets one: a thread beside it, or
+(--in-core) the choice is made in its core, in the kernel too, which is faster.
 
 EXIT CODES
   0 printed, 2 wrong usage or configuration";
@@ -27,40 +32,62 @@ pub(super) struct Args {
     /// Configuration of the controllers
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// How it selects, if it does
+    #[arg(long, value_name = "SELECTOR", default_value = Algorithm::default().name())]
+    selector: Algorithm,
+    /// It selects in its core: random, least-outstanding, power-of-two or c3
+    #[arg(long)]
+    in_core: bool,
 }
 
 impl Args {
     pub(super) fn run(&self) -> Result<ExitCode> {
+        if self.in_core && !in_core().any(|name| name == self.selector.name()) {
+            let names: Vec<_> = in_core().collect();
+            return Err(usage::error(format!("--in-core --selector {}: one of {}", self.selector, names.join(", "))));
+        }
         let file = load(&self.config)?;
         let operators = file.network.topology().operators();
         let Some(operator) = operators.iter().position(|operator| operator.id == self.switch) else {
             let names: Vec<_> = operators.iter().map(|operator| operator.id.as_str()).collect();
             return Err(usage::error(format!("the topology has no switch {}, but {}", self.switch, names.join(", "))));
         };
-        stdout::print(&toml(&file, operator))?;
+        stdout::print(&self.toml(&file, operator))?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What must fit the controllers' file, and how it selects; all else has its default.
+    fn toml(&self, file: &ControllerFile, operator: usize) -> String {
+        let ControllerFile { controllers, network, control, config } = file;
+        let from: BTreeSet<IpAddr> = controllers.iter().map(std::net::SocketAddr::ip).collect();
+        let from: Vec<_> = from.iter().map(|ip| format!("\"{ip}\"")).collect();
+        let masks = network.masks().map(|mask| format!("{mask:#x}")).join(", ");
+        let (selection, selector) = match network.selector(operator) {
+            None => Default::default(),
+            Some(_) if self.in_core => (format!("selection = \"{}\"\n", self.selector), String::new()),
+            Some(address) => {
+                let table =
+                    format!("\n[replicas.selector]\nlisten = \"{address}\"\nalgorithm = \"{}\"\n", self.selector);
+                (String::new(), table)
+            }
+        };
+        let switch = &network.topology().operators()[operator].id;
+        let bounds = bounds(network);
+        format!(
+            "# The operator at switch {switch}. `midflight switch --program replicas --print-config` explains every key.\n\
+             listen = \"{}\"\n\n[replicas]\n{bounds}{selection}masks = [{masks}]\nrsnodes = {}\n\n\
+             [replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{selector}",
+            network.address(operator),
+            config.rsnodes,
+            control[operator],
+            from.join(", ")
+        )
     }
 }
 
-/// What must fit the controllers' file; all else has its default.
-fn toml(file: &ControllerFile, operator: usize) -> String {
-    let ControllerFile { controllers, network, control, config } = file;
-    let from: BTreeSet<IpAddr> = controllers.iter().map(std::net::SocketAddr::ip).collect();
-    let from: Vec<_> = from.iter().map(|ip| format!("\"{ip}\"")).collect();
-    let masks = network.masks().map(|mask| format!("{mask:#x}")).join(", ");
-    let selector = network.selector(operator).map_or_else(String::new, |address| {
-        format!("\n[replicas.selector]\nlisten = \"{address}\"\nalgorithm = \"c3\"\n")
-    });
-    let switch = &network.topology().operators()[operator].id;
-    let bounds = bounds(network);
-    format!(
-        "# The operator at switch {switch}. `midflight switch --program replicas --print-config` explains every key.\n\
-         listen = \"{}\"\n\n[replicas]\n{bounds}masks = [{masks}]\nrsnodes = {}\n\n[replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{selector}",
-        network.address(operator),
-        config.rsnodes,
-        control[operator],
-        from.join(", ")
-    )
+/// Names of selectors that an operator's core has.
+fn in_core() -> impl Iterator<Item = &'static str> {
+    Selection::ALL.into_iter().filter(|selection| *selection != Selection::None).map(Selection::name)
 }
 
 /// Bounds that this network needs and the defaults do not have, with as much again for growth.

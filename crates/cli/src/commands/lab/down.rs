@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab down
-  midflight lab down --name rack
+  midflight lab down --name large
   midflight lab down --all
 
 Processes inside are asked to end (SIGTERM) and a second later killed. Nothing of the lab is left,

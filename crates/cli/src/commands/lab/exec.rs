@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab exec host0 -- ping -c 3 10.77.255.1
   midflight lab exec switch -- midflight switch --listen 10.77.255.1:7700
-  midflight lab exec --name rack host7                a shell there
+  midflight lab exec --name large host7               a shell there
 
 Only the network is that of the place: files, users and processes are the machine's. The command
 takes the place of this process, so signals reach it and its exit code comes back.
@@ -31,7 +31,7 @@ EXIT CODES
 pub(crate) struct Args {
     #[command(flatten)]
     name: Name,
-    /// Where: switch, host0, host1, ..
+    /// Where: switch, rack0, host0, host1, ..
     #[arg(value_name = "PLACE")]
     place: String,
     /// What to run, after --; default: a shell

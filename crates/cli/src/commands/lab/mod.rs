@@ -22,12 +22,14 @@ const DEFAULT_NAME: &str = "demo";
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab up --hosts 4
+  midflight lab up --hosts 6 --racks 2
   midflight lab exec switch -- midflight switch --listen 10.77.255.1:7700
   midflight lab status
   midflight lab down
 
 A lab is a star of network namespaces: one is the switch, which forwards between the others, the
-hosts. Nothing leads out of it, and it needs root and iproute2.
+hosts; or a tree, where each rack has a switch of its own. Nothing leads out of it, and it needs
+root and iproute2.
 
 EXIT CODES
   0 done, 1 failed (no root, no such lab), 2 wrong usage, 130 interrupted";
@@ -102,9 +104,12 @@ impl Name {
 /// The options of a new lab.
 #[derive(ClapArgs)]
 struct Wanted {
-    /// Hosts around the switch
+    /// Hosts
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = hosts)]
     hosts: usize,
+    /// Racks with a switch each, between the hosts and the switch in the middle; 0: none
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    racks: usize,
     /// Lose this part of the packets at random, on each link in each direction, such as 0.1%
     #[arg(long, value_name = "RATE", default_value_t = Loss::NONE)]
     loss: Loss,
@@ -117,7 +122,7 @@ struct Wanted {
 impl Wanted {
     /// Sets it up, unless a signal comes.
     fn up(&self, name: String, interrupted: &AtomicBool) -> Result<Lab> {
-        let options = Options::new(name, self.hosts).loss(self.loss).xdp(!self.no_xdp);
+        let options = Options::new(name, self.hosts).racks(self.racks).loss(self.loss).xdp(!self.no_xdp);
         Lab::up_unless(&options, interrupted).map_err(lab_error)
     }
 }
@@ -135,8 +140,10 @@ fn lab_error(error: LabError) -> anyhow::Error {
 
 /// For people.
 fn count_of_hosts(lab: &Lab) -> String {
-    match lab.hosts().len() {
-        1 => "1 host".to_owned(),
-        hosts => format!("{hosts} hosts"),
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let hosts = count(lab.hosts().len(), "host");
+    match lab.racks().len() {
+        0 => hosts,
+        racks => format!("{hosts} in {}", count(racks, "rack")),
     }
 }

@@ -3,7 +3,7 @@
 use super::{count_of_hosts, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_lab::{HOST_INTERFACE, Lab, LabError, SWITCH_IPV4, SWITCH_IPV6};
+use midflight_lab::{HOST_INTERFACE, Lab, LabError, Place, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_terminal::stdout;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab status
-  midflight lab status --name rack
+  midflight lab status --name large
   midflight lab status --json | jq -r '.labs[].hosts[].ipv4'
 
 It needs no root.
@@ -64,15 +64,24 @@ fn all() -> Result<Vec<(String, Option<Lab>)>, LabError> {
 
 fn for_scripts(name: &str, lab: Option<&Lab>) -> Value {
     let Some(lab) = lab else { return json!({ "name": name, "complete": false }) };
+    let racks = lab.racks().iter().zip(0..).map(|(rack, number)| {
+        json!({
+            "name": rack.name, "netns": rack.netns, "ipv4": rack.ipv4, "ipv6": rack.ipv6,
+            "interfaces": lab.interfaces_of(Place::Rack(number))
+        })
+    });
     let hosts = lab.hosts().iter().map(|host| {
-        json!({ "name": host.name, "netns": host.netns, "ipv4": host.ipv4, "ipv6": host.ipv6, "interface": HOST_INTERFACE })
+        json!({
+            "name": host.name, "netns": host.netns, "ipv4": host.ipv4, "ipv6": host.ipv6, "interface": HOST_INTERFACE,
+            "above": host.above.to_string()
+        })
     });
     let switch = json!({
         "netns": lab.switch_netns(), "ipv4": SWITCH_IPV4, "ipv6": SWITCH_IPV6, "interfaces": lab.interfaces()
     });
     json!({
         "name": name, "complete": true, "loss": lab.loss().fraction(), "xdp": lab.xdp(), "switch": switch,
-        "hosts": hosts.collect::<Vec<_>>()
+        "racks": racks.collect::<Vec<_>>(), "hosts": hosts.collect::<Vec<_>>()
     })
 }
 
@@ -87,7 +96,7 @@ fn for_people(name: &str, lab: Option<&Lab>) -> String {
         let _ = writeln!(text, "  {place:7} {netns:width$}  {ipv4:12} {ipv6}");
     };
     row("switch", lab.switch_netns(), &SWITCH_IPV4.to_string(), &SWITCH_IPV6.to_string());
-    for host in lab.hosts() {
+    for host in lab.racks().iter().chain(lab.hosts()) {
         row(&host.name, &host.netns, &host.ipv4.to_string(), &host.ipv6.to_string());
     }
     text

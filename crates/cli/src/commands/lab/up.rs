@@ -12,11 +12,12 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab up                    a switch and two hosts; the lab is called demo
-  midflight lab up --hosts 16 --name rack
+  midflight lab up --hosts 16 --name large
+  midflight lab up --hosts 6 --racks 2     two racks with a switch and three hosts each
   midflight lab up --loss 0.1%        each link loses one packet in a thousand, either way
 
-The namespaces are mf-NAME-switch, mf-NAME-host0 and so on, as `ip netns` lists them. Every host
-reaches the switch at 10.77.255.1 and fd77::1, and the others through it. Ctrl-C undoes what has
+The namespaces are mf-NAME-switch, mf-NAME-host0, mf-NAME-rack0 and so on, as `ip netns` lists
+them. Every host reaches the switch at 10.77.255.1 and fd77::1, and the others through it. Ctrl-C undoes what has
 been done; what is killed in the middle is removed by the next `lab up` or `lab down`.
 
 EXIT CODES

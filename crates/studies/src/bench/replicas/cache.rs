@@ -1,26 +1,78 @@
-//! A cache of three memcached: `midflight up --replicas` as a process.
+//! A cache of three memcached: `midflight up --replicas` as a process, or a small tree in a lab.
 
 use super::Who;
+use crate::cache::keys::Keys;
+use crate::cache::lab::LabCache;
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, ensure};
 use midflight_control::replicas::cache::{AGENTS, CacheFile};
-use midflight_host::cache::{Algorithm, CacheClient};
+use midflight_host::cache::{Algorithm, CacheBuilder, CacheClient};
 use rustix::process::Signal;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long it may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A cache that runs. Dropping it ends it.
-pub(super) struct Cache {
+pub(super) enum Cache<'l> {
+    /// `midflight up --replicas` as a process.
+    Here(Here),
+    /// In a lab, with each agent and its store on a host.
+    Lab(LabCache<'l>),
+}
+
+impl Cache<'_> {
+    /// So many clients that know nothing yet.
+    pub(super) fn clients(&self, who: Who, count: u32, selector: Algorithm) -> Result<Vec<CacheClient>> {
+        let describe = |builder: CacheBuilder, operator| match who {
+            Who::Clients => builder.direct(selector, count),
+            Who::Switch => builder.operator(operator),
+        };
+        match self {
+            Self::Here(cache) => cache.clients(count, describe),
+            Self::Lab(cache) => cache.clients(0, count, describe),
+        }
+    }
+
+    /// Sets all keys.
+    pub(super) fn fill(&self, keys: &Keys, selector: Algorithm, interrupted: &AtomicBool) -> Result<()> {
+        let clients = self.clients(Who::Switch, 1, selector)?;
+        let fill = || keys.set_all(&clients[0], interrupted, &|| ());
+        match self {
+            Self::Here(_) => fill(),
+            Self::Lab(cache) => cache.within(0, fill)?,
+        }
+    }
+
+    /// The store that is to stand still.
+    pub(super) fn first_store(&self) -> Result<i32> {
+        self.stores().first().copied().context("a cache without stores")
+    }
+
+    /// What each store has read so far, in system calls: a fixed number for each get, as agents wait for each answer.
+    pub(super) fn served(&self) -> Result<Vec<u64>> {
+        self.stores().into_iter().map(read_calls).collect()
+    }
+
+    /// Process ids of its stores, in the order of their agents.
+    fn stores(&self) -> Vec<i32> {
+        match self {
+            Self::Here(cache) => cache.stores.clone(),
+            Self::Lab(cache) => cache.stores().iter().map(|store| store.id().cast_signed()).collect(),
+        }
+    }
+}
+
+/// On loopback.
+pub(super) struct Here {
     process: Process,
     operator: SocketAddr,
-    /// Process ids of its stores, in the order of their agents.
     stores: Vec<i32>,
 }
 
-impl Cache {
+impl Here {
     pub(super) fn start(selector: Algorithm) -> Result<Self> {
         let mut command = ours()?;
         command.args(["up", "--replicas", "--listen", "127.0.0.1:0", "--http", "off", "--selector", selector.name()]);
@@ -33,28 +85,18 @@ impl Cache {
         Ok(Self { process, operator, stores })
     }
 
-    /// So many clients that know nothing yet.
-    pub(super) fn clients(&self, who: Who, count: u32, selector: Algorithm) -> Result<Vec<CacheClient>> {
+    fn clients(
+        &self,
+        count: u32,
+        describe: impl Fn(CacheBuilder, SocketAddr) -> CacheBuilder,
+    ) -> Result<Vec<CacheClient>> {
         let builder = CacheClient::builder().servers(CacheFile::of_up(Some(self.operator)).servers);
-        let builder = match who {
-            Who::Clients => builder.direct(selector, count),
-            Who::Switch => builder.operator(self.operator),
-        };
+        let builder = describe(builder, self.operator);
         (0..count).map(|_| builder.clone().connect().context("cannot start a client of the cache")).collect()
-    }
-
-    /// The store that is to stand still.
-    pub(super) fn first_store(&self) -> Result<i32> {
-        self.stores.first().copied().context("a cache without stores")
-    }
-
-    /// What each store has read so far, in system calls: a fixed number for each get, as agents wait for each answer.
-    pub(super) fn served(&self) -> Result<Vec<u64>> {
-        self.stores.iter().map(|pid| read_calls(*pid)).collect()
     }
 }
 
-impl Drop for Cache {
+impl Drop for Here {
     fn drop(&mut self) {
         // It ends its stores. If it does not, dropping the process kills it.
         self.process.signal(Signal::INT);

@@ -4,7 +4,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `cache` | the cache: `midflight up --replicas` as a process |
+//! | `cache` | the cache: `midflight up --replicas` as a process, or in a lab |
 //! | `pauses` | the store that stands still now and then |
 //! | `report` | ratios with their intervals |
 
@@ -15,13 +15,16 @@ mod report;
 use super::How;
 use crate::cache::gets::{Gets, Measured};
 use crate::cache::keys::Keys;
+use crate::cache::lab::{LabCache, Like};
+use crate::engines::LabEngine;
 use anyhow::{Context, Result, bail};
-use cache::Cache;
+use cache::{Cache, Here};
 use clap::Args as ClapArgs;
 use midflight_host::cache::{Algorithm, CacheClient};
+use midflight_lab::Lab;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::progress::Progress;
-use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::signals::end_flag;
 use midflight_terminal::usage;
 use pauses::Pauses;
 use report::{Pair, Sample};
@@ -33,13 +36,16 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight bench replicas                          three selectors, ten rounds each; five minutes
   midflight bench replicas --selectors c3 --rounds 3
-  midflight bench replicas --pause 0ms              no store stands still
+  midflight bench replicas --pause 0s               no store stands still
+  midflight bench replicas --lab --engine kernel    the same in a lab, as root
   midflight bench replicas --json > replicas.json
 
-Starts `midflight up --replicas` (needs memcached). One of its three stores stands still for
---pause, again and again, with 100 to 300 ms between. Clients get keys at a fixed rate, at random
-times; a latency is counted from the time at which a get was to be sent. In each round the clients
-first select by themselves and then the operator does, or the reverse.
+Starts `midflight up --replicas` (needs memcached), or (--lab) a small tree: a rack with clients,
+one with three stores, a switch between, each of the three an operator. One of the stores stands
+still for --pause, again and again, with 100 to 300 ms between. Clients get keys at a fixed rate,
+at random times; a latency is counted from the time at which a get was to be sent. In each round
+the clients first select by themselves and then the operator of their rack does, or the reverse.
+With --engine kernel that is done in the kernel: by random, least-outstanding, power-of-two or c3.
 
 RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end its 95 % interval)
   live.p99_ratio, live.p99_ratio_high, live.mean_ratio     of the first selector
@@ -50,7 +56,7 @@ RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end 
                                         ratio: latencies are those of answers
 
 EXIT CODES
-  0 measured, 1 failed (no memcached, nothing answered), 2 wrong usage, 130 interrupted";
+  0 measured, 1 failed (no memcached, no root, nothing answered), 2 wrong usage, 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
@@ -71,10 +77,19 @@ pub(super) struct Args {
     /// How long each measurement takes, after a second to warm up; default: 3s, with --quick 1s
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
-    /// How long a store stands still each time
-    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "50ms")]
+    /// How long a store stands still each time; 0s: none does
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration_or_zero, default_value = "50ms")]
     pause: Duration,
+    /// The parts of the cache on hosts of a lab
+    #[arg(long)]
+    lab: bool,
+    /// The operators' engine, in a lab
+    #[arg(long, value_enum, default_value_t = LabEngine::User, requires = "lab")]
+    engine: LabEngine,
 }
+
+/// The clients' rack selects for itself from the beginning.
+const CONTROL: &str = "[plan]\nstart = \"own-rack\"\n";
 
 /// Different keys: few, because how they are spread does not matter where every store has all of them.
 const KEYS: u32 = 1_000;
@@ -96,17 +111,35 @@ enum Who {
 struct Study<'a> {
     args: &'a Args,
     selector: Algorithm,
+    lab: Option<&'a Lab>,
     interrupted: &'a AtomicBool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let interrupted = interrupted_flag()?;
+    let interrupted = end_flag()?;
+    if !args.lab {
+        return measure(args, None, &interrupted);
+    }
+    if let Some(why) = args.engine.missing() {
+        bail!("{why}");
+    }
+    let lab = Lab::up_unless(&like(args, args.selectors[0]).lab("replicas"), &interrupted)?;
+    let code = measure(args, Some(&lab), &interrupted);
+    lab.down()?;
+    code
+}
+
+fn like(args: &Args, selector: Algorithm) -> Like {
+    Like { engine: args.engine, selector, client_racks: 1, core_selects: false, control: CONTROL }
+}
+
+fn measure(args: &Args, lab: Option<&Lab>, interrupted: &AtomicBool) -> Result<ExitCode> {
     let rounds = args.rounds.unwrap_or(if args.how.quick { 2 } else { 10 });
     let total = u64::from(rounds) * args.selectors.len() as u64;
     let progress = Progress::counted(Some(total), "rounds", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
     let mut measures = Vec::new();
     for (place, &selector) in args.selectors.iter().enumerate() {
-        let study = Study { args, selector, interrupted: &interrupted };
+        let study = Study { args, selector, lab, interrupted };
         let pairs = study.rounds(rounds, &|| progress.advance());
         if interrupted.load(Relaxed) {
             return Ok(usage::INTERRUPTED.into());
@@ -121,9 +154,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 impl Study<'_> {
     fn rounds(&self, rounds: u32, advance: &dyn Fn()) -> Result<Vec<Pair>> {
-        let cache = Cache::start(self.selector)?;
+        let cache = self.cache()?;
         let keys = Keys::new(KEYS, ZIPF, VALUE_BYTES)?;
-        keys.set_all(&cache.clients(Who::Switch, 1, self.selector)?[0], self.interrupted, &|| ())?;
+        cache.fill(&keys, self.selector, self.interrupted)?;
         let mut pairs = Vec::new();
         for round in 0..rounds {
             // What wears off or warms up meets both.
@@ -140,8 +173,15 @@ impl Study<'_> {
         Ok(pairs)
     }
 
+    fn cache(&self) -> Result<Cache<'_>> {
+        Ok(match self.lab {
+            None => Cache::Here(Here::start(self.selector)?),
+            Some(lab) => Cache::Lab(LabCache::start(like(self.args, self.selector), lab)?),
+        })
+    }
+
     /// Both of a round get the same gets and the same pauses.
-    fn measure(&self, cache: &Cache, who: Who, keys: &Keys, seed: u64) -> Result<Sample> {
+    fn measure(&self, cache: &Cache<'_>, who: Who, keys: &Keys, seed: u64) -> Result<Sample> {
         let clients = cache.clients(who, self.args.clients, self.selector)?;
         let usual = Duration::from_secs(if self.args.how.quick { 1 } else { 3 });
         let gets = Gets {
