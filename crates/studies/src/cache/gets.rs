@@ -104,11 +104,26 @@ struct Run<'a> {
     /// Gets that were begun, with one more while the generator runs.
     begun: AtomicU64,
     stop: &'a AtomicBool,
+    watch: &'a dyn Watch,
 }
 
+/// Sees gets while they run.
+pub(crate) trait Watch: Sync {
+    /// A get was to be sent then, and was answered so much later.
+    fn answered(&self, _due: Instant, _latency: Duration) {}
+
+    /// Now and then: the time since the begin.
+    fn told(&self, _elapsed: Duration) {}
+}
+
+/// Watches nothing.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {}
+
 impl Gets {
-    /// Runs them. `told` is called now and then with the time since the begin.
-    pub(crate) fn run(&self, clients: &[CacheClient], stop: &AtomicBool, told: &dyn Fn(Duration)) -> Result<Measured> {
+    /// Runs them.
+    pub(crate) fn run(&self, clients: &[CacheClient], stop: &AtomicBool, watch: &dyn Watch) -> Result<Measured> {
         let run = Run {
             gets: self,
             clients,
@@ -117,10 +132,11 @@ impl Gets {
             origin: Instant::now(),
             begun: AtomicU64::new(1),
             stop,
+            watch,
         };
         std::thread::scope(|scope| {
             let generator = scope.spawn(|| run.generate());
-            let collected = run.collect(told);
+            let collected = run.collect();
             let generated = generator.join().map_err(|_| anyhow!("the generator panicked"))?;
             let (mut collected, generated) = (collected?, generated?);
             collected.late_ns = generated.late_ns;
@@ -181,7 +197,7 @@ impl Run<'_> {
     }
 
     /// Until the generator has ended and all that it began.
-    fn collect(&self, told: &dyn Fn(Duration)) -> Result<Measured> {
+    fn collect(&self) -> Result<Measured> {
         let mut measured = Measured::new()?;
         let mut ended = 0;
         while ended < self.begun.load(Relaxed) {
@@ -189,7 +205,7 @@ impl Run<'_> {
                 ended += 1;
                 self.take(&mut measured, completed);
             }
-            told(self.origin.elapsed());
+            self.watch.told(self.origin.elapsed());
         }
         Ok(measured)
     }
@@ -199,12 +215,14 @@ impl Run<'_> {
         if due < self.gets.warm_up.as_nanos() as u64 {
             return;
         }
-        let latency = completed.at.saturating_duration_since(self.origin + Duration::from_nanos(due));
+        let due = self.origin + Duration::from_nanos(due);
+        let latency = completed.at.saturating_duration_since(due);
         match completed.outcome {
             Err(error) => return measured.fail(error),
             Ok(None) => measured.missing += 1,
             Ok(Some(value)) => measured.wrong += u64::from(!self.gets.keys.is_value(key, &value)),
         }
+        self.watch.answered(due, latency);
         measured.latencies_ns.saturating_record((latency.as_nanos() as u64).max(1));
     }
 }

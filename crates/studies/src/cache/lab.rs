@@ -10,7 +10,7 @@ use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
 use midflight_replicas::select::Algorithm;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -105,11 +105,6 @@ impl<'l> LabCache<'l> {
             (0..like.client_racks).all(|rack| is_selected(seen, rack))
         })?;
         Ok(cache)
-    }
-
-    /// Where its files are.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
     }
 
     fn file(&self) -> PathBuf {

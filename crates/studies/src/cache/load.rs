@@ -1,6 +1,6 @@
 //! `midflight cache bench`: gets at a fixed rate.
 
-use super::gets::{FAILURES, Gets, Measured};
+use super::gets::{FAILURES, Gets, Measured, Watch};
 use super::keys::{KEYS_MAX, Keys};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -93,13 +93,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let gets = Gets { keys, rate: args.rate, warm_up: args.warm_up, measured: args.duration, seed: args.seed };
     let total = args.warm_up + args.duration;
-    let progress = (total > QUIET).then(|| Progress::spinner(QUIET));
-    let measured = gets.run(&clients, &interrupted, &|elapsed| {
-        if let Some(progress) = &progress {
-            progress.tell(|| format!("{:.0} of {:.0} s", elapsed.as_secs_f64(), total.as_secs_f64()));
-        }
-    })?;
-    if let Some(progress) = progress {
+    let shown = Shown { progress: (total > QUIET).then(|| Progress::spinner(QUIET)), total };
+    let measured = gets.run(&clients, &interrupted, &shown)?;
+    if let Some(progress) = shown.progress {
         progress.finish();
     }
     if let Some(error) = &measured.first_error {
@@ -116,6 +112,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows how far it is.
+struct Shown {
+    progress: Option<Progress>,
+    total: Duration,
+}
+
+impl Watch for Shown {
+    fn told(&self, elapsed: Duration) {
+        if let Some(progress) = &self.progress {
+            progress.tell(|| format!("{:.0} of {:.0} s", elapsed.as_secs_f64(), self.total.as_secs_f64()));
+        }
+    }
 }
 
 fn check(args: &Args) -> Result<()> {

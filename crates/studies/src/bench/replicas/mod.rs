@@ -13,7 +13,7 @@ mod pauses;
 mod report;
 
 use super::How;
-use crate::cache::gets::{Gets, Measured};
+use crate::cache::gets::{Gets, Measured, Unwatched};
 use crate::cache::keys::Keys;
 use crate::cache::lab::{LabCache, Like};
 use crate::engines::LabEngine;
@@ -193,7 +193,7 @@ impl Study<'_> {
         };
         let before = cache.served()?;
         let pauses = Pauses::start(cache.first_store()?, self.args.pause, seed)?;
-        let measured = gets.run(&clients, self.interrupted, &|_| ())?;
+        let measured = gets.run(&clients, self.interrupted, &Unwatched)?;
         drop(pauses);
         let after = cache.served()?;
         if self.interrupted.load(Relaxed) {

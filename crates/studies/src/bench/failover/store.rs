@@ -1,50 +1,20 @@
-//! `midflight bench failover`: how long a client of the store waits when a leader, a follower or a switch dies.
+//! How long a client of the store waits when a leader, a follower or a switch dies.
 
-use super::How;
+use super::Args;
+use crate::bench::How;
 use crate::engines::LabEngine;
 use crate::median::median;
 use crate::store::cluster::{Cluster, Ground, Size};
-use anyhow::{Result, bail, ensure};
-use clap::Args as ClapArgs;
+use anyhow::{Result, ensure};
 use midflight_lab::{Lab, Options};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::progress::Progress;
-use midflight_terminal::signals::end_flag;
 use midflight_terminal::usage::INTERRUPTED;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-pub(super) const EXAMPLES: &str = "\
-EXAMPLES
-  midflight bench failover              three replicas, two switches on loopback; 20 failures each
-  midflight bench failover --quick      3 each
-  midflight bench failover --lab        the same, each process on a host of a lab, as root
-  midflight bench failover --lab --engine kernel --json
-
-A process is killed (SIGKILL), and started again when its failure is over. The time is the longest
-one between two successful operations of a client that never stops trying: INCR and GET in turn.
-
-RESULTS (KIND: leader, follower, switch)
-  failover.KIND.median_ms, failover.KIND.max_ms
-  failover.calm_max_ms                  the same without a failure: what this machine does by itself
-
-EXIT CODES
-  0 measured, 1 failed, 2 wrong usage, 130 interrupted";
-
-#[derive(ClapArgs)]
-pub(super) struct Args {
-    #[command(flatten)]
-    how: How,
-    /// Each process on a host of a lab
-    #[arg(long)]
-    lab: bool,
-    /// The first switch's engine, in a lab; the one that stands by is a process
-    #[arg(long, value_enum, default_value_t = LabEngine::User, requires = "lab")]
-    engine: LabEngine,
-}
 
 /// How long after a failure the client is watched.
 const WATCHED: Duration = Duration::from_millis(1_500);
@@ -67,18 +37,14 @@ impl Kind {
     const ALL: [(Self, &str); 3] = [(Self::Leader, "leader"), (Self::Follower, "follower"), (Self::Switch, "switch")];
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let interrupted = end_flag()?;
+pub(super) fn run(args: &Args, interrupted: &AtomicBool) -> Result<ExitCode> {
     if !args.lab {
-        return measure(&args.how, Ground::Loopback, &interrupted);
-    }
-    if let Some(why) = args.engine.missing() {
-        bail!("{why}");
+        return measure(&args.how, Ground::Loopback, interrupted);
     }
     let xdp = args.engine == LabEngine::Kernel;
     let options = Options::new(format!("failover{}", std::process::id()), SIZE.hosts()).xdp(xdp);
-    let lab = Lab::up_unless(&options, &interrupted)?;
-    let code = measure(&args.how, Ground::Lab(&lab, args.engine), &interrupted);
+    let lab = Lab::up_unless(&options, interrupted)?;
+    let code = measure(&args.how, Ground::Lab(&lab, args.engine), interrupted);
     lab.down()?;
     code
 }
