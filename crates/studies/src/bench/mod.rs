@@ -6,6 +6,7 @@ mod core;
 mod core_reads;
 mod core_replicas;
 mod failover;
+mod foreign;
 mod ilp;
 mod keeper;
 mod lab;
@@ -65,7 +66,7 @@ enum Bench {
     /// The selectors of replicas: nanoseconds a choice
     #[command(after_help = against::help(select::EXAMPLES))]
     Select(Comparable),
-    /// Deaths of leader, follower and switch of a store: how long its client waits
+    /// Deaths of leader, follower and switch of a store, or of a cache's operator: how long clients wait
     #[command(after_help = failover::EXAMPLES)]
     Failover(failover::Args),
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
@@ -74,6 +75,9 @@ enum Bench {
     /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
     #[command(after_help = replicas::EXAMPLES)]
     Replicas(replicas::Args),
+    /// Other people's packets through operators in the kernel: what they lose by it
+    #[command(after_help = foreign::EXAMPLES)]
+    Foreign(foreign::Args),
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
@@ -167,6 +171,7 @@ impl Args {
             | Bench::Failover(_)
             | Bench::Modes(_)
             | Bench::Replicas(_)
+            | Bench::Foreign(_)
             | Bench::Netrs(_)
             | Bench::Peers(_) => false,
         }
@@ -189,6 +194,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Replicas(args) => replicas::run(&args),
+        Bench::Foreign(args) => foreign::run(&args),
         Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }

@@ -78,7 +78,7 @@ pub(crate) struct LabCache<'l> {
 }
 
 impl<'l> LabCache<'l> {
-    /// It serves when this returns: the hosts of each rack with clients have a selector.
+    /// All its processes run when this returns. Who selects is the controller's affair, who may want to see traffic first.
     pub(crate) fn start(like: Like, lab: &'l Lab) -> Result<Self> {
         let directory = new_directory()?;
         let mut cache = Self {
@@ -101,9 +101,6 @@ impl<'l> LabCache<'l> {
         let mut controller = at(lab, CONTROLLER)?;
         controller.arg("controller").arg("--config").arg(cache.file());
         cache.controller = Some(cache.begin("controller", controller)?);
-        cache.wait_until("hosts of all racks have their selector", |seen| {
-            (0..like.client_racks).all(|rack| is_selected(seen, rack))
-        })?;
         Ok(cache)
     }
 
@@ -260,6 +257,12 @@ impl<'l> LabCache<'l> {
         &self.stores
     }
 
+    /// Waits until somebody selects for the clients of each rack.
+    pub(crate) fn wait_until_selected(&self) -> Result<()> {
+        let all = |seen: &ControllerSnapshot| (0..self.like.client_racks).all(|rack| label_of(seen, rack).is_some());
+        self.wait_until("somebody selects for all clients", all)
+    }
+
     /// What the controller says of itself.
     pub(crate) fn seen(&self) -> Result<ControllerSnapshot> {
         let mut command = at(self.lab, CONTROLLER)?;
@@ -283,10 +286,10 @@ impl<'l> LabCache<'l> {
     }
 }
 
-/// Whether an RSNode selects for the hosts of a rack.
-pub(crate) fn is_selected(seen: &ControllerSnapshot, rack: usize) -> bool {
+/// The RSNode id that requests of a rack's hosts are labelled with; `None`: nobody selects for them.
+pub(crate) fn label_of(seen: &ControllerSnapshot, rack: usize) -> Option<u16> {
     let name = format!("rack-{rack}");
-    seen.groups.iter().any(|group| group.group == name && group.label.is_some())
+    seen.groups.iter().find(|group| group.group == name)?.label
 }
 
 /// The second host of the first rack.

@@ -4,10 +4,10 @@ use super::Args;
 use super::watched::Watched;
 use crate::cache::gets::Gets;
 use crate::cache::keys::Keys;
-use crate::cache::lab::{LabCache, Like};
+use crate::cache::lab::{LabCache, Like, label_of};
 use crate::median::median;
 use anyhow::{Context, Result, anyhow};
-use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::replicas::{ControllerSnapshot, RsNodeLine};
 use midflight_lab::Lab;
 use midflight_replicas::select::Algorithm;
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -137,7 +137,8 @@ fn fail(cache: &mut LabCache<'_>, failures: u64, interrupted: &AtomicBool) -> Re
     for _ in 0..failures {
         // Its selection for both racks is worth a plan of its own, made under load.
         let before = Instant::now();
-        cache.wait_until("the operator in the middle selects for all", |seen| selects(seen, "core-0", RACKS))?;
+        let is_planned = |seen: &ControllerSnapshot| (0..RACKS).all(|rack| selects(seen, "core-0", rack));
+        cache.wait_until("the operator in the middle selects for all", is_planned)?;
         events.plans.push(before..Instant::now() + WATCHED);
         std::thread::sleep(2 * WATCHED);
         if interrupted.load(Relaxed) {
@@ -146,7 +147,7 @@ fn fail(cache: &mut LabCache<'_>, failures: u64, interrupted: &AtomicBool) -> Re
         events.deaths.push(Instant::now());
         cache.kill_operator(core);
         std::thread::sleep(WATCHED);
-        let moved = |seen: &ControllerSnapshot| (0..RACKS).all(|rack| selects(seen, &format!("tor-{rack}"), 1));
+        let moved = |seen: &ControllerSnapshot| (0..RACKS).all(|rack| selects(seen, &format!("tor-{rack}"), rack));
         let before = Instant::now();
         cache.wait_until("the operators of the racks select", moved)?;
         events.plans.push(before..Instant::now() + WATCHED);
@@ -158,12 +159,11 @@ fn fail(cache: &mut LabCache<'_>, failures: u64, interrupted: &AtomicBool) -> Re
     Ok(events)
 }
 
-/// Whether an operator selects for so many groups.
-fn selects(seen: &ControllerSnapshot, switch: &str, groups: usize) -> bool {
+/// Whether an operator selects for the hosts of a rack.
+fn selects(seen: &ControllerSnapshot, switch: &str, rack: usize) -> bool {
     let of_switch = |label| {
-        seen.rsnodes
-            .iter()
-            .any(|node| node.id == label && node.switch.as_deref() == Some(switch) && node.used == "serving")
+        let is_it = |node: &&RsNodeLine| node.id == label && node.switch.as_deref() == Some(switch);
+        seen.rsnodes.iter().any(|node| is_it(&node) && node.used == "serving")
     };
-    seen.groups.iter().filter(|group| group.label.is_some_and(of_switch)).count() == groups
+    label_of(seen, rack).is_some_and(of_switch)
 }

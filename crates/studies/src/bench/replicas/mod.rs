@@ -176,7 +176,11 @@ impl Study<'_> {
     fn cache(&self) -> Result<Cache<'_>> {
         Ok(match self.lab {
             None => Cache::Here(Here::start(self.selector)?),
-            Some(lab) => Cache::Lab(LabCache::start(like(self.args, self.selector), lab)?),
+            Some(lab) => {
+                let cache = LabCache::start(like(self.args, self.selector), lab)?;
+                cache.wait_until_selected()?;
+                Cache::Lab(cache)
+            }
         })
     }
 
