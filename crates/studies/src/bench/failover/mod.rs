@@ -66,7 +66,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = LabEngine::User, requires = "lab")]
     engine: LabEngine,
     /// Gets a second, of all clients of a cache
-    #[arg(long, value_name = "PER_SECOND", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
 }
 
