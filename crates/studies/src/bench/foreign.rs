@@ -33,8 +33,8 @@ one stream of bytes over TCP, of which each byte is compared.
 
 RESULTS (a ratio is that with operators by that without; .low and .high end its 95 % interval)
   foreign.redis_ratio, foreign.stream_ratio
-  foreign.redis_WAY_per_s               medians of the rounds: GETs of 50 connections; WAY is through
-                                        or around
+  foreign.redis_WAY_per_s               medians of the rounds: GETs of 50 connections; WAY is
+                                        through or around
   foreign.stream_WAY_gbit_per_s
   foreign.wrong                         bytes of streams that were not those sent
 
