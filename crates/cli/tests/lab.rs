@@ -152,7 +152,7 @@ fn exec_becomes_the_command() {
     assert_error(&name.lab("exec", &["host0", "--", "/nonexistent"]), 127, &["/nonexistent", "No such file"]);
     assert_error(&name.lab("exec", &["host0", "--", "/etc/passwd"]), 126, &["/etc/passwd", "denied"]);
     assert_error(&name.lab("exec", &["host1", "--", "true"]), 2, &["host1", &name.0, "host0 to host0"]);
-    assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, host0"]);
+    assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, rack0, host0"]);
 }
 
 #[test]
