@@ -28,6 +28,7 @@
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
 #define MF_UNSUMMED_MAX 64
+#define MF_INTERFACES_MAX 64
 #define MF_NOW (~0ull) /* as a time: read the clock */
 
 /* What user space can ask mf_call for. */
@@ -100,6 +101,7 @@ struct mf_control {
     uint32_t generic;   /* 1: XDP runs in generic mode on an interface, where the stack may have changed a frame before */
     struct mf_address address[MF_ADDRESSES_MAX]; /* of this machine, that the switch serves; their ports are not used */
     uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces on which XDP accepts the pseudo-header's sum as a checksum; 0 ends them */
+    uint32_t interface[MF_INTERFACES_MAX]; /* those that these programs are attached to; 0 ends them */
     uint64_t next_hop_salt; /* random and secret, so that nobody can choose addresses that collide in the cache */
 
     /* A call from user space; its datagram and its answers lie in the first scratch area. */

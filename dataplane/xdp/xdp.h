@@ -132,6 +132,24 @@ static __attribute__((noinline)) int fetch_rest(struct xdp_md *context, struct m
     return HALF_AT(udp + UDP_CHECKSUM) == 0 || sum_fold(sum) == 0xffff;
 }
 
+/* Whether this program is on an interface. Others may not take what XDP redirects to them, or are no place for the frame (bridges, VLANs). */
+MF_INLINE int is_attached_to(uint32_t interface)
+{
+    const uint32_t MF_FAR *own = MF_CONTROL->interface;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_INTERFACES_MAX && own[i]); i++)
+        if (own[i] == interface)
+            return 1;
+    return 0;
+}
+
+/* Asks the kernel for the next hop of the datagram's new address. */
+MF_INLINE int has_route(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
+{
+    const struct mf_forward MF_FAR *forward = &scratch->out.forward;
+    return routed_hop(context, context->ingress_ifindex, scratch, &forward->to, forward->length) &&
+           is_attached_to(scratch->other.interface);
+}
+
 /* Forwards the datagram: rewrites its frame in place, where the next hop is known, to us or to the kernel, and takes frames of the same
  * shape. Otherwise user space sends it. User space also sends the copy, if one is asked for: XDP cannot clone a frame. */
 MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, int is_known)
@@ -141,7 +159,7 @@ MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *s
         scratch->counts.asserted++;
         return XDP_DROP;
     }
-    int has_hop = is_known || routed_hop(context, context->ingress_ifindex, scratch, &forward->to, forward->length);
+    int has_hop = is_known || has_route(context, scratch);
     int in_place = has_hop && forward->length == scratch->in.length && is_same_shape(&scratch->back, &scratch->other);
     if (MF_UNLIKELY(!in_place || forward->copy_to.port) && !fetch_rest(context, scratch)) {
         scratch->counts.dropped_checksum++;

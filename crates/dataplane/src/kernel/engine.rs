@@ -86,6 +86,7 @@ impl<P: SoftProgram> KernelEngine<P> {
         let attached = attached.inspect_err(|_| restore_served(&mut kernel, before, place.mode))?;
         let unsummed = interfaces.iter().filter(|interface| interface.unsummed).map(|interface| interface.index);
         kernel.set_mode(place.mode, &unsummed.collect::<Vec<_>>());
+        kernel.set_interfaces(&interfaces.iter().map(|interface| interface.index).collect::<Vec<_>>());
         match &mut pins {
             Some(pins) if place.keep => pins.keep(kernel.arena(), &kernel.programs().handover, &attached)?,
             _ => pins = None,

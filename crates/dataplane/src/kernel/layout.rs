@@ -13,6 +13,7 @@ pub(super) const NEXT_HOPS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
 pub(super) const UNSUMMED_MAX: usize = 64;
+pub(super) const INTERFACES_MAX: usize = 64;
 /// Bytes of datagram that a scratch area holds.
 pub(super) const SCRATCH_DATA: usize = 1536;
 
@@ -36,6 +37,7 @@ pub(super) struct Control {
     pub generic: u32,
     pub address: [Address; ADDRESSES_MAX],
     pub unsummed: [u32; UNSUMMED_MAX],
+    pub interface: [u32; INTERFACES_MAX],
     pub next_hop_salt: u64,
     pub call: u32,
     pub verdict: u32,
@@ -118,12 +120,12 @@ mod tests {
 
     #[test]
     fn the_arena_is_laid_out_as_arena_h_says() {
-        let mut of_c = [0; 46];
+        let mut of_c = [0; 48];
         // SAFETY: it writes at most as many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
         let places =
             [CONTROL_AT, SCRATCH_AT, SCRATCH_BYTES, SCRATCHES, NEXT_HOPS_AT, NEXT_HOPS, STATE_AT].map(|n| n as usize);
-        let bounds = [ADDRESSES_MAX, UNSUMMED_MAX];
+        let bounds = [ADDRESSES_MAX, UNSUMMED_MAX, INTERFACES_MAX];
         let calls = [Call::Packet, Call::Tick, Call::Bench, Call::Order].map(|call| call as usize);
         let control = [
             size_of::<Control>(),
@@ -133,6 +135,7 @@ mod tests {
             offset_of!(Control, generic),
             offset_of!(Control, address),
             offset_of!(Control, unsummed),
+            offset_of!(Control, interface),
             offset_of!(Control, next_hop_salt),
             offset_of!(Control, call),
             offset_of!(Control, verdict),

@@ -4,7 +4,8 @@ use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
 use super::layout::{
-    ADDRESSES_MAX, Call, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_DATA, SHELL_COUNTS, STATE_AT, UNSUMMED_MAX,
+    ADDRESSES_MAX, Call, INTERFACES_MAX, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_DATA, SHELL_COUNTS, STATE_AT,
+    UNSUMMED_MAX,
 };
 use super::object::{self, Programs};
 use super::pins::Pins;
@@ -179,6 +180,17 @@ impl<P: SoftProgram> Kernel<P> {
             for (place, interface) in places.enumerate() {
                 (&raw mut (*control).unsummed[place]).write_volatile(interface);
             }
+        }
+    }
+
+    /// Tells the shells the indices of the interfaces that they are attached to. XDP forwards by the kernel's routes to these only: others
+    /// may not take a frame that is redirected. What there is no room for is left to the process.
+    pub fn set_interfaces(&mut self, interfaces: &[u32]) {
+        let places = interfaces.iter().copied().chain(std::iter::repeat(0)).take(INTERFACES_MAX);
+        let control = self.arena.control();
+        for (place, interface) in places.enumerate() {
+            // SAFETY: shells only read them, each in one access.
+            unsafe { (&raw mut (*control).interface[place]).write_volatile(interface) };
         }
     }
 

@@ -379,8 +379,9 @@ fn a_read_to_an_unknown_place_is_handed_over() {
 fn a_read_to_a_place_that_only_the_kernel_knows_passes_in_place() {
     let Some(lab) = lab(2) else { return };
     let story = || {
-        let near = Port::open("host0").index;
+        let [near, far] = ["host0", "host1"].map(|name| Port::open(name).index);
         by_both(|switch| {
+            switch.shells.set_interfaces(&[near]);
             let follower = switch.replica(1);
             let (there, mac) =
                 (follower.from.ip(), [2, 0, 0, 0, 0, 11].map(|byte: u8| format!("{byte:02x}")).join(":"));
@@ -389,12 +390,17 @@ fn a_read_to_a_place_that_only_the_kernel_knows_passes_in_place() {
             switch.begin();
             let asked = switch.client().request(&switch.request(Operation::Read));
             let arrival = Arrival { interface: near, ..Arrival::new(&asked) };
-            let mut ask = || counted(&mut switch.shells, |shells| shells.run_xdp(TIME, &arrival).unwrap());
+            let ask =
+                |switch: &mut Switch| counted(&mut switch.shells, |shells| shells.run_xdp(TIME, &arrival).unwrap());
             forward(&lab, follower.from.is_ipv4(), false);
-            let (departure, counts) = ask();
+            let (departure, counts) = ask(switch);
             assert_eq!((departure.action, counts), (Action::Drop, vec![("xdp_taken", 1), ("handed_over", 1)]));
             forward(&lab, follower.from.is_ipv4(), true);
-            let (departure, counts) = ask();
+            let (departure, counts) = ask(switch);
+            let not_attached = (Action::Drop, vec![("xdp_taken", 1), ("handed_over", 1)]);
+            assert_eq!((departure.action, counts), not_attached, "to an interface without this program");
+            switch.shells.set_interfaces(&[near, far]);
+            let (departure, counts) = ask(switch);
             assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("forwarded", 1)]));
             let (flow, datagram) = read(&departure.frame);
             let from_mac = flow.from_mac; // of the interface that leads there
