@@ -34,8 +34,9 @@ fn dies_and_comes_back(engine: &str) {
     let Some(_turn) = turn(engine) else { return };
     let of = results(&["failover", "--program", "replicas", "--lab", "--engine", engine, "--quick", "--rate", "300"]);
     assert_eq!(of("live.lost"), 0.0);
+    assert_eq!(of("live.wrong"), 0.0);
     assert!(of("live.plans") >= 4.0, "to the operator in the middle, and away, twice");
-    assert!(of("live.repeated_of_deaths") >= 10.0, "nobody selects for a while");
+    assert!(of("live.late_of_deaths") >= 10.0, "nobody selects for a while");
     assert!(of("live.failover_max_ms") < 500.0, "it does not end");
     assert!(of("live.gets_per_s") > 250.0);
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench foreign               as root; two minutes
+  midflight bench foreign               as root; four minutes
   midflight bench foreign --quick --json
 
 A lab with two racks, in which three switches are between the two ends. In each round the same
@@ -171,6 +171,8 @@ impl Redis {
         let mut command = lab.command(TO, "redis-server");
         command.args(["--port", &REDIS_PORT.to_string(), "--bind", &address(lab)?.to_string()]);
         command.args(["--save", "", "--protected-mode", "no", "--daemonize", "no"]);
+        // Nobody reads what it says, so that is little.
+        command.args(["--loglevel", "warning"]);
         let server = Process::start(&mut command)?;
         let deadline = Instant::now() + PATIENCE;
         while lab

@@ -109,6 +109,7 @@ fn measure(args: &Args, mut cache: LabCache<'_>, interrupted: &AtomicBool) -> Re
     let late_of_deaths: u64 = events.deaths.iter().map(|death| watched.late(&(*death..*death + WATCHED))).sum();
     let late_of_plans: u64 = events.plans.iter().map(|plan| watched.late(plan)).sum();
     let lost = measured.iter().map(|of_rack| of_rack.failures()).sum();
+    let wrong = measured.iter().map(|of_rack| of_rack.wrong + of_rack.missing).sum();
     if let Some(error) = measured.iter().find_map(|of_rack| of_rack.first_error.as_ref()) {
         eprintln!("{lost} gets were not answered: {error}");
     }
@@ -120,9 +121,10 @@ fn measure(args: &Args, mut cache: LabCache<'_>, interrupted: &AtomicBool) -> Re
         Measure::quantity("live.failover_ms", median(outages), "ms"),
         Measure::quantity("live.failover_max_ms", longest, "ms"),
         Measure::count("live.lost", lost, "gets"),
-        Measure::count("live.repeated_of_deaths", late_of_deaths, "gets"),
-        Measure::count("live.repeated_of_plans", late_of_plans, "gets"),
-        Measure::count("live.repeated_else", else_late, "gets"),
+        Measure::count("live.wrong", wrong, "gets"),
+        Measure::count("live.late_of_deaths", late_of_deaths, "gets"),
+        Measure::count("live.late_of_plans", late_of_plans, "gets"),
+        Measure::count("live.late_else", else_late, "gets"),
         Measure::count("live.plans", events.plans.len() as u64, "changes"),
         Measure::quantity("live.gets_per_s", gets_per_s, "gets/s"),
     ]))

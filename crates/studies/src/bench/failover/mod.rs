@@ -43,9 +43,10 @@ RESULTS of a store (KIND: leader, follower, switch)
 RESULTS of a cache
   live.failover_ms, .failover_max_ms    median and longest of the deaths
   live.lost                             gets that were never answered, in the whole run
-  live.repeated_of_deaths, .repeated_of_plans    answered late: gets that took more than 20 ms,
+  live.wrong                            answered with another value than was set, or with none
+  live.late_of_deaths, .late_of_plans   gets that took more than 20 ms,
                                         within 500 ms of a death, and of a change of the plan
-  live.repeated_else                    at all other times: what this machine does by itself
+  live.late_else                        at all other times: what this machine does by itself
   live.plans                            changes of the plan under load
   live.gets_per_s
 
