@@ -46,6 +46,40 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
 }
 
 #[test]
+fn results_of_earlier_sources_stay_valid_if_those_of_now_give_the_same() {
+    let directory = Directory::new("figure-recheck");
+    let (out, cells) = (directory.path("out"), directory.path("out/cells"));
+    let small = [&SMALL[..], &["--out", &out]].concat();
+    assert_eq!(run(&small).code, Some(0));
+    let recheck = || run(&["sim", "figure", "--recheck", "--cells", &cells]);
+    let said = recheck();
+    assert!(said.code == Some(0) && said.stdout.contains("all kept results are of today's sources"), "{said:?}");
+
+    // The same results, as if a comment had changed since.
+    let pack = format!("{cells}/bolt.jsonl");
+    let text = std::fs::read_to_string(&pack).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let earlier = text.replace(first["version"].as_str().unwrap(), "earlier");
+    std::fs::write(&pack, &earlier).unwrap();
+    let said = recheck();
+    assert!(said.code == Some(0) && said.stdout.contains("2 of 2 cells were run again; all are equal"), "{said:?}");
+    let said = run(&small);
+    assert!(said.code == Some(0) && said.stderr.contains("4 of 4 cells have been run before"), "{said:?}");
+    let page = std::fs::read_to_string(format!("{out}/index.html")).unwrap();
+    assert!(page.contains("2 of the results were computed by earlier sources"));
+
+    // Other results.
+    let ended = first["result"]["ended"].as_u64().unwrap();
+    let other = earlier.replace("earlier", "other").replace(&format!("\"ended\":{ended}"), &format!("\"ended\":{}", ended + 1));
+    std::fs::write(&pack, other).unwrap();
+    let said = recheck();
+    assert!(said.code == Some(1) && said.stdout.contains("these differ"), "{said:?}");
+    let said = run(&small);
+    assert!(said.stderr.contains("2 kept results are of other sources") && said.stderr.contains("--recheck"), "{said:?}");
+    assert!(said.stderr.contains("2 of 4 cells have been run before"), "{said:?}");
+}
+
+#[test]
 fn one_process_and_two_give_the_same_results_and_pictures() {
     let directory = Directory::new("figure-bytes");
     let [one, two] = ["1", "2"].map(|jobs| {
@@ -62,6 +96,7 @@ fn an_unknown_figure_names_the_known_ones() {
     assert_error(&run(&["sim", "figure", "bolt-18"]), 2, &["`bolt-18`", "falcon-8,", "bolt-13a,", "scale"]);
     assert_error(&run(&["sim", "figure"]), 2, &["NAME"]);
     assert_error(&run(&["sim", "figure", "--all", "bolt-17"]), 2, &["--all"]);
+    assert_error(&run(&["sim", "figure", "--recheck", "--cells", "/nonexistent"]), 2, &["/nonexistent"]);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Cells of the simulator as processes of their own: a crash, a lack of memory or Ctrl-C ends only one cell, and the
 //! results of finished cells are kept. Figures and sweeps are lists of cells.
 
+mod equal;
 mod pack;
 mod pool;
 mod store;
 
+pub(crate) use equal::Equal;
 pub(crate) use pool::{Job, run_all};
 pub(crate) use store::{Cost, Kept, Store};
 

@@ -1,6 +1,7 @@
 //! Results of many cells in few files: a scheme has a file with a line of JSON for each of its cells, in the order of their keys, so that it
 //! may be kept under version control and goes on another machine.
 
+use super::equal::Equals;
 use super::store::{Kept, fnv, write_whole};
 use anyhow::{Context, Result};
 use midflight_papers::experiment::Experiment;
@@ -33,9 +34,17 @@ fn name(cell: &Experiment) -> Result<String> {
 }
 
 /// The result of one cell.
-pub(super) fn find(directory: &Path, cell: &Experiment) -> Option<Kept> {
+pub(super) fn find(directory: &Path, cell: &Experiment, equals: &Equals) -> Option<Kept> {
     let pack = fs::read(directory.join(name(cell).ok()?)).ok()?;
-    lines(&pack).find(|kept| kept.is_current() && kept.cell == *cell)
+    lines(&pack).find(|kept| kept.is_current(equals) && kept.cell == *cell)
+}
+
+/// Results of other sources, in the order of packs and lines.
+pub(super) fn outdated(directory: &Path, equals: &Equals) -> Result<Vec<Kept>> {
+    let mut packs = files(directory, PACK)?;
+    packs.sort();
+    let texts: Vec<Vec<u8>> = packs.iter().map(|pack| read(pack)).collect::<Result<_>>()?;
+    Ok(texts.iter().flat_map(|text| lines(text)).filter(|kept| !kept.is_current(equals)).collect())
 }
 
 /// Lines that are damaged are ignored: their cells are run again.
@@ -44,19 +53,19 @@ fn lines(pack: &[u8]) -> impl Iterator<Item = Kept> {
 }
 
 impl Results {
-    pub(super) fn read(directory: &Path) -> Result<Self> {
+    pub(super) fn read(directory: &Path, equals: &Equals) -> Result<Self> {
         let mut all = Self::default();
         for pack in files(directory, PACK)? {
-            lines(&read(&pack)?).try_for_each(|kept| all.add(kept))?;
+            lines(&read(&pack)?).try_for_each(|kept| all.add(kept, equals))?;
         }
         for alone in files(directory, ALONE)? {
-            serde_json::from_slice(&read(&alone)?).ok().map_or(Ok(()), |kept| all.add(kept))?;
+            serde_json::from_slice(&read(&alone)?).ok().map_or(Ok(()), |kept| all.add(kept, equals))?;
         }
         Ok(all)
     }
 
-    fn add(&mut self, kept: Kept) -> Result<()> {
-        if kept.is_current() {
+    fn add(&mut self, kept: Kept, equals: &Equals) -> Result<()> {
+        if kept.is_current(equals) {
             self.0.insert(key(&kept.cell)?, kept);
         }
         Ok(())
@@ -68,12 +77,12 @@ impl Results {
 }
 
 /// Another process may do the same at the same time.
-pub(super) fn pack(directory: &Path) -> Result<Results> {
+pub(super) fn pack(directory: &Path, equals: &Equals) -> Result<Results> {
     let lock = directory.join("lock");
     let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
     let _locked = locked.with_context(|| format!("cannot lock {}", lock.display()))?;
     let alone = files(directory, ALONE)?;
-    let results = Results::read(directory)?;
+    let results = Results::read(directory, equals)?;
     let mut packs: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for kept in results.0.values() {
         let pack = packs.entry(name(&kept.cell)?).or_default();

@@ -2,6 +2,7 @@
 //! before. A result is reused if it is for the same cell, the same sources and the same content of the cell's trace; otherwise it is
 //! replaced. Files are written atomically.
 
+use super::equal::{Equal, Equals};
 use super::pack::{self, Results};
 use anyhow::{Context, Result};
 use midflight_papers::experiment::{Experiment, Outcome};
@@ -34,9 +35,24 @@ impl Kept {
         Self { version, cell, result, cost }
     }
 
-    /// Whether it is of today's sources, whatever has become of its trace.
-    pub(super) fn is_current(&self) -> bool {
-        self.version.split(',').next() == Some(self.cell.version())
+    /// The version of the sources that computed it.
+    pub(crate) fn sources(&self) -> &str {
+        self.version.split(',').next().unwrap_or_default()
+    }
+
+    /// Whether other sources than today's computed it.
+    pub(crate) fn is_of_earlier(&self) -> bool {
+        self.sources() != self.cell.version()
+    }
+
+    /// Whether it is a result of today's sources, whatever has become of its trace.
+    pub(super) fn is_current(&self, equals: &Equals) -> bool {
+        equals.leads(self.sources(), self.cell.version())
+    }
+
+    /// Whether it is of the trace that `version` names, or has none like it.
+    fn has_trace_of(&self, version: &str) -> bool {
+        self.version.split_once(',').map(|(_, trace)| trace) == version.split_once(',').map(|(_, trace)| trace)
     }
 }
 
@@ -66,13 +82,17 @@ pub(crate) struct Store {
     traces: Option<PathBuf>,
     /// By sources and file of the trace.
     versions: Mutex<HashMap<(&'static str, PathBuf), String>>,
+    /// Other sources whose results are those of today's.
+    equals: Equals,
 }
 
 impl Store {
     /// The directory is made where it is not there.
     pub(crate) fn open(directory: &Path, traces: Option<&Path>) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        Ok(Self { directory: directory.to_owned(), traces: traces.map(Path::to_owned), versions: Mutex::default() })
+        let equals = Equals::read(directory)?;
+        let traces = traces.map(Path::to_owned);
+        Ok(Self { directory: directory.to_owned(), traces, versions: Mutex::default(), equals })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -104,20 +124,36 @@ impl Store {
     /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Experiment) -> Option<Kept> {
         let alone = || serde_json::from_slice(&fs::read(self.path(cell).ok()?).ok()?).ok();
-        let version = self.version(cell)?;
-        let is_its = |kept: &Kept| kept.version == version && kept.cell == *cell;
-        alone().filter(is_its).or_else(|| pack::find(&self.directory, cell).filter(is_its))
+        let is_its = |kept: &Kept| kept.cell == *cell && self.is_valid(kept);
+        alone().filter(is_its).or_else(|| pack::find(&self.directory, cell, &self.equals).filter(is_its))
+    }
+
+    /// Whether `kept` is what today's sources compute, with the trace that is there.
+    fn is_valid(&self, kept: &Kept) -> bool {
+        kept.is_current(&self.equals) && self.version(&kept.cell).is_some_and(|version| kept.has_trace_of(&version))
     }
 
     /// All results of today's sources, to look for many cells.
     pub(crate) fn results(&self) -> Result<Results> {
-        Results::read(&self.directory)
+        Results::read(&self.directory, &self.equals)
+    }
+
+    /// Results of other sources, of which nobody knows whether today's give the same.
+    pub(crate) fn outdated(&self) -> Result<Vec<Kept>> {
+        pack::outdated(&self.directory, &self.equals)
+    }
+
+    /// Results of these sources are those of today's from now on.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(crate) fn hold_equal(&mut self, equal: Equal) -> Result<()> {
+        self.equals.add(&self.directory, equal)
     }
 
     /// The result of `cell` among them.
     pub(crate) fn find<'a>(&self, results: &'a Results, cell: &Experiment) -> Option<&'a Kept> {
-        let version = self.version(cell)?;
-        results.get(cell).filter(|kept| kept.version == version)
+        results.get(cell).filter(|kept| self.is_valid(kept))
     }
 
     /// Moves the results of single cells into the packs, and drops those of other sources.
@@ -125,7 +161,7 @@ impl Store {
     /// # Errors
     /// Where a pack cannot be written; then no result is lost.
     pub(crate) fn pack(&self) -> Result<Results> {
-        pack::pack(&self.directory)
+        pack::pack(&self.directory, &self.equals)
     }
 
     /// # Errors

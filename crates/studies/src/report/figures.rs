@@ -30,6 +30,8 @@ pub(crate) struct Shown<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub cells: usize,
+    /// Cells whose results earlier sources computed, and are held to be equal.
+    pub of_earlier: usize,
     pub wall_s: f64,
     /// Of the largest cell.
     pub peak_mib: f64,
@@ -205,8 +207,19 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
             p { (figure.differs) }
             pre { (command(figure, how)) }
             p.caption { (spent.cells) " cells, " (units::thousands(spent.events)) " events, " (human_s(spent.wall_s)) ", at most "
-                (format!("{:.0}", spent.peak_mib)) " MiB" }
+                (format!("{:.0}", spent.peak_mib)) " MiB" (earlier(spent)) }
         }
+    }
+}
+
+/// What kept results rest on that were not computed by the sources of now.
+fn earlier(spent: &Spent) -> String {
+    match spent.of_earlier {
+        0 => String::new(),
+        cells => format!(
+            "; {cells} of the results were computed by earlier sources, of which some of each scheme and load were computed again and \
+             were the same to the byte (cells/equal.toml)"
+        ),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod compare;
 mod output;
+mod recheck;
 
 use super::traces::{self, Columns};
 use crate::cells::{Job, Kept, Store, run_all};
@@ -29,6 +30,7 @@ EXAMPLES
   midflight sim figure bolt-13b --json
   midflight sim figure --all --first-seed 1001 --out again --compare figures/results.json
   midflight sim figure scale --list              its cells, one JSON object a line, to run elsewhere
+  midflight sim figure --recheck --cells docs/figures/cells
 
 FIGURES
   falcon-8, falcon-9-10, bolt-11, bolt-12, bolt-13a, bolt-13b, bolt-14, bolt-15, bolt-16,
@@ -46,22 +48,24 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   figures.traces, .rules             real traces with columns; the hash of constants and rules
   figures.compared.rows, .equal, .turned, .verdict   with --compare
   selectors.NAME.mean_ms, .p99_ms    by netrs-selectors: each selector at the RSNodes
+  figures.rechecked.cells, .equal    by --recheck: cells that were run again, those with equal results
 
 REAL TRACES
   bolt-13a, bolt-13b and bolt-15 have a column for each of google-sub.tr, google-like-80.tr and
   alibaba2017-batch_task.csv that is in the folder --traces; its rows are FIGURE.TRACE-ROW.
 
 Cells are processes. What one has computed is kept in --cells and used again, until the simulator's
-sources change: a run that was interrupted goes on where it was.
+sources change: a run that was interrupted goes on where it was. After a change that should change no
+result, --recheck runs some of the kept cells again; where all are the same, the others stay valid.
 
 EXIT CODES
-  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written or --compare
-  failed, 2 wrong usage, 130 interrupted";
+  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written, --compare failed
+  or --recheck found a difference, 2 wrong usage, 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Which figures
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "recheck"])]
     names: Vec<String>,
     /// All of them
     #[arg(long, conflicts_with = "names")]
@@ -97,12 +101,21 @@ pub(crate) struct Args {
     /// Shorter runs, to see that it works
     #[arg(long)]
     quick: bool,
+    /// Are the kept results of earlier sources still valid? Runs cells of each scheme and load again
+    #[arg(long, conflicts_with_all = ["names", "all", "list", "compare", "trace", "quick", "seeds", "most_seeds"])]
+    recheck: bool,
     /// One JSON object on stdout
     #[arg(long)]
     json: bool,
     /// Print the cells instead of running them
     #[arg(long, conflicts_with = "json")]
     list: bool,
+}
+
+impl Args {
+    fn cells(&self) -> PathBuf {
+        self.cells.clone().unwrap_or_else(|| self.out.join("cells"))
+    }
 }
 
 /// By how many seeds a figure goes on whose rows are not all sure.
@@ -121,6 +134,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let seeds = args.seeds.unwrap_or(effort.pick(10, 3));
     let most = args.most_seeds.unwrap_or(effort.pick(40, seeds)).max(seeds);
     let columns = Columns::in_folder(traces::folder(args.traces.as_deref())?);
+    if args.recheck {
+        return recheck::run(&args.cells(), columns.folder.as_deref(), parallel(args.jobs), args.json);
+    }
     let study = |figure| Study::new(figure, effort, &columns, seeds);
     let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
     let studies = runnable(studies, args.all)?;
@@ -140,8 +156,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     complain();
     // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
-    let cells = args.cells.clone().unwrap_or_else(|| args.out.join("cells"));
-    let store = Store::open(&cells, columns.folder.as_deref())?;
+    let store = Store::open(&args.cells(), columns.folder.as_deref())?;
+    recheck::warn(&store)?;
     let shown = until_sure(args, studies, most, &store)?;
     let envelope = Envelope::new("figure", output::measures(&shown));
     let compared = before.map(|before| compare::compare(&before, &envelope));
@@ -253,6 +269,7 @@ impl Study {
         for case in &self.cases {
             for kept in kept.by_ref().take(self.seeds_of(case) as usize) {
                 spent.cells += 1;
+                spent.of_earlier += usize::from(kept.is_of_earlier());
                 spent.wall_s += kept.cost.wall_s;
                 spent.peak_mib = spent.peak_mib.max(kept.cost.peak_mib);
                 spent.events += kept.result.events();

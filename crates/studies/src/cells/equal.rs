@@ -1,0 +1,119 @@
+//! Versions of the sources that are known to give the same results: what was computed before a change that changes no result stays valid.
+//! `midflight sim figure --recheck` finds out whether it does; the file `equal.toml` beside the packs says so.
+
+use super::store::write_whole;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::Path;
+
+const FILE: &str = "equal.toml";
+
+const HEAD: &str = "\
+# Results of the version `old` of the sources are those of `new`: so many cells of them were run again with it, and gave the same to the
+# byte. `midflight sim figure --recheck` writes this (docs/figures.md, Cells).
+
+";
+
+/// Two versions with the same results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Equal {
+    /// Of the sources that computed results.
+    pub old: String,
+    /// Of later ones.
+    pub new: String,
+    /// Results of the old ones that were computed again.
+    pub cells: usize,
+    /// Results of the old ones in all.
+    pub of: usize,
+}
+
+/// All that are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Equals {
+    #[serde(default)]
+    equal: Vec<Equal>,
+}
+
+impl Equals {
+    /// None where there is no file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged.
+    pub(super) fn read(directory: &Path) -> Result<Self> {
+        let path = directory.join(FILE);
+        match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            read => {
+                let text = read.with_context(|| format!("cannot read {}", path.display()))?;
+                toml::from_str(&text).with_context(|| {
+                    format!("{} is damaged: repair it, or delete it, and what it names is computed again", path.display())
+                })
+            }
+        }
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// If it cannot be written; then the file is as before.
+    pub(super) fn add(&mut self, directory: &Path, equal: Equal) -> Result<()> {
+        self.equal.retain(|known| (&known.old, &known.new) != (&equal.old, &equal.new));
+        self.equal.push(equal);
+        write_whole(&directory.join(FILE), format!("{HEAD}{}", toml::to_string(self)?).as_bytes())
+    }
+
+    /// Whether results of the version `old` are those of `new`, in as many steps as there are.
+    pub(super) fn leads(&self, old: &str, new: &str) -> bool {
+        let mut reached = vec![old];
+        let mut next = 0;
+        while let Some(&version) = reached.get(next) {
+            if version == new {
+                return true;
+            }
+            for equal in self.equal.iter().filter(|equal| equal.old == version) {
+                if !reached.contains(&equal.new.as_str()) {
+                    reached.push(&equal.new);
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equals(pairs: &[(&str, &str)]) -> Equals {
+        let equal = |&(old, new): &(&str, &str)| Equal { old: old.into(), new: new.into(), cells: 3, of: 7 };
+        Equals { equal: pairs.iter().map(equal).collect() }
+    }
+
+    #[test]
+    fn equal_versions_lead_from_old_to_new_and_not_back() {
+        let equals = equals(&[("b", "c"), ("a", "b"), ("c", "a"), ("x", "y")]);
+        assert!(equals.leads("a", "c") && equals.leads("y", "y") && equals.leads("x", "y"));
+        assert!(!equals.leads("y", "x") && !equals.leads("a", "y"));
+        assert!(!Equals::default().leads("a", "b"));
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_a_damaged_file_is_an_error_that_names_it() {
+        let store = super::super::store::tests::store("equal");
+        let directory = store.directory();
+        assert_eq!(Equals::read(directory).unwrap(), Equals::default());
+        let mut written = Equals::default();
+        for cells in [1, 2] {
+            written.add(directory, Equal { old: "a".into(), new: "b".into(), cells, of: 7 }).unwrap();
+        }
+        assert_eq!((Equals::read(directory).unwrap(), written.equal.len()), (written.clone(), 1));
+        std::fs::write(directory.join(FILE), "[[equal]]\nold = 1\n").unwrap();
+        let said = format!("{:#}", Equals::read(directory).unwrap_err());
+        assert!(said.contains(FILE) && said.contains("damaged"), "{said}");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,129 @@
+//! Are results that earlier sources computed still valid? A result is kept with a hash of the sources that made it, and a change of a
+//! comment changes the hash. Cells give the same result each time, to the byte; so some of each kind are run again, and if all come out the
+//! same, the others stay.
+
+use crate::cells::{Equal, Job, Kept, Store, run_all};
+use anyhow::{Context, Result};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::stdout;
+use midflight_terminal::usage;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// So many cells of each scheme and load are run again.
+const OF_A_KIND: usize = 2;
+/// Those that took longer are run again only where no other is of their kind.
+const LONG_S: f64 = 60.0;
+
+/// Says how many results are of other sources.
+pub(super) fn warn(store: &Store) -> Result<()> {
+    let outdated = store.outdated()?.len();
+    if outdated > 0 {
+        eprintln!(
+            "{outdated} kept results are of other sources, and will be deleted; `--recheck --cells {}` finds out first whether they are \
+             still valid",
+            store.directory().display()
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn run(cells: &Path, traces: Option<&Path>, parallel: usize, json: bool) -> Result<ExitCode> {
+    if !cells.is_dir() {
+        return Err(usage::error(format!("--cells {}: there is no such folder with kept results", cells.display())));
+    }
+    let mut store = Store::open(cells, traces)?;
+    let again = Store::open(&cells.join("again"), traces)?;
+    let mut report = Report::default();
+    for ((old, new), outdated) in by_versions(store.outdated()?) {
+        let sample = sample(&outdated);
+        let jobs: Vec<Job> = sample.iter().map(|kept| job(kept)).collect();
+        let results = run_all(&jobs, &again, parallel)?;
+        let differ: Vec<&str> = sample
+            .iter()
+            .zip(&results)
+            .zip(&jobs)
+            .filter(|((kept, result), _)| kept.result != result.result)
+            .map(|(_, job)| job.name.as_str())
+            .collect();
+        report.add(&old, &new, outdated.len(), sample.len(), &differ);
+        if differ.is_empty() {
+            store.hold_equal(Equal { old, new, cells: sample.len(), of: outdated.len() })?;
+        }
+    }
+    let folder = again.directory();
+    std::fs::remove_dir_all(folder).with_context(|| format!("cannot delete {}", folder.display()))?;
+    report.print(json)
+}
+
+/// Results by the version that computed them, and today's of the same sources.
+fn by_versions(outdated: Vec<Kept>) -> BTreeMap<(String, String), Vec<Kept>> {
+    let mut groups: BTreeMap<_, Vec<Kept>> = BTreeMap::new();
+    for kept in outdated {
+        groups.entry((kept.sources().to_owned(), kept.cell.version().to_owned())).or_default().push(kept);
+    }
+    groups
+}
+
+/// Some of each scheme and load: short ones, else the shortest. Their order is that of the hashes of cells, so it has nothing to do with results.
+fn sample(outdated: &[Kept]) -> Vec<&Kept> {
+    let mut kinds: BTreeMap<String, Vec<&Kept>> = BTreeMap::new();
+    for kept in outdated {
+        kinds.entry(kind(kept)).or_default().push(kept);
+    }
+    kinds.into_values().flat_map(of_a_kind).collect()
+}
+
+fn of_a_kind(kept: Vec<&Kept>) -> Vec<&Kept> {
+    let short: Vec<&Kept> = kept.iter().copied().filter(|kept| kept.cost.wall_s <= LONG_S).take(OF_A_KIND).collect();
+    let shortest = kept.into_iter().min_by(|a, b| a.cost.wall_s.total_cmp(&b.cost.wall_s));
+    if short.is_empty() { shortest.into_iter().collect() } else { short }
+}
+
+/// The scheme or placement of a cell, and the kind of its load.
+fn kind(kept: &Kept) -> String {
+    let cell = serde_json::to_value(&kept.cell).unwrap_or_default();
+    let texts = ["/scheme/name", "/scheme/program", "/placement", "/load/name", "/load/file"];
+    let text = |path: &&str| cell.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    texts.iter().filter_map(text).collect::<Vec<_>>().join(" ")
+}
+
+fn job(kept: &Kept) -> Job {
+    Job { name: format!("{} seed {}", kind(kept), kept.cell.seed()), cell: kept.cell.clone() }
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+struct Report {
+    text: String,
+    cells: usize,
+    differ: usize,
+}
+
+impl Report {
+    fn add(&mut self, old: &str, new: &str, of: usize, cells: usize, differ: &[&str]) {
+        let verdict = match differ {
+            [] => "all are equal: the others stay valid".to_owned(),
+            names => format!("these differ, and nothing of them is valid: {}", names.join(", ")),
+        };
+        self.text += &format!("{old} by {new}: {cells} of {of} cells were run again; {verdict}\n");
+        self.cells += cells;
+        self.differ += differ.len();
+    }
+
+    fn print(&self, json: bool) -> Result<ExitCode> {
+        let count = |name: &str, number: usize| Measure::count(&format!("figures.rechecked.{name}"), number as u64, "cells");
+        let measures = vec![count("cells", self.cells), count("equal", self.cells - self.differ)];
+        let envelope = Envelope::new("figure", measures);
+        if json {
+            envelope.print(true)?;
+        } else if self.cells == 0 {
+            stdout::print("all kept results are of today's sources, or known to be equal\n")?;
+        } else {
+            stdout::print(&format!("{}{}", self.text, envelope.footer()))?;
+        }
+        Ok(if self.differ == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
