@@ -7,7 +7,7 @@ mod pool;
 mod store;
 
 pub(crate) use equal::Equal;
-pub(crate) use pool::{Job, run_all};
+pub(crate) use pool::{Job, Pool};
 pub(crate) use store::{Cost, Kept, Store};
 
 use crate::memory;

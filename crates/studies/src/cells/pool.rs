@@ -7,12 +7,12 @@ use crate::sim::traces::VARIABLE;
 use anyhow::{Context, Result, anyhow};
 use midflight_papers::experiment::Experiment;
 use midflight_terminal::progress::Progress;
-use midflight_terminal::signals::Shutdown;
+use midflight_terminal::signals::interrupted_flag;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,52 +25,62 @@ pub(crate) struct Job {
     pub cell: Experiment,
 }
 
-/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`.
-///
-/// # Errors
-/// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
-/// them.
-pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Vec<Kept>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let (stopper, flag) = (Arc::clone(&stop), Arc::clone(&interrupted));
-    let signals = Shutdown::new()?;
-    let unwatch = signals.ender();
-    signals.each(move |_count| {
-        flag.store(true, SeqCst);
-        stopper.store(true, SeqCst);
-    });
-    let before = store.results()?;
-    let missing: Vec<&Job> = jobs.iter().filter(|job| store.find(&before, &job.cell).is_none()).collect();
-    let progress = progress(jobs.len(), jobs.len() - missing.len());
-    std::thread::scope(|scope| {
-        for _ in 0..parallel.clamp(1, missing.len().max(1)) {
-            scope.spawn(|| {
-                while !stop.load(SeqCst) {
-                    let Some(job) = missing.get(next.fetch_add(1, SeqCst)) else { break };
-                    let outcome = run_child(job, store, &interrupted);
-                    progress.advance_by(&job.name);
-                    if let Err(error) = outcome {
-                        stop.store(true, SeqCst);
-                        first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+/// Runs cells. Whoever runs several lists of them does so with one pool, because a signal may come between two.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// Cells at a time.
+    parallel: usize,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Pool {
+    /// From now on a signal ends the cells that run, and no others start; a second one ends this process.
+    pub(crate) fn new(parallel: usize) -> Result<Self> {
+        Ok(Self { parallel, interrupted: interrupted_flag()? })
+    }
+
+    /// Runs the cells that the store does not have, and returns all results in the order of `jobs`.
+    ///
+    /// # Errors
+    /// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
+    /// them.
+    pub(crate) fn run(&self, jobs: &[Job], store: &Store) -> Result<Vec<Kept>> {
+        let before = store.results()?;
+        let missing: Vec<&Job> = jobs.iter().filter(|job| store.find(&before, &job.cell).is_none()).collect();
+        let outcome = self.run_missing(&missing, store, progress(jobs.len(), jobs.len() - missing.len()));
+        // Also after an error: what has been computed is kept.
+        let packed = store.pack();
+        outcome?;
+        let results = packed?;
+        let of = |job: &Job| store.find(&results, &job.cell).cloned();
+        jobs.iter()
+            .map(|job| of(job).with_context(|| format!("{}: its result was deleted meanwhile", job.name)))
+            .collect()
+    }
+
+    fn run_missing(&self, missing: &[&Job], store: &Store, progress: Progress) -> Result<()> {
+        let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
+        let failed = || first_error.lock().unwrap_or_else(PoisonError::into_inner);
+        std::thread::scope(|scope| {
+            for _ in 0..self.parallel.clamp(1, missing.len().max(1)) {
+                scope.spawn(|| {
+                    while !self.interrupted.load(Relaxed) && failed().is_none() {
+                        let Some(job) = missing.get(next.fetch_add(1, Relaxed)) else { break };
+                        let outcome = run_child(job, store, &self.interrupted);
+                        progress.advance_by(&job.name);
+                        if let Err(error) = outcome {
+                            failed().get_or_insert(error);
+                        }
                     }
-                }
-            });
+                });
+            }
+        });
+        progress.finish();
+        if self.interrupted.load(Relaxed) {
+            return Err(INTERRUPTED.into());
         }
-    });
-    progress.finish();
-    unwatch();
-    let packed = store.pack();
-    if interrupted.load(SeqCst) {
-        return Err(INTERRUPTED.into());
+        failed().take().map_or(Ok(()), Err)
     }
-    if let Some(error) = first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    let results = packed?;
-    let of = |job: &Job| store.find(&results, &job.cell).cloned();
-    jobs.iter().map(|job| of(job).with_context(|| format!("{}: its result was deleted meanwhile", job.name))).collect()
 }
 
 fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
@@ -132,7 +142,7 @@ fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<Option<std::proce
         if let Some(status) = child.try_wait().context("cannot wait for a cell")? {
             return Ok(Some(status));
         }
-        if interrupted.load(SeqCst) {
+        if interrupted.load(Relaxed) {
             let _ = child.kill();
             let _ = child.wait();
             return Ok(None);
@@ -154,7 +164,20 @@ fn progress(total: usize, kept: usize) -> Progress {
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::tests::{cell, store};
     use super::*;
+
+    /// A signal between two lists, for example while a figure is drawn, was lost.
+    #[test]
+    fn a_signal_before_a_list_keeps_its_cells_from_running() {
+        let store = store("pool");
+        let pool = Pool { parallel: 2, interrupted: Arc::new(AtomicBool::new(true)) };
+        let jobs = [Job { name: "one".into(), cell: cell(1) }];
+        let said = pool.run(&jobs, &store).unwrap_err();
+        assert_eq!(said.to_string(), INTERRUPTED.0);
+        assert!(store.results().unwrap().get(&cell(1)).is_none());
+        std::fs::remove_dir_all(store.directory()).unwrap();
+    }
 
     #[test]
     fn of_what_a_cell_said_the_error_is_told_and_not_what_came_around_it() {

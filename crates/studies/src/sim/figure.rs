@@ -5,7 +5,7 @@ mod output;
 mod recheck;
 
 use super::traces::{self, Columns};
-use crate::cells::{Job, Kept, Store, run_all};
+use crate::cells::{Job, Kept, Pool, Store};
 use crate::report::figures::{HowRun, Shown, Spent, draw, told};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let most = args.most_seeds.unwrap_or(effort.pick(40, seeds)).max(seeds);
     let columns = Columns::in_folder(traces::folder(args.traces.as_deref())?);
     if args.recheck {
-        return recheck::run(&args.cells(), columns.folder.as_deref(), parallel(args.jobs), args.json);
+        return recheck::run(&args.cells(), columns.folder.as_deref(), &Pool::new(parallel(args.jobs))?, args.json);
     }
     let study = |figure| Study::new(figure, effort, &columns, seeds);
     let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
@@ -169,9 +169,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Runs all figures, and those with rows that are unsure again with more seeds.
 fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) -> Result<Vec<Shown<'static>>> {
+    let pool = Pool::new(parallel(args.jobs))?;
     loop {
         let jobs: Vec<Job> = studies.iter().flat_map(|study| study.jobs(args)).collect();
-        let mut kept = run_all(&jobs, store, parallel(args.jobs))?.into_iter();
+        let mut kept = pool.run(&jobs, store)?.into_iter();
         let shown: Vec<Shown<'_>> =
             studies.iter().map(|study| study.show(&mut kept, args.first_seed)).collect::<Result<_>>()?;
         let mut is_sure = true;

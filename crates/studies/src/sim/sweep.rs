@@ -4,7 +4,7 @@ mod results;
 mod spec;
 
 use super::{figure::parallel, traces};
-use crate::cells::{Job, Store, run_all};
+use crate::cells::{Job, Pool, Store};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_terminal::stdout;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let store = Store::open(&args.out.join("cells"), traces::folder(None)?.as_deref())?;
-    let kept = run_all(&jobs, &store, parallel(args.jobs))?;
+    let kept = Pool::new(parallel(args.jobs))?.run(&jobs, &store)?;
     results::write(&spec, &points, &kept, &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 //! comment changes the hash. Cells give the same result each time, to the byte; so some of each kind are run again, and if all come out the
 //! same, the others stay.
 
-use crate::cells::{Equal, Job, Kept, Store, run_all};
+use crate::cells::{Equal, Job, Kept, Pool, Store};
 use anyhow::{Context, Result};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::stdout;
@@ -30,7 +30,7 @@ pub(super) fn warn(store: &Store) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn run(cells: &Path, traces: Option<&Path>, parallel: usize, json: bool) -> Result<ExitCode> {
+pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) -> Result<ExitCode> {
     if !cells.is_dir() {
         return Err(usage::error(format!("--cells {}: there is no such folder with kept results", cells.display())));
     }
@@ -40,7 +40,7 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, parallel: usize, json: bo
     for ((old, new), outdated) in by_versions(store.outdated()?) {
         let sample = sample(&outdated);
         let jobs: Vec<Job> = sample.iter().map(|kept| job(kept)).collect();
-        let results = run_all(&jobs, &again, parallel)?;
+        let results = pool.run(&jobs, &again)?;
         let differ: Vec<&str> = sample
             .iter()
             .zip(&results)
