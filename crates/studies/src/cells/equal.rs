@@ -10,8 +10,8 @@ use std::path::Path;
 const FILE: &str = "equal.toml";
 
 const HEAD: &str = "\
-# Results of the version `old` of the sources are those of `new`: so many cells of them were run again with it, and gave the same to the
-# byte. `midflight sim figure --recheck` writes this (docs/figures.md, Cells).
+# Results of the version `old` of the sources are those of `new`: so many cells of them were run again with it, and gave the same.
+# `midflight sim figure --recheck` writes this (docs/figures.md, Cells).
 
 ";
 

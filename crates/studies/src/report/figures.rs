@@ -218,7 +218,7 @@ fn earlier(spent: &Spent) -> String {
         0 => String::new(),
         cells => format!(
             "; {cells} of the results were computed by earlier sources, of which some of each scheme and load were computed again and \
-             were the same to the byte (cells/equal.toml)"
+             were the same (cells/equal.toml)"
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! Are results that earlier sources computed still valid? A result is kept with a hash of the sources that made it, and a change of a
-//! comment changes the hash. Cells give the same result each time, to the byte; so some of each kind are run again, and if all come out the
-//! same, the others stay.
+//! comment changes the hash. Cells give the same result each time; so some of each kind are run again, and if all come out the same, the
+//! others stay.
 
 use crate::cells::{Equal, Job, Kept, Pool, Store};
 use anyhow::{Context, Result};
@@ -16,6 +16,9 @@ use std::process::ExitCode;
 const OF_A_KIND: usize = 2;
 /// Those that took longer are run again only where no other is of their kind.
 const LONG_S: f64 = 60.0;
+
+/// By so much of themselves two fractions may differ and count as the same.
+const LAST_DIGITS: f64 = 1e-12;
 
 /// Says how many results are of other sources.
 pub(super) fn warn(store: &Store) -> Result<()> {
@@ -45,7 +48,7 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) 
             .iter()
             .zip(&results)
             .zip(&jobs)
-            .filter(|((kept, result), _)| kept.result != result.result)
+            .filter(|((kept, result), _)| !same(&value(kept), &value(result)))
             .map(|(_, job)| job.name.as_str())
             .collect();
         report.add(&old, &new, outdated.len(), sample.len(), &differ);
@@ -90,6 +93,26 @@ fn kind(kept: &Kept) -> String {
     texts.iter().filter_map(text).collect::<Vec<_>>().join(" ")
 }
 
+/// Without the cost, which is never the same.
+fn value(kept: &Kept) -> Value {
+    serde_json::to_value(&kept.result).unwrap_or_default()
+}
+
+/// Fractions may differ in their last digits: those that were read from JSON and written again by earlier releases do.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
+            let (a, b) = (a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN));
+            (a - b).abs() <= LAST_DIGITS * a.abs().max(b.abs())
+        }
+        (a, b) => a == b,
+    }
+}
+
 fn job(kept: &Kept) -> Job {
     Job { name: format!("{} seed {}", kind(kept), kept.cell.seed()), cell: kept.cell.clone() }
 }
@@ -125,5 +148,26 @@ impl Report {
             stdout::print(&format!("{}{}", self.text, envelope.footer()))?;
         }
         Ok(if self.differ == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_the_last_digits_of_fractions_may_differ() {
+        let result = json!({"ended": 3, "delay": {"mean_ms": 3.924_045_269_753_345, "quantiles_ms": [1.5, 2.5]}});
+        let change = |path: &str, to: Value| {
+            let mut other = result.clone();
+            *other.pointer_mut(path).unwrap() = to;
+            same(&result, &other)
+        };
+        assert!(change("/delay/mean_ms", json!(3.924_045_269_753_344_6)));
+        assert!(!change("/delay/mean_ms", json!(3.924_045_27)) && !change("/delay/mean_ms", json!(null)));
+        assert!(!change("/ended", json!(4)) && !change("/ended", json!(3.0)));
+        assert!(!change("/delay/quantiles_ms", json!([1.5])) && !change("/delay/quantiles_ms/1", json!(2.6)));
+        assert!(!change("/delay", json!({"mean_ms": 3.924_045_269_753_345})));
     }
 }
