@@ -70,12 +70,16 @@ fn results_of_earlier_sources_stay_valid_if_those_of_now_give_the_same() {
 
     // Other results.
     let ended = first["result"]["ended"].as_u64().unwrap();
-    let other = earlier.replace("earlier", "other").replace(&format!("\"ended\":{ended}"), &format!("\"ended\":{}", ended + 1));
+    let other =
+        earlier.replace("earlier", "other").replace(&format!("\"ended\":{ended}"), &format!("\"ended\":{}", ended + 1));
     std::fs::write(&pack, other).unwrap();
     let said = recheck();
     assert!(said.code == Some(1) && said.stdout.contains("these differ"), "{said:?}");
     let said = run(&small);
-    assert!(said.stderr.contains("2 kept results are of other sources") && said.stderr.contains("--recheck"), "{said:?}");
+    assert!(
+        said.stderr.contains("2 kept results are of other sources") && said.stderr.contains("--recheck"),
+        "{said:?}"
+    );
     assert!(said.stderr.contains("2 of 4 cells have been run before"), "{said:?}");
 }
 

@@ -57,6 +57,13 @@ impl<R> Results<R> {
         Estimate::of(&values)
     }
 
+    /// The same over the seeds that have the quantity: in a short run a rare kind of task may not occur.
+    #[must_use]
+    pub fn estimate_where_it_occurs(&self, case: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
+        let values: Vec<f64> = self.of(case).iter().map(quantity).filter(|value| !value.is_nan()).collect();
+        Estimate::of(&values)
+    }
+
     /// A quantity of one case by that of another, seed by seed: they have had the same arrivals.
     #[must_use]
     pub fn factor(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
@@ -141,6 +148,18 @@ pub(super) mod tests {
     /// A result whose tasks all had this delay.
     pub(crate) fn delayed(ms: f64) -> CellResult {
         CellResult { delay: constant(ms), ..CellResult::default() }
+    }
+
+    #[test]
+    fn a_seed_without_the_quantity_counts_only_where_it_must_occur() {
+        let mut results = Results::default();
+        for ms in [1.0, f64::NAN, 3.0] {
+            results.push("one", delayed(ms));
+        }
+        let median = |result: &CellResult| result.delay.at(0.5);
+        assert_eq!(results.estimate("one", median), None);
+        assert_eq!(results.estimate_where_it_occurs("one", median).map(|estimate| estimate.mean), Some(2.0));
+        assert_eq!(results.estimate_where_it_occurs("another", median), None);
     }
 
     #[test]

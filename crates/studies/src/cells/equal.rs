@@ -49,7 +49,10 @@ impl Equals {
             read => {
                 let text = read.with_context(|| format!("cannot read {}", path.display()))?;
                 toml::from_str(&text).with_context(|| {
-                    format!("{} is damaged: repair it, or delete it, and what it names is computed again", path.display())
+                    format!(
+                        "{} is damaged: repair it, or delete it, and what it names is computed again",
+                        path.display()
+                    )
                 })
             }
         }

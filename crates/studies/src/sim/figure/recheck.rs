@@ -137,7 +137,8 @@ impl Report {
     }
 
     fn print(&self, json: bool) -> Result<ExitCode> {
-        let count = |name: &str, number: usize| Measure::count(&format!("figures.rechecked.{name}"), number as u64, "cells");
+        let count =
+            |name: &str, number: usize| Measure::count(&format!("figures.rechecked.{name}"), number as u64, "cells");
         let measures = vec![count("cells", self.cells), count("equal", self.cells - self.differ)];
         let envelope = Envelope::new("figure", measures);
         if json {
