@@ -223,9 +223,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let outputs = Outputs::start(&args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir), outputs)?;
     let input = Input::read(entries, sender.clone())?;
     let session = Session::new(&client, settings, input, outputs, waiting, sender, Arc::clone(&progress));
-    let outcome = session.run(&events)?;
+    let outcome = session.run(&events);
     progress.clear();
-    end(outcome)
+    end(outcome?)
 }
 
 fn end(outcome: Outcome) -> Result<ExitCode> {
@@ -242,9 +242,8 @@ fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
     for sequence in 1.. {
         let Some(entry) = entries.next()? else { break };
         let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
-        let mut command = template
-            .expand(values)
-            .map_err(|error| usage::error(format!("command {sequence} (input {}): {error}", entry.number)))?;
+        let command = entry.check().and_then(|()| template.expand(values));
+        let mut command = command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?;
         command.push(b'\n');
         stdout::print_bytes(&command)?;
     }

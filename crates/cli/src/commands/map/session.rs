@@ -9,7 +9,7 @@ use super::results::Results;
 use super::sources::Entry;
 use super::template::{Template, Values};
 use super::waiting::Waiting;
-use super::{COMMAND_LINE_MAX, say};
+use super::say;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, ExecRequest, ExecResult};
@@ -316,9 +316,7 @@ impl<'a> Session<'a> {
 
     /// The command line, and the task's argument.
     fn request(&self, run: &Run) -> Result<(Vec<u8>, Vec<u8>), String> {
-        if let Some(length) = run.entry.too_long {
-            return Err(format!("{length} bytes exceed a command line's {COMMAND_LINE_MAX}: put them into a file"));
-        }
+        run.entry.check()?;
         let values = Values { arguments: &run.entry.arguments, sequence: run.sequence, slot: run.slot };
         let command_line = self.settings.template.expand(values)?;
         let request = ExecRequest { command_line, ..self.settings.request.clone() };

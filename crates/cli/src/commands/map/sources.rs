@@ -1,5 +1,6 @@
 //! Where the arguments of commands come from: lines, words behind `:::`, files behind `::::`, and their combinations.
 
+use super::COMMAND_LINE_MAX;
 use super::records::{Record, Records};
 use anyhow::{Result, ensure};
 use midflight_terminal::usage;
@@ -18,6 +19,18 @@ pub(super) struct Entry {
     pub arguments: Vec<Vec<u8>>,
     /// The bytes of a line that is longer than any command line may be; the argument holds its beginning.
     pub too_long: Option<u64>,
+}
+
+impl Entry {
+    /// An error if a line was too long to be kept.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.too_long {
+            Some(length) => {
+                Err(format!("{length} bytes exceed a command line's {COMMAND_LINE_MAX}: put them into a file"))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// An input source.
