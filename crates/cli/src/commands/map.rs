@@ -1,5 +1,6 @@
 //! `midflight map`: command lines in parallel, like GNU parallel.
 
+mod captured;
 mod halt;
 mod input;
 mod joblog;
@@ -21,11 +22,12 @@ use clap::Args as ClapArgs;
 use halt::Halt;
 use input::Input;
 use joblog::{Done, Joblog, Resume};
+use midflight_host::{BlobOptions, ClientOptions};
 use midflight_tasks::functions::{COMMAND_LINE_MAX, ExecRequest};
 use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
-use midflight_terminal::switches::connect;
+use midflight_terminal::switches::connect_with;
 use midflight_terminal::{stdout, usage};
 use outputs::Outputs;
 use regex::bytes::Regex;
@@ -33,6 +35,7 @@ use results::Results;
 use session::{Event, Outcome, Session, Settings, WINDOW};
 use sources::{Entries, Format, Source};
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +49,9 @@ const MOST_FAILED: u64 = 101;
 const COMMAND_SHOWN: usize = 120;
 /// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
 const AHEAD: usize = 256;
+
+/// Bytes of a result above which it is fetched into a file.
+const VALUE_MAX: u32 = 512 << 10;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -186,11 +192,13 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     );
     let request = args.request()?;
     let (joblog, done) = args.log.open()?;
+    let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
         Some(_) => None,
-        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores))?),
+        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), &directory)?),
     };
-    let client = connect(switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect()))?;
+    let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
+    let client = connect_with(client_options(switches, &directory))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each(move |count| {
@@ -220,12 +228,19 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         progress: Arc::clone(&progress),
         events: sender.clone(),
     };
-    let outputs = Outputs::start(&args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir), outputs)?;
+    let outputs = Outputs::start(&directory, outputs)?;
     let input = Input::read(entries, sender.clone())?;
     let session = Session::new(&client, settings, input, outputs, waiting, sender, Arc::clone(&progress));
     let outcome = session.run(&events);
     progress.clear();
     end(outcome?)
+}
+
+/// A client that fetches large results into files, so that many of them need little memory.
+fn client_options(switches: Vec<SocketAddr>, directory: &Path) -> ClientOptions {
+    let options = ClientOptions::new(switches);
+    let blobs = BlobOptions { directory: Some(directory.to_owned()), ..options.blobs };
+    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..options }
 }
 
 fn end(outcome: Outcome) -> Result<ExitCode> {

@@ -47,7 +47,7 @@ struct Effort {
 
 pub(super) fn run(how: &How) -> Result<ExitCode> {
     let effort = match how.quick {
-        true => Effort { rounds: 2, lines: 500, stream: Duration::from_secs(2) },
+        true => Effort { rounds: 3, lines: 500, stream: Duration::from_secs(2) },
         false => Effort { rounds: 7, lines: 5_000, stream: Duration::from_secs(20) },
     };
     let mut results = rounds(&effort)?;

@@ -81,22 +81,22 @@ impl Joblog {
     }
 }
 
-/// The line of a command; `started` is when it was submitted, for a command without a result. Nothing of one that did not start.
-pub(super) fn line(sequence: u64, command: &[u8], end: &End, started: SystemTime) -> Vec<u8> {
-    let (host, started, run_time, received, code, signal) = match end {
+/// The line of a command, of which so many bytes of output were received; `started` is when it was submitted, for a command
+/// without a result. Nothing of one that did not start.
+pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, started: SystemTime) -> Vec<u8> {
+    let (host, started, run_time, code, signal) = match end {
         End::Cancelled => return Vec::new(),
         End::Lost(_) => {
             let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
-            ("-", since, started.elapsed().unwrap_or_default(), 0, -1, 0)
+            ("-", since, started.elapsed().unwrap_or_default(), -1, 0)
         }
         End::Ran(result) => {
-            let received = result.stdout.len() + result.stderr.len();
             let (code, signal) = match (result.timed_out, result.signal) {
                 (true, signal) => (-1, signal.unwrap_or(0)),
                 (false, Some(signal)) => (0, signal),
                 (false, None) => (result.code, 0),
             };
-            (result.host.as_str(), result.started, result.run_time, received, code, signal)
+            (result.host.as_str(), result.started, result.run_time, code, signal)
         }
     };
     let seconds = |time: Duration| time.as_secs_f64();
@@ -205,14 +205,13 @@ mod tests {
             host: "worker".into(),
             started: Duration::from_millis(1_500_250),
             run_time: Duration::from_millis(20),
-            stdout: b"abc".to_vec(),
             ..ExecResult::default()
         })
     }
 
     #[test]
     fn a_line_has_parallels_columns() {
-        let line = |end: &End| String::from_utf8(line(3, b"echo a\ntrue", end, UNIX_EPOCH)).unwrap();
+        let line = |end: &End| String::from_utf8(line(3, b"echo a\ntrue", end, 3, UNIX_EPOCH)).unwrap();
         assert_eq!(line(&result(2, None)), "3\tworker\t1500.250\t     0.020\t11\t3\t2\t0\techo a\0true\n");
         assert!(line(&result(137, Some(9))).contains("\t0\t9\techo"));
         assert!(line(&End::Lost("gone".into())).contains("\t-1\t0\techo"));
@@ -225,7 +224,8 @@ mod tests {
 
     #[test]
     fn what_is_in_the_log_is_not_run_again() {
-        let lines = [&line(1, b"a\nb", &result(0, None), UNIX_EPOCH)[..], &line(2, b"c", &result(1, None), UNIX_EPOCH)];
+        let lines =
+            [&line(1, b"a\nb", &result(0, None), 0, UNIX_EPOCH)[..], &line(2, b"c", &result(1, None), 0, UNIX_EPOCH)];
         let read = |resume| Done::read(&log(&lines)[..], resume).unwrap().0;
         let (mut all, mut ok) = (read(Resume::All), read(Resume::Succeeded));
         assert!(
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_log_may_be_cut_at_every_byte() {
-        let first = line(1, b"a", &result(0, None), UNIX_EPOCH);
-        let whole = log(&[&first, &line(2, b"b", &result(0, None), UNIX_EPOCH)]);
+        let first = line(1, b"a", &result(0, None), 0, UNIX_EPOCH);
+        let whole = log(&[&first, &line(2, b"b", &result(0, None), 0, UNIX_EPOCH)]);
         for length in HEADER.len()..whole.len() {
             let (mut done, end, is_cut) = Done::read(&whole[..length], Resume::All).unwrap();
             let lines = usize::from(length >= HEADER.len() + first.len());

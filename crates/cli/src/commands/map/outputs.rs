@@ -1,6 +1,7 @@
 //! Writes the outputs of commands, on a thread of its own: in the order of the input, or as they come. What has to wait is kept in
 //! memory up to a bound, and in a temporary file beyond it.
 
+use super::captured::{Captured, Stream};
 use super::joblog::Joblog;
 use super::session::Event;
 use super::spill::{Part, Spill};
@@ -27,8 +28,7 @@ const CHUNK: usize = 64 << 10;
 pub(super) struct Output {
     /// Before each line.
     pub tag: Option<Vec<u8>>,
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
+    pub captured: Captured,
     /// A message for people, behind stderr; empty for none.
     pub note: String,
     /// Its line in the joblog; empty for none.
@@ -43,6 +43,8 @@ struct Held {
     body: Body,
     /// Of the parts of the body.
     lengths: [usize; PARTS],
+    /// The outputs, where they are not in the body, because they came in a file.
+    file: Option<Captured>,
     is_tagged: bool,
     note: String,
     number: u64,
@@ -133,7 +135,7 @@ impl Outputs {
     pub(super) fn put(&self, place: u64, output: Output, failed: impl FnOnce(&str) -> Output) -> Result<(), String> {
         let (held, result) = match self.hold(output) {
             Ok(held) => (held, Ok(())),
-            Err(error) => (self.in_memory(failed(&error)), Err(error)),
+            Err(error) => (self.in_memory(Held::new(failed(&error))), Err(error)),
         };
         let mut queue = self.shared.queue();
         if !self.is_ordered {
@@ -151,27 +153,25 @@ impl Outputs {
     }
 
     fn hold(&self, output: Output) -> Result<Held, String> {
-        let bodies = [output.tag.as_deref().unwrap_or_default(), &output.stdout, &output.stderr, &output.log];
-        let lengths = bodies.map(<[u8]>::len);
-        let bytes: usize = lengths.iter().sum();
+        let held = Held::new(output);
+        let bytes = held.lengths.iter().sum::<usize>();
+        let Body::Memory(parts) = &held.body else { return Ok(held) };
         if bytes == 0 || self.shared.memory.load(Relaxed) + bytes <= MEMORY_MAX {
-            return Ok(self.in_memory(output));
+            return Ok(self.in_memory(held));
         }
         let spill = &self.shared.spill;
-        let part = spill.store(bodies).map_err(|error| {
-            format!("its {bytes} bytes of output cannot be kept in {}: {error}; make room there, or name a directory by --tmpdir", spill.directory().display())
+        let part = spill.store(parts.each_ref().map(Vec::as_slice)).map_err(|error| {
+            let directory = spill.directory().display();
+            format!(
+                "its {bytes} bytes of output cannot be kept in {directory}: {error}; make room there, or give --tmpdir"
+            )
         })?;
-        let is_tagged = output.tag.is_some();
-        Ok(Held { body: Body::Spilled(part), lengths, is_tagged, note: output.note, number: output.number })
+        Ok(Held { body: Body::Spilled(part), ..held })
     }
 
-    fn in_memory(&self, output: Output) -> Held {
-        let Output { tag, stdout, stderr, note, log, number } = output;
-        let is_tagged = tag.is_some();
-        let body = [tag.unwrap_or_default(), stdout, stderr, log];
-        let lengths = body.each_ref().map(Vec::len);
-        self.shared.memory.fetch_add(lengths.iter().sum(), Relaxed);
-        Held { body: Body::Memory(body), lengths, is_tagged, note, number }
+    fn in_memory(&self, held: Held) -> Held {
+        self.shared.memory.fetch_add(held.lengths.iter().sum(), Relaxed);
+        held
     }
 
     /// Outputs that have been written. Asks for an [`Event::Room`] when there are more.
@@ -256,7 +256,7 @@ impl Writer {
     fn write(&mut self, held: &Held) -> std::io::Result<()> {
         let tag = held.is_tagged.then(|| held.part(TAG)).transpose()?;
         held.copy(STDOUT, &mut Tagged::new(&mut self.stdout, tag.as_deref()))?;
-        if held.lengths[STDERR] > 0 || !held.note.is_empty() {
+        if held.lengths[STDERR] > 0 || held.file.is_some() || !held.note.is_empty() {
             self.stdout.flush()?; // both may be one terminal
             let mut err = std::io::stderr().lock();
             held.copy(STDERR, &mut Tagged::new(&mut err, tag.as_deref()))?;
@@ -281,8 +281,24 @@ impl Writer {
 }
 
 impl Held {
-    /// Writes a part of the body.
+    fn new(output: Output) -> Self {
+        let Output { tag, captured, note, log, number } = output;
+        let (stdout, stderr, file) = match captured {
+            Captured::Memory { stdout, stderr } => (stdout, stderr, None),
+            file @ Captured::File { .. } => (Vec::new(), Vec::new(), Some(file)),
+        };
+        let is_tagged = tag.is_some();
+        let parts = [tag.unwrap_or_default(), stdout, stderr, log];
+        Self { lengths: parts.each_ref().map(Vec::len), body: Body::Memory(parts), file, is_tagged, note, number }
+    }
+
+    /// Writes a part of the body, or of the file in its place.
     fn copy(&self, which: usize, to: &mut impl Write) -> std::io::Result<()> {
+        match (&self.file, which) {
+            (Some(file), STDOUT) => return file.copy(Stream::Stdout, to),
+            (Some(file), STDERR) => return file.copy(Stream::Stderr, to),
+            _ => {}
+        }
         let mut left = self.lengths[which];
         let spilled = match &self.body {
             Body::Memory(parts) => return to.write_all(&parts[which]),

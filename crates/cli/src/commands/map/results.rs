@@ -1,7 +1,8 @@
 //! `--results`: files with the outputs of each command, in GNU parallel's tree: DIR/1/VALUE/2/VALUE/stdout.
 
-use midflight_tasks::functions::ExecResult;
+use super::captured::{Captured, Stream};
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -34,12 +35,12 @@ impl Results {
     ///
     /// # Errors
     /// What could not be written, and why.
-    pub(super) fn write(&self, arguments: &[Vec<u8>], sequence: u64, result: &ExecResult) -> Result<(), String> {
+    pub(super) fn write(&self, arguments: &[Vec<u8>], sequence: u64, captured: &Captured) -> Result<(), String> {
         let directory = self.directory(arguments, sequence);
         let write = || {
             std::fs::create_dir_all(&directory)?;
-            std::fs::write(directory.join("stdout"), &result.stdout)?;
-            std::fs::write(directory.join("stderr"), &result.stderr)?;
+            captured.copy(Stream::Stdout, &mut File::create(directory.join("stdout"))?)?;
+            captured.copy(Stream::Stderr, &mut File::create(directory.join("stderr"))?)?;
             std::fs::write(directory.join("seq"), sequence.to_string())
         };
         write().map_err(|error| format!("its output cannot be kept in {}: {error}", directory.display()))

@@ -1,18 +1,19 @@
 //! One run of `map`: a window of commands is at the switch; each that ends makes room for the next.
 
+use super::captured::Captured;
 use super::halt::Halt;
 use super::input::Input;
 use super::joblog::{self, Done};
 use super::outputs::{Output, Outputs};
 use super::report::{End, Report};
 use super::results::Results;
+use super::say;
 use super::sources::Entry;
 use super::template::{Template, Values};
 use super::waiting::Waiting;
-use super::say;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
-use midflight_tasks::functions::{COMMAND, ExecRequest, ExecResult};
+use midflight_tasks::functions::{COMMAND, ExecRequest};
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units::thousands;
 use std::collections::{HashMap, VecDeque};
@@ -308,7 +309,7 @@ impl<'a> Session<'a> {
             Err(why) => {
                 run.command = run.entry.arguments.join(&b' ');
                 run.submitted = SystemTime::now();
-                self.finish(run, End::Lost(why));
+                self.finish(run, End::Lost(why), Captured::default());
                 None
             }
         }
@@ -346,7 +347,7 @@ impl<'a> Session<'a> {
     fn ended(&mut self, number: u64, outcome: TaskOutcome) {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
-        let end = end_of(outcome);
+        let (end, captured) = end_of(outcome);
         let failed = !end.is_ok() && end != End::Cancelled;
         if failed && run.before < self.settings.retries && self.stop.is_none() {
             self.slots.give_back(std::mem::take(&mut run.slot));
@@ -354,18 +355,18 @@ impl<'a> Session<'a> {
             self.again.push_back(run);
             return;
         }
-        self.finish(run, end);
+        self.finish(run, end, captured);
     }
 
     /// A command will not run any more.
-    fn finish(&mut self, run: Run, mut end: End) {
+    fn finish(&mut self, run: Run, mut end: End, captured: Captured) {
         self.slots.give_back(run.slot);
         let mut log = match self.settings.is_logged {
-            true => joblog::line(run.sequence, &run.command, &end, run.submitted),
+            true => joblog::line(run.sequence, &run.command, &end, captured.len(), run.submitted),
             false => Vec::new(),
         };
-        if let (Some(results), End::Ran(result)) = (&self.settings.results, &end)
-            && let Err(why) = results.write(&run.entry.arguments, run.sequence, result)
+        if let (Some(results), End::Ran(_)) = (&self.settings.results, &end)
+            && let Err(why) = results.write(&run.entry.arguments, run.sequence, &captured)
         {
             end = End::Lost(why);
             log.clear(); // --resume runs it again
@@ -373,12 +374,8 @@ impl<'a> Session<'a> {
         let number = run.entry.number;
         let place = format!("{} {number}", self.settings.noun);
         let note = |end: &End| end.note(&place, &run.command, self.settings.request.timeout);
-        let mut output = Output { note: note(&end), log, number, ..Output::default() };
-        if let End::Ran(result) = &mut end {
-            output.tag = self.settings.is_tagged.then(|| run.entry.arguments.join(&b' '));
-            output.stdout = std::mem::take(&mut result.stdout);
-            output.stderr = std::mem::take(&mut result.stderr);
-        }
+        let tag = self.settings.is_tagged.then(|| run.entry.arguments.join(&b' '));
+        let output = Output { tag, captured, note: note(&end), log, number };
         if let Err(why) = self
             .outputs
             .put(run.place, output, |why| Output { note: note(&End::Lost(why.into())), ..Output::default() })
@@ -413,7 +410,7 @@ impl<'a> Session<'a> {
             job.cancel();
         }
         for run in std::mem::take(&mut self.again) {
-            self.finish(run, End::Cancelled);
+            self.finish(run, End::Cancelled, Captured::default());
         }
         for entry in self.input.abandon() {
             self.report.add(entry.number, &End::Cancelled);
@@ -425,7 +422,7 @@ impl<'a> Session<'a> {
         let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
         rest.sort_by_key(|run| run.place);
         for run in rest {
-            self.finish(run, End::Lost("not waited for".into()));
+            self.finish(run, End::Lost("not waited for".into()), Captured::default());
         }
     }
 
@@ -463,14 +460,15 @@ impl<'a> Session<'a> {
     }
 }
 
-fn end_of(outcome: TaskOutcome) -> End {
+fn end_of(outcome: TaskOutcome) -> (End, Captured) {
+    let lost = |why: &str| (End::Lost(why.to_owned()), Captured::default());
     match outcome {
-        Ok(result) => ExecResult::decode(&result.value).map_or_else(
-            || End::Lost("the executor's answer is no command's result: it must be of this version".into()),
-            End::Ran,
-        ),
-        Err(TaskError::Cancelled) => End::Cancelled,
-        Err(error) => End::Lost(error.to_string()),
+        Ok(result) => match Captured::of(result) {
+            Some((result, captured)) => (End::Ran(result), captured),
+            None => lost("the executor's answer is no command's result: it must be of this version"),
+        },
+        Err(TaskError::Cancelled) => (End::Cancelled, Captured::default()),
+        Err(error) => lost(&error.to_string()),
     }
 }
 
