@@ -134,6 +134,7 @@ fn joblog(path: &str) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a joblog has dates")]
 fn a_joblog_says_what_ran_where_and_when() {
     let directory = Directory::new("map-joblog");
     let log = directory.path("log");

@@ -208,12 +208,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));
     let waiting = Waiting::new(&args.tasks.resources, args.tasks.timeout, embedded.is_some());
+    let in_flight = args.in_flight(embedded.is_some(), template.has_slot());
     let settings = Settings {
         request,
         priority: args.tasks.priority,
         resources,
         retries: args.tasks.retries,
-        in_flight: args.in_flight(embedded.is_some(), template.has_slot()),
+        in_flight,
+        refill: refill(in_flight, args.jobs.unwrap_or_else(cores) as usize),
         template,
         is_tagged: args.output.tag,
         halt: args.halt,
@@ -292,6 +294,11 @@ impl Args {
             (false, None) => WINDOW,
         }
     }
+}
+
+/// The room at which commands are submitted: a quarter of what waits at the switch while as many run as may, so that no slot waits.
+fn refill(in_flight: usize, jobs: usize) -> usize {
+    (in_flight.saturating_sub(jobs) / 4).clamp(1, AHEAD)
 }
 
 /// A directory as executors get it.

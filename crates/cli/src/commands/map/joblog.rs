@@ -81,6 +81,12 @@ impl Joblog {
     }
 }
 
+/// The present date.
+#[expect(clippy::disallowed_methods, reason = "a joblog has dates, as the clocks of its readers show them")]
+pub(super) fn date() -> SystemTime {
+    SystemTime::now()
+}
+
 /// The line of a command, of which so many bytes of output were received; `started` is when it was submitted, for a command
 /// without a result. Nothing of one that did not start.
 pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, started: SystemTime) -> Vec<u8> {

@@ -101,6 +101,23 @@ struct Queue {
     is_closed: bool,
 }
 
+impl Queue {
+    fn next_in_order(&mut self) -> Option<Held> {
+        let held = self.early.remove(&self.next)?;
+        self.next += 1;
+        Some(held)
+    }
+
+    /// Nothing has to be written before this one. Where it has nothing itself, the writer need not know.
+    fn release(&mut self, held: Held) {
+        if held.is_empty() {
+            self.written += 1;
+        } else {
+            self.ready.push_back(held);
+        }
+    }
+}
+
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,14 +155,17 @@ impl Outputs {
             Err(error) => (self.in_memory(Held::new(failed(&error))), Err(error)),
         };
         let mut queue = self.shared.queue();
-        if !self.is_ordered {
-            queue.ready.push_back(held);
-        } else {
+        let before = queue.ready.len();
+        if self.is_ordered {
             queue.early.insert(place, held);
-            let next = queue.next;
-            queue.next += (next..)
-                .map_while(|place| queue.early.remove(&place).map(|held| queue.ready.push_back(held)))
-                .count() as u64;
+            while let Some(held) = queue.next_in_order() {
+                queue.release(held);
+            }
+        } else {
+            queue.release(held);
+        }
+        if queue.ready.len() == before {
+            return result;
         }
         drop(queue);
         self.shared.changed.notify_one();
@@ -287,9 +307,15 @@ impl Held {
             Captured::Memory { stdout, stderr } => (stdout, stderr, None),
             file @ Captured::File { .. } => (Vec::new(), Vec::new(), Some(file)),
         };
+        let has_lines = !stdout.is_empty() || !stderr.is_empty() || file.is_some();
+        let tag = tag.filter(|_| has_lines);
         let is_tagged = tag.is_some();
         let parts = [tag.unwrap_or_default(), stdout, stderr, log];
         Self { lengths: parts.each_ref().map(Vec::len), body: Body::Memory(parts), file, is_tagged, note, number }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lengths == [0; PARTS] && self.file.is_none() && self.note.is_empty()
     }
 
     /// Writes a part of the body, or of the file in its place.

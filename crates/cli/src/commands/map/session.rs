@@ -43,6 +43,8 @@ pub(super) struct Settings {
     pub retries: u32,
     /// Commands that may be with the switch at once.
     pub in_flight: usize,
+    /// The room for commands at which those that wait are submitted: a packet for each would cost more than it carries.
+    pub refill: usize,
     pub is_tagged: bool,
     pub halt: Halt,
     pub results: Option<Results>,
@@ -249,6 +251,10 @@ impl<'a> Session<'a> {
 
     /// Submits while there is room.
     fn fill(&mut self) -> Result<()> {
+        let waiting = self.again.len() + self.input.pending();
+        if self.settings.in_flight.saturating_sub(self.open.len()) < self.settings.refill.min(waiting) {
+            return Ok(());
+        }
         while self.stop.is_none() {
             let window_end = self.outputs.written() + WINDOW as u64;
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
@@ -302,13 +308,13 @@ impl<'a> Session<'a> {
                     }
                 }
                 run.bytes = argument.len();
-                run.submitted = SystemTime::now();
+                run.submitted = joblog::date();
                 self.open_bytes += run.bytes;
                 Some((run, argument))
             }
             Err(why) => {
                 run.command = run.entry.arguments.join(&b' ');
-                run.submitted = SystemTime::now();
+                run.submitted = joblog::date();
                 self.finish(run, End::Lost(why), Captured::default());
                 None
             }
