@@ -101,6 +101,8 @@ enum Stop {
     Halted(u8),
     /// The joblog cannot be written; the writer knows why.
     Unlogged,
+    /// The output cannot be written: nobody wants to know how the rest ended.
+    Unwritten,
     Failed(anyhow::Error),
 }
 
@@ -194,20 +196,16 @@ impl<'a> Session<'a> {
         }
         self.give_up_the_rest();
         let written = self.outputs.finish();
-        let (interrupted, code) = match &self.stop {
-            Some(Stop::Interrupted) => (true, None),
-            Some(Stop::Halted(code)) => (false, Some(*code)),
-            _ => (false, None),
-        };
-        let head = if interrupted {
-            "interrupted: "
-        } else if code.is_some() {
-            "halted: "
-        } else {
-            ""
+        let (interrupted, code, head) = match &self.stop {
+            Some(Stop::Interrupted) => (true, None, "interrupted: "),
+            Some(Stop::Halted(code)) => (false, Some(*code), "halted: "),
+            _ => (false, None, ""),
         };
         let unread = if self.input.is_read() { "" } else { "; the rest of the input was not read" };
-        let summary = self.report.summary(head).map(|summary| summary + unread);
+        let summary = match &self.stop {
+            Some(Stop::Unwritten) => None,
+            _ => self.report.summary(head).map(|summary| summary + unread),
+        };
         let result = match self.stop {
             Some(Stop::Failed(error)) => Err(error),
             _ => Ok(()),
@@ -244,7 +242,10 @@ impl<'a> Session<'a> {
                 self.stop(Stop::Failed(error));
             }
             Event::Room => {}
-            Event::Unwritten => self.until = Some(Instant::now()),
+            Event::Unwritten => {
+                self.stop(Stop::Unwritten);
+                self.until = Some(Instant::now());
+            }
             Event::Unlogged => self.stop(Stop::Unlogged),
         }
     }
