@@ -3,9 +3,10 @@
 use crate::commands::switch::Running;
 use anyhow::{Result, ensure};
 use midflight_control::{Config, SwitchTable};
-use midflight_host::Executor;
+use midflight_host::{BlobOptions, Executor};
 use midflight_terminal::switches::ANSWER_WITHIN;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 /// All resources: executors on this machine may use all of it.
 const ALL_RESOURCES: u8 = u8::MAX;
@@ -22,9 +23,14 @@ pub(crate) struct Embedded {
 impl Embedded {
     /// `executors` executors with `slots` slots each, all registered.
     pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
+        Self::start_with(config, executors, slots, &BlobOptions::default())
+    }
+
+    fn start_with(config: &Config, executors: u32, slots: u32, blobs: &BlobOptions) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
-        let start = |_| Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).start();
+        let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES);
+        let start = |_| builder().blobs(blobs.clone()).start();
         let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(
@@ -36,11 +42,12 @@ impl Embedded {
         Ok(Self { executors, running })
     }
 
-    /// One executor on free ports, without HTTP.
-    pub(crate) fn quiet(slots: u32) -> Result<Self> {
+    /// One executor on free ports, without HTTP; large outputs are in this directory.
+    pub(crate) fn quiet(slots: u32, directory: &Path) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
-        Self::start(&Config { switch, ..Config::default() }, 1, slots)
+        let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
+        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &blobs)
     }
 
     /// The address of the switch for clients on this machine.

@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::{Directory, Running, Said, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, Running, Said, midflight, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read, read_to_string};
+use std::io::{BufRead, BufReader, Read, Write, read_to_string};
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn output_comes_in_the_order_of_the_input() {
@@ -44,6 +45,8 @@ fn lines_come_from_a_file_too_and_empty_ones_are_skipped() {
 fn the_exit_code_counts_failures_up_to_101() {
     let said = run_with(&["map"], "exit 3\ntrue\nkill -9 $$\n/nonexistent/command\n");
     assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("midflight: line 1: exit code 3: exit 3\n"), "{said:?}");
+    assert!(said.stderr.contains("midflight: line 3: ended by signal 9 (SIGKILL): kill -9 $$\n"), "{said:?}");
     assert!(said.stderr.ends_with("midflight: 1 finished, 3 failed (lines 1, 3-4)\n"), "{said:?}");
     let said = run_with(&["map", "--jobs", "16"], &"false\n".repeat(150));
     assert_eq!(said.code, Some(101));
@@ -64,7 +67,7 @@ fn what_failed_runs_again_as_often_as_allowed() {
 fn a_run_that_takes_too_long_is_ended() {
     let said = run_with(&["map", "--timeout", "100ms", "--jobs", "2"], "sleep 60 | cat\necho fast\n");
     assert_eq!((said.code, said.stdout.as_str()), (Some(1), "fast\n"), "{said:?}");
-    assert!(said.stderr.starts_with("midflight: timed out after 100ms\n"), "{said:?}");
+    assert!(said.stderr.starts_with("midflight: line 1: timed out after 100ms: sleep 60 | cat\n"), "{said:?}");
 }
 
 #[test]
@@ -130,4 +133,128 @@ fn a_second_ctrl_c_ends_at_once() {
     let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
     assert!(said.stderr.contains("line 1: not waited for"), "{said:?}");
+}
+
+/// The most memory that a process has had, in MiB.
+fn peak_mib(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+#[test]
+fn it_starts_while_its_input_is_being_read() {
+    let mut map = midflight(&["map"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, mut stdout) = (map.stdin.take().unwrap(), BufReader::new(map.stdout.take().unwrap()));
+    for number in 1..=3 {
+        writeln!(stdin, "echo {number}").unwrap();
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("{number}\n"));
+    }
+    drop(stdin);
+    assert_eq!(map.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_input_without_an_end_takes_little_memory() {
+    let mut map = midflight(&["map", "-q"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut stdin = map.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        let lines = format!("echo {}\n", "x".repeat(54)).repeat(1000);
+        (0..).take_while(|_| stdin.write_all(lines.as_bytes()).is_ok()).count()
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    let peak = peak_mib(&map);
+    map.kill().unwrap();
+    map.wait().unwrap();
+    let written = writer.join().unwrap();
+    assert!(peak <= 100, "{peak} MiB");
+    assert!(written < 1000, "it reads only as far ahead as it needs, not {written} thousand lines");
+}
+
+/// Runs commands whose outputs have to wait until all of them have run, because the first one ends last. Each writes so many bytes of
+/// its number's last digit, and a line's end.
+fn waiting_for_the_first(name: &str, lengths: &[usize], more: &[&str]) -> Said {
+    let directory = Directory::new(name);
+    let (go, done) = (directory.path("go"), directory.write("done", ""));
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; echo first\n");
+    let line = |(number, length): (usize, &usize)| {
+        format!("head -c {length} /dev/zero | tr '\\0' {}; echo; echo {number} >> {done}\n", number % 10)
+    };
+    let input: String = std::iter::once(first).chain(lengths.iter().enumerate().map(line)).collect();
+    let map = spawn_with(&[&["map", "-j", "3"], more].concat(), &input);
+    wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().lines().count() == lengths.len());
+    directory.write("go", "");
+    map.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn output_that_has_to_wait_goes_to_a_file_and_is_whole() {
+    let mut lengths = vec![400_000; 80];
+    lengths[40] = 3_000_000;
+    lengths[70] = 70_000_000;
+    let said = waiting_for_the_first("map-spill", &lengths, &[]);
+    let line = |(number, length): (usize, &usize)| (number % 10).to_string().repeat(*length) + "\n";
+    let expected = "first\n".to_owned() + &lengths.iter().enumerate().map(line).collect::<String>();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    assert!(said.stdout == expected, "{} bytes", said.stdout.len());
+}
+
+#[test]
+fn a_command_whose_output_cannot_be_kept_has_failed() {
+    let said = waiting_for_the_first("map-no-spill", &[400_000; 80], &["--tmpdir", "/nonexistent"]);
+    let failed = usize::try_from(said.code.unwrap()).unwrap();
+    assert!((30..=41).contains(&failed), "{failed} failed: {}", said.stderr);
+    let notes = said.stderr.matches("400001 bytes of output cannot be kept in /nonexistent: No such file").count();
+    assert_eq!((notes, said.stdout.lines().count()), (failed, 81 - failed), "{}", said.stderr);
+}
+
+#[test]
+fn a_command_that_is_too_long_fails_and_the_others_run() {
+    let long = "x".repeat(200 << 10);
+    for template in [&["--", "echo"][..], &[]] {
+        let said = run_with(&[&["map"], template].concat(), &format!("echo 1\n{long}\necho 3\n"));
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert_eq!(said.stdout.lines().count(), 2, "{said:?}");
+        assert!(
+            said.stderr.starts_with("midflight: line 2: 204800 bytes exceed a command line's 131071: "),
+            "{said:?}"
+        );
+        assert!(said.stderr.ends_with("midflight: 2 finished, 1 lost (line 2)\n"), "{said:?}");
+        assert!(said.stderr.len() < 1000, "{said:?}");
+    }
+}
+
+#[test]
+fn a_stderr_that_takes_nothing_keeps_the_exit_code() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let directory = Directory::new("map-stderr");
+    let file = directory.write("commands", "false\nfalse\n");
+    let status = midflight(&["map", "-f", &file]).stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(2), "messages for people are nobody's output");
+    let file = directory.write("commands", "echo lost >&2\n");
+    let status = midflight(&["map", "-f", &file]).stderr(full()).status().unwrap();
+    assert_ne!(status.code(), Some(0), "a command's output is lost");
+    let status =
+        midflight(&["map", "-f", &directory.write("commands", "echo lost\n")]).stdout(full()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn t5_without_an_executor_that_has_the_resources_it_says_so_and_gives_up() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let _other = Running::executor(address, 1, &["--resources", "r0"]);
+    let started = Instant::now();
+    let map = ["map", "--switch", &address.to_string(), "--resources", "r1", "--timeout", "5s"];
+    let said = run_with(&map, "true\n");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(started.elapsed() < Duration::from_secs(15), "{said:?}");
+    let lines: Vec<_> = said.stderr.lines().collect();
+    assert!(
+        lines[0].contains("no executor has taken a command yet: either all executors with r1 are busy"),
+        "{said:?}"
+    );
+    assert!(lines.last().unwrap().starts_with("error: no executor has taken a command within"), "{said:?}");
 }

@@ -8,7 +8,7 @@
 //! | magic "MB" | 16 bits | magic "MB" | 16 bits |
 //! | version 1 | 8 bits | version 1 | 8 bits |
 //! | operation: 1 fetch | 8 bits | status: 0 here it is, 1 unknown id, 2 no place | 8 bits |
-//! | reserved, 0 | 32 bits | length of what follows, at most 64 MiB; 0 but with status 0 | 32 bits |
+//! | reserved, 0 | 32 bits | length of what follows; 0 but with status 0 | 32 bits |
 //! | id | 64 bits | | |
 //!
 //! An id is random: whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client
@@ -16,16 +16,20 @@
 //! unknown id, on a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or
 //! closing has a counter of its own in [`BlobCounters`].
 
+mod content;
 mod fetch;
 mod server;
 
-pub(crate) use fetch::Fetcher;
+pub(crate) use content::{Content, Piece};
+pub(crate) use fetch::{FetchError, Fetcher};
 pub(crate) use server::BlobServer;
 
 use crate::driver::lock;
+use crate::spill::SpillRoom;
 use midflight_connections::Connections;
-use midflight_wire::{BLOB_MAX, BlobRef};
+use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -47,8 +51,13 @@ const LONGEST_PROGRESS_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// Bounds of what is kept for others to fetch, and of fetching it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobOptions {
-    /// Bytes kept at once. Default 1 GiB.
+    /// Bytes kept in memory at once. Default 1 GiB.
     pub max_bytes: usize,
+    /// Bytes kept in files at once: of an executor, outputs of commands that are longer than 512 KiB, also while they are
+    /// written; of a client, results that are fetched into files. Default 16 GiB.
+    pub max_file_bytes: u64,
+    /// Where these files are. They have no names there. Default: that of temporary files, `$TMPDIR` or `/tmp`.
+    pub directory: Option<PathBuf>,
     /// Connections served at once. A source address that is alone gets 8/9 of them (T14). Default 512.
     pub max_connections: usize,
     /// A connection begins its first request within this time, and ends each request within this time of its beginning.
@@ -67,6 +76,8 @@ impl Default for BlobOptions {
     fn default() -> Self {
         Self {
             max_bytes: 1 << 30,
+            max_file_bytes: 16 << 30,
+            directory: None,
             max_connections: 512,
             request_timeout: Duration::from_secs(2),
             idle_timeout: Duration::from_secs(5),
@@ -81,8 +92,10 @@ impl Default for BlobOptions {
 pub struct BlobCounters {
     /// Blobs kept now.
     pub kept: u64,
-    /// Their bytes.
+    /// Their bytes in memory.
     pub kept_bytes: u64,
+    /// Bytes in files: of those that are kept, and of those that are still written.
+    pub file_bytes: u64,
     /// Fetches answered with bytes.
     pub served: u64,
     /// Blobs dropped because nobody asked for them in time.
@@ -109,6 +122,8 @@ pub struct BlobCounters {
     pub stalled: u64,
     /// Connections that the other end broke off in the middle of a request or an answer.
     pub broken: u64,
+    /// Connections closed because the file of an answer could not be read.
+    pub unreadable: u64,
 }
 
 /// Why a connection ended in the middle of something, or was closed.
@@ -120,6 +135,7 @@ enum Closing {
     Late,
     Stalled,
     Broken,
+    Unreadable,
 }
 
 #[derive(Debug, Default)]
@@ -133,6 +149,7 @@ struct Counts {
     late: AtomicU64,
     stalled: AtomicU64,
     broken: AtomicU64,
+    unreadable: AtomicU64,
 }
 
 impl Counts {
@@ -144,6 +161,7 @@ impl Counts {
             Closing::Late => &self.late,
             Closing::Stalled => &self.stalled,
             Closing::Broken => &self.broken,
+            Closing::Unreadable => &self.unreadable,
         };
         count.fetch_add(1, Relaxed);
     }
@@ -155,6 +173,7 @@ pub(crate) struct BlobStore {
     options: BlobOptions,
     kept: Mutex<Kept>,
     room: Condvar,
+    files: Arc<SpillRoom>,
     connections: Arc<Connections>,
     counts: Counts,
 }
@@ -167,7 +186,7 @@ struct Kept {
 
 #[derive(Debug)]
 struct Blob {
-    bytes: Arc<Vec<u8>>,
+    content: Arc<Content>,
     since: Instant,
 }
 
@@ -180,6 +199,7 @@ impl BlobStore {
         options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
             connections: Connections::new(options.max_connections, options.progress_timeout),
+            files: SpillRoom::new(options.directory.as_deref(), options.max_file_bytes),
             options,
             kept: Mutex::default(),
             room: Condvar::new(),
@@ -191,10 +211,20 @@ impl BlobStore {
         &self.options
     }
 
-    /// Keeps `bytes` until the lease is dropped, waiting up to `patience` for room.
-    pub(crate) fn keep(self: &Arc<Self>, bytes: Arc<Vec<u8>>, patience: Duration) -> Result<BlobLease, StoreFull> {
-        debug_assert!(bytes.len() <= BLOB_MAX as usize, "callers refuse longer ones with a message");
-        let length = bytes.len();
+    /// Where large results are before they are kept, or after they were fetched.
+    pub(crate) fn files(&self) -> &Arc<SpillRoom> {
+        &self.files
+    }
+
+    /// Keeps `content` until the lease is dropped, waiting up to `patience` for room in the memory.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        content: impl Into<Content>,
+        patience: Duration,
+    ) -> Result<BlobLease, StoreFull> {
+        let content = Arc::new(content.into());
+        debug_assert!(content.len() <= u64::from(RESULT_BLOB_MAX), "callers refuse longer ones with a message");
+        let (length, in_all) = (content.in_memory(), content.len());
         let full = |kept: &mut Kept| kept.bytes + length > self.options.max_bytes;
         let waited = self.room.wait_timeout_while(lock(&self.kept), patience, full);
         let (mut kept, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -205,13 +235,13 @@ impl BlobStore {
         while kept.blobs.contains_key(&id) {
             id = rand::random();
         }
-        kept.blobs.insert(id, Blob { bytes, since: Instant::now() });
+        kept.blobs.insert(id, Blob { content, since: Instant::now() });
         kept.bytes += length;
-        Ok(BlobLease { store: Arc::clone(self), id, length: length as u32 })
+        Ok(BlobLease { store: Arc::clone(self), id, length: in_all as u32 })
     }
 
-    fn find(&self, id: u64) -> Option<Arc<Vec<u8>>> {
-        let found = lock(&self.kept).blobs.get(&id).map(|blob| Arc::clone(&blob.bytes));
+    fn find(&self, id: u64) -> Option<Arc<Content>> {
+        let found = lock(&self.kept).blobs.get(&id).map(|blob| Arc::clone(&blob.content));
         if found.is_some() { &self.counts.served } else { &self.counts.unknown }.fetch_add(1, Relaxed);
         found
     }
@@ -219,7 +249,7 @@ impl BlobStore {
     fn remove(&self, id: u64) {
         let mut kept = lock(&self.kept);
         if let Some(blob) = kept.blobs.remove(&id) {
-            kept.bytes -= blob.bytes.len();
+            kept.bytes -= blob.content.in_memory();
             self.room.notify_all();
         }
     }
@@ -231,7 +261,7 @@ impl BlobStore {
         let old: Vec<u64> = old.map(|(id, _)| *id).collect();
         for id in &old {
             if let Some(blob) = kept.blobs.remove(id) {
-                kept.bytes -= blob.bytes.len();
+                kept.bytes -= blob.content.in_memory();
             }
         }
         if !old.is_empty() {
@@ -246,6 +276,7 @@ impl BlobStore {
         BlobCounters {
             kept: kept.blobs.len() as u64,
             kept_bytes: kept.bytes as u64,
+            file_bytes: self.files.used(),
             served: counts.served.load(Relaxed),
             expired: counts.expired.load(Relaxed),
             connections: connections.open,
@@ -259,6 +290,7 @@ impl BlobStore {
             late: counts.late.load(Relaxed),
             stalled: counts.stalled.load(Relaxed),
             broken: counts.broken.load(Relaxed),
+            unreadable: counts.unreadable.load(Relaxed),
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcom
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 pub(crate) use fetches::Fetches;
-use handler::{Fetch, ResultHandler};
+use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
-use midflight_wire::{ARGUMENT_MAX, BLOB_MAX};
+use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -43,7 +43,13 @@ pub struct ClientOptions {
     pub max_open: usize,
     /// Whether `submit` waits for room where `max_open` is reached. Default yes; otherwise it is an error.
     pub wait_for_room: bool,
-    /// Bounds of arguments by reference.
+    /// Results of up to this many bytes are fetched into the memory, [`TaskResult::value`](crate::TaskResult::value).
+    /// Default 64 MiB.
+    pub value_max: u32,
+    /// Whether larger results are fetched into files, [`TaskResult::file`](crate::TaskResult::file). Default no: then such
+    /// a task ends as [`TaskError::TooLarge`].
+    pub files: bool,
+    /// Bounds of arguments by reference, and of results in files.
     pub blobs: BlobOptions,
     /// Results by reference that are fetched at once: of one address at most half of them, rounded up. Default 16.
     pub fetchers: usize,
@@ -62,6 +68,8 @@ impl ClientOptions {
             uid: rustix::process::getuid().as_raw(),
             max_open: 1 << 20,
             wait_for_room: true,
+            value_max: 64 << 20,
+            files: false,
             blobs: BlobOptions::default(),
             fetchers: 16,
             busy_poll: BUSY_POLL,
@@ -150,18 +158,26 @@ impl Client {
             next_jid: AtomicU32::new(1),
             threads: Mutex::default(),
         };
-        client.start_threads(options.fetchers, &fetches)?;
+        let files = options.files.then(|| Arc::clone(client.blobs.files()));
+        client.start_threads(options.fetchers, &fetches, Places { value_max: options.value_max, files })?;
         Ok(client)
     }
 
-    fn start_threads(&self, fetchers: usize, fetches: &Arc<Fetches<IpAddr, Fetch>>) -> Result<(), Error> {
+    fn start_threads(
+        &self,
+        fetchers: usize,
+        fetches: &Arc<Fetches<IpAddr, Fetch>>,
+        places: Places,
+    ) -> Result<(), Error> {
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
         threads.push(spawn("mf-client", move || shared.driver.run(NO_POLLING))?);
         let fetcher = Arc::new(Fetcher::new(self.blobs.options().progress_timeout));
         for _ in 0..fetchers {
             let (shared, fetcher, fetches) = (Arc::clone(&self.shared), Arc::clone(&fetcher), Arc::clone(fetches));
-            threads.push(spawn("mf-fetch", move || fetches.serve(|fetch| fetch.run(&fetcher, &shared.driver)))?);
+            let places = places.clone();
+            let fetch = move |fetch: Fetch| fetch.run(&fetcher, &places, &shared.driver);
+            threads.push(spawn("mf-fetch", move || fetches.serve(fetch))?);
         }
         Ok(())
     }
@@ -293,7 +309,7 @@ impl Client {
 
     fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<BlobLease, Error> {
         debug_assert!(argument.len() > ARGUMENT_MAX);
-        let (length, max) = (argument.len(), BLOB_MAX as usize);
+        let (length, max) = (argument.len(), ARGUMENT_BLOB_MAX as usize);
         if length > max {
             return Err(Error::ArgumentTooLong { index, length, max });
         }

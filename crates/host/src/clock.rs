@@ -2,6 +2,7 @@
 
 use midflight_endpoint::{Nanos, SECOND};
 use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: never goes back, and is the same in all processes of a machine.
 #[must_use]
@@ -15,10 +16,9 @@ pub fn now_counting_suspension() -> Nanos {
     nanos_of(ClockId::Boottime)
 }
 
-/// The time of day, in seconds since 1970: only for others who want a date. It jumps when somebody sets the clock.
-#[cfg(feature = "agent")]
-pub(crate) fn unix_s() -> u64 {
-    u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0)
+/// The time of day, since 1970: only for others who want a date. It jumps when somebody sets the clock.
+pub(crate) fn unix() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Realtime)).unwrap_or_default() // before 1970
 }
 
 fn nanos_of(clock: ClockId) -> Nanos {
@@ -28,6 +28,6 @@ fn nanos_of(clock: ClockId) -> Nanos {
 
 /// A duration in nanoseconds, at most 584 years.
 #[must_use]
-pub fn nanos(duration: std::time::Duration) -> Nanos {
+pub fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
 }

@@ -1,213 +1,176 @@
-//! `exec`: runs a command line by `/bin/sh -c`, in a process group of its own, and captures its output and exit status. It has ended
-//! when both outputs are closed and the shell has exited, so it waits for background processes that keep an output open.
+//! `exec` and `command`: run a command line by `/bin/sh -c`, in a process group of its own, and keep its outputs and what
+//! ended it. It has ended when both outputs are closed and the shell has exited, so it waits for background processes that
+//! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
 
+mod capture;
+mod marks;
+mod reaper;
+mod run;
+
+use crate::blob::Piece;
+use crate::clock;
 use crate::driver::lock;
-use crate::functions::TaskContext;
-use midflight_tasks::functions::ExecResult;
-use midflight_wire::BLOB_MAX;
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::functions::{TaskContext, Value};
+use crate::spill::SpillRoom;
+use capture::Kept;
+use marks::Mark;
+use midflight_tasks::functions::{ExecRequest, ExecResult};
+use midflight_wire::RESULT_BLOB_MAX;
+use reaper::{Reaper, Record};
+use run::{Early, Run};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::HashSet;
-use std::io::Read;
-use std::os::fd::AsFd;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What both outputs together may hold; the rest of the largest result is for the exit code and the note on the cut.
-const OUTPUT_MAX: usize = BLOB_MAX as usize - 256;
-const READ_BYTES: usize = 64 << 10;
-/// How often to check whether a process whose outputs are closed has ended: at first, and at most.
-const REAP_FIRST: Duration = Duration::from_micros(50);
-const REAP_MAX: Duration = Duration::from_millis(20);
+/// What both outputs together may hold: the rest of the largest result is for what comes before them.
+const OUTPUT_MAX: u64 = RESULT_BLOB_MAX as u64 - ExecResult::HEAD_MAX as u64;
+/// The exit code of a command that its timeout ended, as of timeout(1).
+const CODE_TIMED_OUT: i32 = 124;
 
 /// The processes of one executor.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Processes {
-    groups: Mutex<Groups>,
-    cut_bytes: AtomicU64,
+    running: Mutex<Running>,
+    /// Lives until this executor and all others of this process have ended.
+    reaper: Mutex<Option<Arc<Reaper>>>,
+    outputs: Arc<SpillRoom>,
+    host: String,
+    not_kept: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Groups {
-    running: HashSet<Pid>,
+struct Running {
+    groups: HashMap<Mark, Pid>,
     refused: bool,
 }
 
 impl Processes {
-    /// Bytes of output beyond the bound, dropped.
-    pub(crate) fn cut_bytes(&self) -> u64 {
-        self.cut_bytes.load(Relaxed)
+    /// Outputs that are too large for the memory go to files in `outputs`.
+    pub(crate) fn new(outputs: Arc<SpillRoom>) -> Self {
+        // Without a name the results have none.
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned();
+        let (running, reaper) = (Mutex::default(), Mutex::default());
+        Self { running, reaper, outputs, host, not_kept: AtomicU64::new(0) }
     }
 
-    /// Kills all process groups and refuses new ones.
+    /// Commands that failed because their outputs could not be kept whole.
+    pub(crate) fn not_kept(&self) -> u64 {
+        self.not_kept.load(Relaxed)
+    }
+
+    /// Kills all commands and refuses new ones.
     pub(crate) fn kill_all(&self) {
-        let mut groups = lock(&self.groups);
-        groups.refused = true;
-        for group in &groups.running {
+        let mut running = lock(&self.running);
+        running.refused = true;
+        for group in running.groups.values() {
             let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
         }
+        let marks: HashSet<Mark> = running.groups.keys().copied().collect();
+        drop(running);
+        marks::kill_marked(&marks);
     }
 
-    /// Runs a command line; the value is an encoded [`ExecResult`]. The command finds its task in its environment:
-    /// `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
-    pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Vec<u8>, String> {
-        if lock(&self.groups).refused {
+    /// Runs a command line; the value is an encoded [`ExecResult`].
+    pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Value, String> {
+        self.run(context, &ExecRequest::new(command_line))
+    }
+
+    /// Runs an encoded [`ExecRequest`]; the value is an encoded [`ExecResult`].
+    pub(crate) fn command(&self, context: &TaskContext, request: &[u8]) -> Result<Value, String> {
+        self.run(context, &ExecRequest::decode(request).map_err(|error| error.to_string())?)
+    }
+
+    fn run(&self, context: &TaskContext, request: &ExecRequest) -> Result<Value, String> {
+        request.check().map_err(|error| error.to_string())?;
+        let (started, began) = (clock::unix(), clock::now());
+        let mut run = self.start(context, request)?;
+        let early = run.to_its_end(request.timeout);
+        let mark = run.mark();
+        let ended = run.collect(|| {
+            lock(&self.running).groups.remove(&mark);
+        });
+        let (status, capture) = ended.map_err(|error| format!("cannot collect the command's exit code: {error}"))?;
+        let (stdout, stderr) = capture.into_kept().inspect_err(|_told_by_caller| {
+            self.not_kept.fetch_add(1, Relaxed);
+        })?;
+        let signal = status.signal;
+        let timed_out = early == Some(Early::TimedOut);
+        let code = if timed_out { CODE_TIMED_OUT } else { status.code };
+        let run_time = Duration::from_nanos(clock::now().saturating_sub(began));
+        let head =
+            ExecResult { code, signal, timed_out, host: self.host.clone(), started, run_time, ..Default::default() };
+        Ok(join(head.encode_head(stdout.len() as u32), stdout, stderr))
+    }
+
+    fn start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, String> {
+        if lock(&self.running).refused {
             return Err("the executor is ending".to_owned());
         }
-        let mut child = self.spawn(context, command_line)?;
-        let mut output = Output::default();
-        output.read_all(&mut child);
-        let status = self.reap(&mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
-        if output.cut > 0 {
-            self.cut_bytes.fetch_add(output.cut, Relaxed);
-            let note = format!("\nmidflight: {} bytes of output beyond {OUTPUT_MAX} were dropped\n", output.cut);
-            output.stderr.extend_from_slice(note.as_bytes());
+        let record = self.enter().map_err(|error| format!("cannot watch over commands: {error}"))?;
+        let mut command = shell(context, request, record.mark());
+        let child = command.spawn().map_err(|error| why_not_started(&error, request))?;
+        let run = Run::new(child, record, Arc::clone(&self.outputs));
+        let mut running = lock(&self.running);
+        running.groups.insert(run.mark(), run.group());
+        if running.refused {
+            let _ = kill_process_group(run.group(), Signal::KILL); // `kill_all` came before it was listed
         }
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Ok(ExecResult { code, stdout: output.stdout, stderr: output.stderr }.encode())
+        Ok(run)
     }
 
-    fn spawn(&self, context: &TaskContext, command_line: &[u8]) -> Result<Child, String> {
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(std::ffi::OsStr::from_bytes(command_line)).process_group(0);
-        command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
-        command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| format!("cannot start /bin/sh: {error}"))?;
-        let mut groups = lock(&self.groups);
-        if let Some(group) = group_of(&child) {
-            groups.running.insert(group);
-            if groups.refused {
-                let _ = kill_process_group(group, Signal::KILL); // `kill_all` came before it was listed
-            }
-        }
-        Ok(child)
-    }
-
-    /// Removes a group from the list at the moment at which its number becomes free.
-    fn reap(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
-        let mut pause = REAP_FIRST;
-        loop {
-            let mut groups = lock(&self.groups);
-            let ended = child.try_wait();
-            if !matches!(ended, Ok(None)) {
-                if let Some(group) = group_of(child) {
-                    groups.running.remove(&group);
-                }
-                return ended.and_then(|status| status.ok_or_else(|| std::io::ErrorKind::NotFound.into()));
-            }
-            drop(groups);
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(REAP_MAX);
-        }
+    fn enter(&self) -> io::Result<Record> {
+        let mut reaper = lock(&self.reaper);
+        let reaper = match &mut *reaper {
+            Some(reaper) => reaper,
+            none => none.insert(Reaper::of_this_process()?),
+        };
+        reaper.enter()
     }
 }
 
-fn group_of(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+/// In one piece where nothing of it is a file.
+fn join(mut head: Vec<u8>, stdout: Kept, stderr: Kept) -> Value {
+    if let (Kept::Memory(stdout), Kept::Memory(stderr)) = (&stdout, &stderr) {
+        head.extend_from_slice(stdout);
+        head.extend_from_slice(stderr);
+        return Value::Bytes(head);
+    }
+    Value::Large(vec![Piece::Memory(Arc::new(head)), stdout.into(), stderr.into()].into())
 }
 
-#[derive(Default)]
-struct Output {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    cut: u64,
+/// The command finds its task in its environment: `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+fn shell(context: &TaskContext, request: &ExecRequest, mark: Mark) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(OsStr::from_bytes(&request.command_line)).process_group(0);
+    command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
+    command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
+    command.envs(request.environment.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
+    command.env(marks::VARIABLE, mark.to_string());
+    if let Some(directory) = &request.directory {
+        command.current_dir(OsStr::from_bytes(directory));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
-impl Output {
-    /// Until both are closed.
-    fn read_all(&mut self, child: &mut Child) {
-        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-        let mut buffer = vec![0; READ_BYTES];
-        while stdout.is_some() || stderr.is_some() {
-            let mut fds = Vec::with_capacity(2);
-            fds.extend(stdout.as_ref().map(|out| PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN)));
-            fds.extend(stderr.as_ref().map(|err| PollFd::from_borrowed_fd(err.as_fd(), PollFlags::IN)));
-            if poll(&mut fds, None).is_err() {
-                continue; // interrupted
-            }
-            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-            let out_ready = stdout.is_some() && ready.next().unwrap_or(false);
-            let err_ready = stderr.is_some() && ready.next().unwrap_or(false);
-            let room = OUTPUT_MAX - self.stdout.len() - self.stderr.len();
-            if out_ready {
-                read_once(&mut stdout, &mut self.stdout, &mut buffer, room, &mut self.cut);
-            }
-            let room = OUTPUT_MAX - self.stdout.len() - self.stderr.len();
-            if err_ready {
-                read_once(&mut stderr, &mut self.stderr, &mut buffer, room, &mut self.cut);
-            }
+/// The kernel's error does not say whether it means the directory or the shell.
+fn why_not_started(error: &io::Error, request: &ExecRequest) -> String {
+    if let Some(directory) = &request.directory {
+        let directory = Path::new(OsStr::from_bytes(directory));
+        if let Err(why) = std::fs::read_dir(directory) {
+            return format!("cannot run in the directory {}: {why}", directory.display());
         }
     }
-}
-
-/// Reads what is there; closes `pipe` at its end.
-fn read_once<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>, buffer: &mut [u8], room: usize, cut: &mut u64) {
-    let Some(reader) = pipe else { return };
-    match reader.read(buffer) {
-        Ok(0) => *pipe = None,
-        Ok(length) => {
-            kept.extend_from_slice(&buffer[..length.min(room)]);
-            *cut += length.saturating_sub(room) as u64;
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-        Err(_) => *pipe = None,
-    }
+    format!("cannot start /bin/sh: {error}")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn context() -> TaskContext {
-        let client = ([127, 0, 0, 1], 1).into();
-        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0 }
-    }
-
-    fn exec(command_line: &str) -> ExecResult {
-        ExecResult::decode(&Processes::default().exec(&context(), command_line.as_bytes()).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_command_knows_its_attempt_and_its_name() {
-        assert_eq!(exec("echo $MIDFLIGHT_ATTEMPT $MIDFLIGHT_JID $MIDFLIGHT_TID").stdout, b"2 7 9\n");
-    }
-
-    #[test]
-    fn outputs_and_the_exit_code_are_captured() {
-        let result = exec("echo out; echo err >&2; exit 3");
-        assert_eq!(result, ExecResult { code: 3, stdout: b"out\n".to_vec(), stderr: b"err\n".to_vec() });
-        assert_eq!(exec("kill -TERM $$").code, 128 + 15);
-    }
-
-    #[test]
-    fn output_beyond_the_bound_is_dropped_and_said() {
-        let processes = Processes::default();
-        let result = processes.exec(&context(), b"head -c 70000000 /dev/zero; echo late >&2").unwrap();
-        assert!(result.len() <= BLOB_MAX as usize);
-        let result = ExecResult::decode(&result).unwrap();
-        assert_eq!((result.code, result.stdout.len()), (0, OUTPUT_MAX));
-        assert!(String::from_utf8_lossy(&result.stderr).contains("were dropped"));
-        assert_eq!(processes.cut_bytes(), 70_000_000 + 5 - OUTPUT_MAX as u64);
-    }
-
-    #[test]
-    fn killing_ends_the_whole_group_and_refuses_more() {
-        let processes = Processes::default();
-        let result = std::thread::scope(|scope| {
-            let running = scope.spawn(|| processes.exec(&context(), b"sleep 100 & sleep 100"));
-            while lock(&processes.groups).running.is_empty() {
-                std::thread::yield_now();
-            }
-            processes.kill_all();
-            running.join().unwrap().unwrap()
-        });
-        assert_eq!(ExecResult::decode(&result).unwrap().code, 128 + 9);
-        assert!(processes.exec(&context(), b"true").is_err());
-        assert!(lock(&processes.groups).running.is_empty());
-    }
-}
+mod tests;

@@ -57,8 +57,8 @@ pub struct ExecutorCounts {
     pub blobs: BlobCounters,
     /// Inline functions that held the network thread for more than a millisecond.
     pub inline_overruns: u64,
-    /// Bytes of commands' output that were dropped beyond 64 MiB.
-    pub output_cut_bytes: u64,
+    /// Commands that failed because their outputs could not be kept whole.
+    pub outputs_not_kept: u64,
     /// Worker threads.
     pub workers: usize,
 }
@@ -141,7 +141,7 @@ impl Executor {
             socket: self.driver.socket.counts(),
             blobs: self.blobs.counters(),
             inline_overruns,
-            output_cut_bytes: self.processes.cut_bytes(),
+            outputs_not_kept: self.processes.not_kept(),
             workers: self.workers.threads(),
         }
     }

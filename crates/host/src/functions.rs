@@ -1,10 +1,11 @@
 //! The functions that an executor knows: the user's, and the built-in ones.
 
+use crate::blob::Content;
 use crate::clock;
 use crate::error::Error;
 use crate::exec::Processes;
 use midflight_endpoint::Nanos;
-use midflight_tasks::functions::{Began, EXEC, NOOP, SLEEP, SPIN, function_id};
+use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -31,8 +32,22 @@ pub struct TaskContext {
     pub(crate) asked: Nanos,
 }
 
+/// What a function returned.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Bytes(Vec<u8>),
+    /// Too large for the memory.
+    Large(Content),
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
 /// A function, with its errors and panics as messages.
-pub(crate) type Call = dyn Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, String> + Send + Sync;
+pub(crate) type Call = dyn Fn(&TaskContext, &[u8]) -> Result<Value, String> + Send + Sync;
 
 /// Where a function runs.
 #[derive(Clone)]
@@ -50,17 +65,19 @@ pub(crate) enum Function {
 pub(crate) struct Functions(HashMap<u32, (String, Function)>);
 
 impl Functions {
-    /// With the built-in ones; `exec` runs under `processes`.
+    /// With the built-in ones; `exec` and `command` run under `processes`.
     pub(crate) fn built_in(processes: &Arc<Processes>) -> Result<Self, Error> {
         let mut functions = Self::default();
-        let processes = Arc::clone(processes);
-        functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::new()))))?;
+        let (exec, command) = (Arc::clone(processes), Arc::clone(processes));
+        functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::<u8>::new()))))?;
         functions.register(SLEEP, Function::Sleep)?;
         functions.register(
             SPIN,
             Function::Worker(wrap(|context, argument| spin(context.asked, duration_ns(SPIN, argument)?))),
         )?;
-        functions.register(EXEC, Function::Worker(wrap(move |context, line| processes.exec(context, line))))?;
+        functions.register(EXEC, Function::Worker(wrap(move |context, line| exec.exec(context, line))))?;
+        functions
+            .register(COMMAND, Function::Worker(wrap(move |context, request| command.command(context, request))))?;
         Ok(functions)
     }
 
@@ -84,13 +101,14 @@ impl Functions {
 }
 
 /// A user's function, made safe to call from anywhere.
-pub(crate) fn wrap<F, E>(function: F) -> Arc<Call>
+pub(crate) fn wrap<F, V, E>(function: F) -> Arc<Call>
 where
-    F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
+    F: Fn(&TaskContext, &[u8]) -> Result<V, E> + Send + Sync + 'static,
+    V: Into<Value>,
     E: Display,
 {
     Arc::new(move |context, argument| match catch_unwind(AssertUnwindSafe(|| function(context, argument))) {
-        Ok(Ok(value)) => Ok(value),
+        Ok(Ok(value)) => Ok(value.into()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().copied();

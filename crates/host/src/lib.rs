@@ -19,6 +19,7 @@
 //! | `agent` | the agent before memcached or Redis (feature `agent`) |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
+//! | `spill` | unlinked files for what is too large for the memory |
 //! | `links` | links between peers, over TCP |
 //! | `blob` | arguments and results that exceed a packet, over TCP |
 //!
@@ -54,6 +55,7 @@ mod results;
 #[cfg_attr(not(feature = "operator"), allow(dead_code, reason = "only a selector takes datagrams out of a ring"))]
 mod ring;
 mod socket;
+mod spill;
 mod switch;
 mod waker;
 mod workers;
@@ -66,7 +68,9 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
-pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
+pub use results::{
+    Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming,
+};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
     AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,

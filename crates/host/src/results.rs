@@ -1,5 +1,9 @@
 //! Waiting for what was submitted: whole jobs, single tasks (also as futures), or completions as they come.
 
+mod file;
+
+pub use file::{ResultFile, ResultReader};
+
 use crate::driver::lock;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,8 +17,11 @@ pub use midflight_tasks::client::Timing as TaskTiming;
 /// What a task returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
-    /// The function's value.
+    /// The function's value; empty where [`Self::file`] has it.
     pub value: Vec<u8>,
+    /// A value that is larger than [`ClientOptions::value_max`](crate::ClientOptions::value_max), if the client has
+    /// [`ClientOptions::files`](crate::ClientOptions::files).
+    pub file: Option<ResultFile>,
     /// Which attempt this was, from 1; stays at 255.
     pub attempt: u8,
     /// Where its time went.
@@ -44,6 +51,21 @@ pub enum TaskError {
     /// The argument or the result could not be fetched, in any attempt.
     #[error("lost: {0}")]
     Lost(&'static str),
+    /// It ended well, but this client does not take such large values.
+    #[error("a result of {length} bytes exceeds {max}: raise ClientOptions::value_max, or set ClientOptions::files")]
+    TooLarge {
+        /// Bytes of the value.
+        length: u32,
+        /// The client's bound.
+        max: u32,
+    },
+    /// It ended well, but its value has no room in the client's files: see
+    /// [`BlobOptions::max_file_bytes`](crate::BlobOptions::max_file_bytes).
+    #[error("its result could not be kept: {why}")]
+    NotKept {
+        /// What there was no room for, and where.
+        why: String,
+    },
     /// It was cancelled before it was assigned.
     #[error("cancelled")]
     Cancelled,

@@ -36,8 +36,9 @@
 //!
 //! # What to know
 //!
-//! - A task is a function's name and an argument of up to 64 MiB; its result may be as large. Up to 16 bytes of argument and
-//!   1,024 bytes of result travel in the packets themselves, the rest directly between client and executor.
+//! - A task is a function's name and an argument of up to 64 MiB; its result may have 4 GiB − 1. Up to 16 bytes of argument and
+//!   1,024 bytes of result travel in the packets themselves, the rest directly between client and executor. Results of more
+//!   than 64 MiB are for clients that ask for files: [`ClientOptions::files`].
 //! - Tasks may run more than once, when an executor or the switch dies: make functions idempotent
 //!   ([`TaskContext::attempt`] says which attempt it is). The caller sees exactly one outcome.
 //! - A function's error or panic is a [`TaskError::Failed`] with its message; it never ends the executor.
@@ -51,8 +52,9 @@
 
 pub use midflight_host::{
     BlobOptions, BoundSwitch, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder,
-    Inheritance, Job, JobBuilder, JobHandle, KernelOptions, Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError,
-    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
+    Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader, Switch, SwitchConfig,
+    SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode,
+    detach, resolve,
 };
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};

@@ -1,5 +1,11 @@
 //! How functions are named on the wire, and the arguments and results of the built-in ones.
 
+mod exec;
+
+pub use exec::{
+    COMMAND_LINE_MAX, DIRECTORY_MAX, ENVIRONMENT_MAX, ExecRequest, ExecRequestError, ExecResult, VARIABLES_MAX,
+};
+
 use midflight_endpoint::Nanos;
 
 /// The number of a function's name: 32-bit FNV-1a. An executor refuses to register two names with one number.
@@ -23,6 +29,9 @@ pub const SLEEP: &str = "sleep";
 pub const SPIN: &str = "spin";
 /// Built in: runs a command line by `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
 pub const EXEC: &str = "exec";
+/// Built in: runs a command by `/bin/sh -c`, in a directory, with an environment and a timeout of its own. It has a name of its own,
+/// so that any bytes stay a command line for [`EXEC`]. Argument: an [`ExecRequest`]. Result: an [`ExecResult`].
+pub const COMMAND: &str = "command";
 
 /// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`; `replay` measures with it. Encoded as 8 bytes
 /// each, in network byte order.
@@ -47,41 +56,5 @@ impl Began {
         let (asked, started) = bytes.split_first_chunk::<8>()?;
         let started = u64::from_be_bytes(started.try_into().ok()?);
         Some(Self { asked: u64::from_be_bytes(*asked), started })
-    }
-}
-
-/// The outcome of a command line. Encoded as exit code, length of stdout (32 bits each, network byte order), stdout,
-/// stderr.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecResult {
-    /// The exit code, or 128 + the signal that ended it.
-    pub code: i32,
-    /// All it wrote to stdout.
-    pub stdout: Vec<u8>,
-    /// All it wrote to stderr.
-    pub stderr: Vec<u8>,
-}
-
-impl ExecResult {
-    /// Encodes it as a result.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(8 + self.stdout.len() + self.stderr.len());
-        bytes.extend_from_slice(&self.code.to_be_bytes());
-        let length = u32::try_from(self.stdout.len()).unwrap_or(u32::MAX);
-        bytes.extend_from_slice(&length.to_be_bytes());
-        bytes.extend_from_slice(&self.stdout);
-        bytes.extend_from_slice(&self.stderr);
-        bytes
-    }
-
-    /// Decodes it from a result; `None` if the bytes are malformed.
-    #[must_use]
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (code, rest) = bytes.split_first_chunk::<4>()?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_be_bytes(*length) as usize;
-        let (stdout, stderr) = rest.split_at_checked(length)?;
-        Some(Self { code: i32::from_be_bytes(*code), stdout: stdout.to_vec(), stderr: stderr.to_vec() })
     }
 }

@@ -28,11 +28,16 @@ impl Progress {
     /// Of `total` tasks. Shows nothing when `quiet`.
     pub fn tasks(total: u64, quiet: bool) -> Self {
         let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
-        let progress = Self::counted(Some(total), "tasks", template);
+        Self::counted(Some(total), "tasks", template).hidden(quiet)
+    }
+
+    /// The same, which shows nothing if it is to be hidden.
+    #[must_use]
+    pub fn hidden(self, quiet: bool) -> Self {
         if quiet {
-            progress.bar.set_draw_target(ProgressDrawTarget::hidden());
+            self.bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        Self { quiet, ..progress }
+        Self { quiet, ..self }
     }
 
     /// Of so many things, if that is known; the bar is drawn by this template of indicatif's.
@@ -114,6 +119,11 @@ impl Progress {
 
     /// Takes the bar away.
     pub fn finish(self) {
+        self.clear();
+    }
+
+    /// The same, where several threads hold it.
+    pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -10,8 +10,13 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// A client of the first of these switches that answers.
 pub fn connect(switches: Vec<SocketAddr>) -> Result<Client> {
-    let names: Vec<_> = switches.iter().map(ToString::to_string).collect();
-    let client = Client::connect(ClientOptions::new(switches))?;
+    connect_with(ClientOptions::new(switches))
+}
+
+/// The same, with these options.
+pub fn connect_with(options: ClientOptions) -> Result<Client> {
+    let names: Vec<_> = options.switches.iter().map(ToString::to_string).collect();
+    let client = Client::connect(options)?;
     ensure!(
         client.wait_connected(ANSWER_WITHIN),
         "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT",

@@ -49,8 +49,10 @@ pub const WINDOW: u32 = 64;
 pub const LEVELS: u8 = 8;
 /// `argument_length` of an argument that is a [`BlobRef`].
 pub const BY_REFERENCE: u8 = 255;
-/// Bytes of the largest argument or result by reference.
-pub const BLOB_MAX: u32 = 64 << 20;
+/// Bytes of the largest argument by reference.
+pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
+/// Bytes of the largest result by reference: all that its length can say.
+pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 
 codes! {
     /// What a packet is for.

@@ -17,7 +17,8 @@
 #define MF_WINDOW 64        /* sequences of a client that the switch remembers (T8) */
 #define MF_LEVELS 8         /* priority levels; 1 is the highest */
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
-#define MF_BLOB_MAX (64u << 20)
+#define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
+#define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: all that `length` can say */
 
 /* Operations. Their numbers are the `operation` byte. */
 #define MF_OPERATIONS(X)                                                                           \
@@ -108,7 +109,7 @@ struct MF_WIRE mf_task_info {
 /* Where bytes are that exceed the packet: at the sender's IP address, this TCP port. Bulk data never passes the queue. */
 struct MF_WIRE mf_blob_ref {
     uint64_t id;       /* random: whoever knows it may fetch the bytes */
-    uint32_t length;   /* bytes, at most MF_BLOB_MAX: the receiver can refuse before it connects */
+    uint32_t length;   /* bytes, bounded as above: the receiver can refuse before it connects */
     uint16_t port;     /* TCP. The IP address is not here: the receiver has it from the packet */
     uint16_t reserved; /* 0 */
 };

@@ -4,10 +4,11 @@ use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_host::Executor;
+use midflight_host::{BlobOptions, Executor};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,12 +21,14 @@ EXAMPLES
   midflight executor --switch switch.example:7700 --slots 64
   midflight executor --switch a:7700,b:7700    the second when the first falls silent
   midflight executor --config midflight.toml --resources gpu,ssd
+  midflight executor --output-dir /scratch --output-disk 100000
 
-It runs noop, sleep, spin and exec (command lines). Programs that use the Rust library register
-their own functions.
+It runs noop, sleep, spin, exec and command (command lines). Programs that use the Rust library
+register their own functions.
 
 SIGTERM or SIGINT: takes nothing new, finishes what runs, hands over the results and ends. A
-second one ends at once; the switch then gives what ran to other executors.
+second one ends at once; the switch then gives what ran to other executors. However it ends, its
+commands end with it, SIGKILL included.
 
 EXIT CODES
   0 drained, 1 failed, or tasks still ran when the drain ended, 2 wrong usage";
@@ -45,6 +48,12 @@ pub(crate) struct Args {
     /// Local UDP address, and IP address of results; default: loopback or all interfaces
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
+    /// MiB of files for commands' outputs beyond 512 KiB; a command without room fails
+    #[arg(long, value_name = "MIB", default_value_t = 16_384)]
+    output_disk: u32,
+    /// Directory of these files, which have no names there; default: $TMPDIR or /tmp
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
     /// How long tasks may go on after SIGTERM before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1h")]
     drain: Duration,
@@ -55,7 +64,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let slots = args.slots.unwrap_or_else(cores);
     let resources = args.config.mask(&args.resources)?;
-    let mut builder = Executor::builder().slots(slots).resources(resources);
+    if let Some(directory) = args.output_dir.as_deref().filter(|directory| !directory.is_dir()) {
+        let error = format!("--output-dir {} is no directory: make it, or name another one", directory.display());
+        return Err(usage::error(error));
+    }
+    let max_file_bytes = u64::from(args.output_disk) << 20;
+    let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
+    let mut builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }

@@ -1,38 +1,79 @@
 //! `midflight map`: command lines in parallel, like GNU parallel.
 
-mod lines;
+mod captured;
+mod halt;
+mod input;
+mod joblog;
+mod outputs;
+mod records;
 mod report;
+mod results;
 mod session;
+mod sources;
+mod spill;
+mod tag;
+mod template;
+mod waiting;
 
 use crate::embedded::Embedded;
 use crate::options;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
+use halt::Halt;
+use input::Input;
+use joblog::{Done, Joblog, Resume};
+use midflight_host::{BlobOptions, ClientOptions};
+use midflight_tasks::functions::{COMMAND_LINE_MAX, ExecRequest};
 use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
-use midflight_terminal::switches::connect;
-use midflight_terminal::usage;
-use session::{Event, Session, Settings, WINDOW};
-use std::path::PathBuf;
+use midflight_terminal::switches::connect_with;
+use midflight_terminal::{stdout, usage};
+use outputs::Outputs;
+use regex::bytes::Regex;
+use results::Results;
+use session::{Event, Outcome, Session, Settings, WINDOW};
+use sources::{Entries, Format, Source};
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use template::{Template, Values};
+use waiting::Waiting;
 
 /// The most that the exit code counts, as in GNU parallel.
-const MOST_FAILED: usize = 101;
+const MOST_FAILED: u64 = 101;
+/// The characters of a command that a message shows.
+const COMMAND_SHOWN: usize = 120;
+/// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
+const AHEAD: usize = 256;
+
+/// Bytes of a result above which it is fetched into a file.
+const VALUE_MAX: u32 = 512 << 10;
 
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight map < commands.txt                     each line is a command line of /bin/sh
-  ls *.png | midflight map -- convert {} {}.jpg    a template; {} is the line, quoted
+  ls *.png | midflight map -- convert {} {.}.jpg   a template; {} is the line, quoted
   ls *.log | midflight map gzip -9                 without {} the line comes last
+  midflight map -- 'echo {1} {2}' ::: a b ::: 1 2  each value of one with each of the other
   midflight map -f jobs --retries 2 --timeout 30s  30 s a run; what fails runs twice more
+  midflight map -f jobs --joblog log --resume      what the log does not list yet
   midflight map -f jobs --switch switch.example:7700 --config midflight.toml --resources gpu,ssd
 
-Without --switch, a switch and an executor with --jobs slots are started in this process. Each
-command's stdout and stderr come at once when it and all commands above it have ended, in the order
-of the input. Commands may run more than once when an executor dies. --timeout uses timeout(1) on
-the executors; the time in the queue does not count.
+  {} the argument   {.} without extension   {/} its last part   {//} its directory
+  {/.} last part without extension   {#} number of the command   {%} number of its slot
+  {2} {2.} {2/} {2//} {2/.} of the second source or column, {-1} of the last one
+  ::: VALUES   :::: FILES   each a source of arguments; with + taken beside the one before it
+
+Without --switch, a switch and an executor with --jobs slots are started in this process. Commands
+start while the input is still being read. Each command's stdout and stderr come at once when it and
+all commands above it have ended, in the order of the input; --unordered: when it has ended. What
+has to wait is kept in a temporary file beyond 16 MiB. Commands may run more than once when an
+executor dies. The time in the queue does not count for --timeout; but if nobody takes a command in
+that time (at least 5 s), map gives up.
 
 Ctrl-C takes out the commands that have not started, waits for those that run, and says which lines
 were cancelled; a second Ctrl-C ends at once.
@@ -41,17 +82,27 @@ EXIT CODES
   0        all commands exited with 0
   1 - 100  that many commands failed; 101: more than 100
   130      interrupted
-  1, 2     also: could not run at all (1), wrong usage (2); stderr then has a line \"error: …\"";
+  1, 2     also: could not run at all (1), wrong usage (2); stderr then has a line \"error: …\"
+  with --halt WHEN,fail=N: that of the command that failed last";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Command with {} for the line; without, each line is a command
+    /// Command with {} for the line; without, each line is a command. Then ::: VALUES or :::: FILES
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    template: Vec<String>,
+    words: Vec<String>,
     /// Read lines from here instead of stdin
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, visible_short_alias = 'a', visible_alias = "arg-file", value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Lines end with a NUL byte, as of find -print0
+    #[arg(long, short = '0')]
+    null: bool,
+    /// Split lines at this regular expression: {1}, {2}, … are the columns
+    #[arg(long, short = 'C', value_name = "REGEX")]
+    colsep: Option<Regex>,
+    /// Print the commands, and run none
+    #[arg(long)]
+    dry_run: bool,
     /// Switches to use, the preferred one first: HOST:PORT[,HOST:PORT]
     #[arg(long, value_name = "HOST:PORT")]
     switch: Option<String>,
@@ -62,41 +113,212 @@ pub(crate) struct Args {
     tasks: options::TaskOptions,
     #[command(flatten)]
     config: options::ConfigFile,
+    /// Run the commands in this directory of the executor; "." is the present one
+    #[arg(long, visible_alias = "wd", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// Give the commands this variable of the environment; once for each, or with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    env: Vec<String>,
+    /// When to stop early: soon,fail=1 lets what runs finish, now,fail=1 does not; also success=N, done=N
+    #[arg(long, value_name = "WHEN,WHY=N", default_value = "never", value_parser = Halt::parse)]
+    halt: Halt,
+    #[command(flatten)]
+    output: OutputOptions,
+    #[command(flatten)]
+    log: LogOptions,
+}
+
+/// Where outputs go.
+#[derive(ClapArgs)]
+struct OutputOptions {
+    /// Output when a command has ended, not in the order of the input
+    #[arg(long)]
+    unordered: bool,
+    /// Output in the order of the input: the default
+    #[arg(long, short, conflicts_with = "unordered")]
+    keep_order: bool,
+    /// Each line of output begins with the arguments and a tab
+    #[arg(long)]
+    tag: bool,
+    /// Write outputs also to DIR/1/ARGUMENT/2/ARGUMENT/stdout, stderr and seq
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Where the temporary file of outputs that have to wait is; default: $TMPDIR or /tmp
+    #[arg(long, value_name = "DIR")]
+    tmpdir: Option<PathBuf>,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
 }
 
+/// What is remembered from run to run.
+#[derive(ClapArgs)]
+struct LogOptions {
+    /// Write a line for each command whose output has been written: GNU parallel's columns
+    #[arg(long, value_name = "FILE")]
+    joblog: Option<PathBuf>,
+    /// Leave out the commands of the joblog, and add to it
+    #[arg(long, requires = "joblog")]
+    resume: bool,
+    /// The same, but run those again that failed
+    #[arg(long, requires = "joblog")]
+    resume_failed: bool,
+}
+
+/// Tells people something; that stderr cannot be written is no reason to end.
+fn say(words: &str) {
+    let _ = writeln!(std::io::stderr(), "midflight: {words}");
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let resources = args.config.mask(&args.tasks.resources)?;
     let switches = args.switch.as_deref().map(usage::resolve_all).transpose()?;
-    let commands = lines::commands(&lines::read(args.file.as_deref())?, &args.template)?;
-    if commands.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    let (words, mut groups) = sources::split(&args.words)?;
+    if args.file.is_some() || groups.is_empty() {
+        groups.insert(0, vec![Source::File(args.file.clone().unwrap_or_else(|| "-".into()))]);
     }
+    let template = Template::parse(&words)?;
+    let separator = if args.null { 0 } else { b'\n' };
+    let entries = Entries::open(&groups, Format { separator, columns: args.colsep.clone() })?;
+    if let Some(width) = entries.width() {
+        template.check(width)?;
+    }
+    if args.dry_run {
+        return dry_run(entries, &template);
+    }
+    ensure!(
+        !template.has_slot() || switches.is_none() || args.jobs.is_some(),
+        usage::error("{%} needs --jobs with --switch: slots are counted from 1 to that")
+    );
+    let request = args.request()?;
+    let (joblog, done) = args.log.open()?;
+    let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
         Some(_) => None,
-        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores))?),
+        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), &directory)?),
     };
-    let client = connect(switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect()))?;
+    let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
+    let client = connect_with(client_options(switches, &directory))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each(move |count| {
         // An error means that the session is over.
         let _ = signals.send(Event::Interrupted(count));
     });
+    let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
+    let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));
+    let waiting = Waiting::new(&args.tasks.resources, args.tasks.timeout, embedded.is_some());
+    let in_flight = args.in_flight(embedded.is_some(), template.has_slot());
     let settings = Settings {
+        request,
         priority: args.tasks.priority,
         resources,
-        timeout: args.tasks.timeout,
         retries: args.tasks.retries,
-        in_flight: args.jobs.filter(|_| embedded.is_none()).map_or(WINDOW, |jobs| jobs as usize),
+        in_flight,
+        refill: refill(in_flight, args.jobs.unwrap_or_else(cores) as usize),
+        template,
+        is_tagged: args.output.tag,
+        halt: args.halt,
+        results: args.output.results.as_deref().map(Results::new),
+        is_logged: joblog.is_some(),
+        done,
+        noun: if entries.is_lines() { "line" } else { "command" },
     };
-    let progress = Progress::tasks(commands.len() as u64, args.quiet);
-    let (report, interrupted) = Session::new(&client, &commands, settings, sender, progress).run(&events)?;
-    if let Some(summary) = report.summary(interrupted) {
-        eprintln!("{summary}");
+    let outputs = outputs::Settings {
+        is_ordered: !args.output.unordered,
+        joblog,
+        progress: Arc::clone(&progress),
+        events: sender.clone(),
+    };
+    let outputs = Outputs::start(&directory, outputs)?;
+    let input = Input::read(entries, sender.clone())?;
+    let session = Session::new(&client, settings, input, outputs, waiting, sender, Arc::clone(&progress));
+    let outcome = session.run(&events);
+    progress.clear();
+    end(outcome?)
+}
+
+/// A client that fetches large results into files, so that many of them need little memory.
+fn client_options(switches: Vec<SocketAddr>, directory: &Path) -> ClientOptions {
+    let options = ClientOptions::new(switches);
+    let blobs = BlobOptions { directory: Some(directory.to_owned()), ..options.blobs };
+    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..options }
+}
+
+fn end(outcome: Outcome) -> Result<ExitCode> {
+    if let Some(summary) = outcome.summary {
+        say(&summary);
     }
-    let failed = u8::try_from(report.not_ok().min(MOST_FAILED)).unwrap_or(u8::MAX);
-    Ok(ExitCode::from(if interrupted { usage::INTERRUPTED } else { failed }))
+    outcome.result?;
+    let failed = u8::try_from(outcome.failed.min(MOST_FAILED)).unwrap_or(u8::MAX);
+    Ok(ExitCode::from(if outcome.interrupted { usage::INTERRUPTED } else { outcome.code.unwrap_or(failed) }))
+}
+
+/// Prints the commands.
+fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
+    for sequence in 1.. {
+        let Some(entry) = entries.next()? else { break };
+        let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
+        let command = entry.check().and_then(|()| template.expand(values));
+        let mut command = command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?;
+        command.push(b'\n');
+        stdout::print_bytes(&command)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// What every command's request has.
+    fn request(&self) -> Result<ExecRequest> {
+        let variable = |name: &String| match std::env::var_os(name) {
+            Some(value) => Ok((name.as_bytes().to_vec(), value.into_vec())),
+            None => Err(usage::error(format!("--env {name}: there is no such variable; set it, or leave it out"))),
+        };
+        let request = ExecRequest {
+            directory: self.workdir.as_deref().map(directory).transpose()?,
+            environment: self.env.iter().map(variable).collect::<Result<_>>()?,
+            timeout: self.tasks.timeout,
+            ..ExecRequest::default()
+        };
+        request.check().map_err(usage::error)?;
+        Ok(request)
+    }
+
+    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number.
+    fn in_flight(&self, is_embedded: bool, has_slot: bool) -> usize {
+        let jobs = self.jobs.unwrap_or_else(cores) as usize;
+        match (is_embedded, self.jobs) {
+            _ if has_slot => jobs,
+            (true, _) => AHEAD + 4 * jobs,
+            (false, Some(_)) => jobs,
+            (false, None) => WINDOW,
+        }
+    }
+}
+
+/// The room at which commands are submitted: a quarter of what waits at the switch while as many run as may, so that no slot waits.
+fn refill(in_flight: usize, jobs: usize) -> usize {
+    (in_flight.saturating_sub(jobs) / 4).clamp(1, AHEAD)
+}
+
+/// A directory as executors get it.
+fn directory(path: &Path) -> Result<Vec<u8>> {
+    let path = if path == Path::new(".") {
+        std::env::current_dir().context("cannot find the present directory")?
+    } else {
+        path.to_owned()
+    };
+    Ok(path.as_os_str().as_bytes().to_vec())
+}
+
+impl LogOptions {
+    fn open(&self) -> Result<(Option<Joblog>, Done)> {
+        let Some(path) = &self.joblog else { return Ok((None, Done::default())) };
+        let resume = match (self.resume_failed, self.resume) {
+            (true, _) => Resume::Succeeded,
+            (_, true) => Resume::All,
+            _ => return Ok((Some(Joblog::create(path)?), Done::default())),
+        };
+        Joblog::resume(path, resume).map(|(log, done)| (Some(log), done))
+    }
 }

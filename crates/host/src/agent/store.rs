@@ -140,7 +140,7 @@ impl Pool {
     pub(super) async fn ask(&self, request: &StoreRequest<'_>) -> Result<Reply, Failure> {
         let (store, counts) = (&*self.store, &self.store.counts);
         let mut written = Vec::new();
-        if let Err(unsupported) = store.address.dialect.write(request, clock::unix_s(), &mut written) {
+        if let Err(unsupported) = store.address.dialect.write(request, clock::unix().as_secs(), &mut written) {
             count(&counts.store_unsupported);
             return Err(Failure { why: unsupported.to_string() });
         }

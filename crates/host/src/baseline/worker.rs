@@ -1,12 +1,14 @@
 //! A worker and the functions that its slots run.
 
 use super::{Running, birth};
+use crate::blob::BlobOptions;
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, duration_ns};
 use crate::socket::{Socket, SocketCounts};
+use crate::spill::SpillRoom;
 use crate::waker::Waker;
 use crate::workers::Workers;
 use midflight_baselines::sparrow::worker::{Counters, Event, Run, RunKey};
@@ -156,7 +158,7 @@ impl SparrowWorker {
     fn launch(listen: SocketAddr, config: WorkerConfig, starts: Option<Vec<Start>>) -> Result<Self, Error> {
         let (now, seed) = birth();
         let worker = Worker::new(WorkerConfig { seed, ..config }, now)?;
-        let processes = Arc::new(Processes::default());
+        let processes = Arc::new(Processes::new(SpillRoom::new(None, BlobOptions::default().max_file_bytes)));
         let functions = Functions::built_in(&processes)?;
         let workers = Arc::new(Workers::new(worker.slots()));
         let (socket, waker) = (Socket::bind(listen)?, Waker::new()?);

@@ -5,7 +5,8 @@ use super::{
     VERSION,
 };
 use crate::driver::lock;
-use midflight_wire::{BLOB_MAX, BlobRef};
+use crate::spill::{SpillError, SpillFile};
+use midflight_wire::BlobRef;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -38,6 +39,37 @@ pub(crate) enum FetchError {
     Length { expected: u32, got: u32 },
     #[error("{0} does not answer like a blob server")]
     NotABlobServer(SocketAddr),
+    #[error("{length} bytes exceed {max}")]
+    TooLarge { length: u32, max: u32 },
+    #[error("{length} bytes were not kept: {source}")]
+    NotKept { length: u32, source: SpillError },
+}
+
+/// Where fetched bytes go.
+trait Sink {
+    /// Takes `wanted` bytes from `reader`; returns how many there were.
+    fn take(&mut self, reader: Within<'_>, wanted: usize) -> Result<usize, Refused>;
+}
+
+/// Why a sink has not taken all.
+enum Refused {
+    Reading(io::Error),
+    Keeping(SpillError),
+}
+
+impl Sink for Vec<u8> {
+    fn take(&mut self, reader: Within<'_>, wanted: usize) -> Result<usize, Refused> {
+        reader.take(wanted as u64).read_to_end(self).map_err(Refused::Reading)
+    }
+}
+
+impl Sink for SpillFile {
+    fn take(&mut self, reader: Within<'_>, wanted: usize) -> Result<usize, Refused> {
+        let mut chunk = Vec::with_capacity(wanted);
+        let length = reader.take(wanted as u64).read_to_end(&mut chunk).map_err(Refused::Reading)?;
+        self.append(&chunk).map_err(Refused::Keeping)?;
+        Ok(length)
+    }
 }
 
 /// Any number of threads fetch through one of these.
@@ -52,22 +84,33 @@ impl Fetcher {
         Self { idle: Mutex::default(), progress_timeout }
     }
 
-    /// The bytes that `blob` names, served at `ip`.
-    pub(crate) fn fetch(&self, ip: IpAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
-        let (expected, address) = (blob.length.get(), SocketAddr::new(ip, blob.port.get()));
-        if expected > BLOB_MAX {
-            return Err(FetchError::Length { expected, got: BLOB_MAX });
+    /// The bytes that `blob` names, served at `ip`, if they are no more than `max`.
+    pub(crate) fn fetch(&self, ip: IpAddr, blob: &BlobRef, max: u32) -> Result<Vec<u8>, FetchError> {
+        let length = blob.length.get();
+        if length > max {
+            return Err(FetchError::TooLarge { length, max });
         }
+        let mut bytes = Vec::with_capacity((length as usize).min(FIRST_ALLOCATION));
+        self.fetch_into(&mut bytes, ip, blob).map(|()| bytes)
+    }
+
+    /// The same into an empty file, however many they are.
+    pub(crate) fn fetch_to_file(&self, ip: IpAddr, blob: &BlobRef, file: &mut SpillFile) -> Result<(), FetchError> {
+        self.fetch_into(file, ip, blob)
+    }
+
+    fn fetch_into(&self, sink: &mut impl Sink, ip: IpAddr, blob: &BlobRef) -> Result<(), FetchError> {
+        let address = SocketAddr::new(ip, blob.port.get());
         if let Some(kept) = self.take_idle(address) {
             // The server may have closed a kept connection meanwhile: only then a new one is opened.
-            match self.request(kept, address, blob) {
+            match self.request(sink, kept, address, blob) {
                 Err(FetchError::NoPlace(_)) => {}
                 answer => return answer,
             }
         }
         let (deadline, mut pause) = (Instant::now() + self.progress_timeout, FIRST_PAUSE);
         loop {
-            match self.request(self.connect(address)?, address, blob) {
+            match self.request(sink, self.connect(address)?, address, blob) {
                 Err(FetchError::NoPlace(_)) if Instant::now() + pause < deadline => sleep(pause),
                 answer => return answer,
             }
@@ -85,7 +128,14 @@ impl Fetcher {
         connect().map_err(|source| FetchError::Io { address, source })
     }
 
-    fn request(&self, mut stream: TcpStream, address: SocketAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
+    /// Nothing has gone to `sink` where the answer is that there is no place.
+    fn request(
+        &self,
+        sink: &mut impl Sink,
+        mut stream: TcpStream,
+        address: SocketAddr,
+        blob: &BlobRef,
+    ) -> Result<(), FetchError> {
         let failed = |source| FetchError::Io { address, source };
         let mut request = [0; REQUEST_BYTES];
         request[..2].copy_from_slice(&MAGIC);
@@ -109,20 +159,24 @@ impl Fetcher {
             STATUS_HERE => {}
             _ => return Err(FetchError::NotABlobServer(address)),
         }
-        let bytes = self.receive(&stream, expected as usize).map_err(failed)?;
+        self.receive(sink, &stream, expected as usize).map_err(|refused| match refused {
+            Refused::Reading(source) => failed(source),
+            Refused::Keeping(source) => FetchError::NotKept { length: expected, source },
+        })?;
         self.keep_idle(address, stream);
-        Ok(bytes)
+        Ok(())
     }
 
-    fn receive(&self, stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(length.min(FIRST_ALLOCATION));
-        while bytes.len() < length {
-            let wanted = PROGRESS_BYTES.min(length - bytes.len());
-            if self.within(stream).take(wanted as u64).read_to_end(&mut bytes)? < wanted {
-                return Err(ErrorKind::UnexpectedEof.into());
+    fn receive(&self, sink: &mut impl Sink, stream: &TcpStream, length: usize) -> Result<(), Refused> {
+        let mut left = length;
+        while left > 0 {
+            let wanted = PROGRESS_BYTES.min(left);
+            if sink.take(self.within(stream), wanted)? < wanted {
+                return Err(Refused::Reading(ErrorKind::UnexpectedEof.into()));
             }
+            left -= wanted;
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// `stream` for reading what has to come within the progress timeout.

@@ -1,8 +1,8 @@
 //! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
 
 use super::{
-    ANSWER_BYTES, BlobStore, Closing, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE,
-    STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
+    ANSWER_BYTES, BlobStore, Closing, Content, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, Piece, REQUEST_BYTES,
+    STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::error::Error;
 use midflight_connections::{Place, listen};
@@ -112,13 +112,55 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> R
             return write(stream, &answer(STATUS_UNKNOWN, 0), options.progress_timeout).await;
         };
         write(stream, &answer(STATUS_HERE, blob.len() as u32), options.progress_timeout).await?;
-        for chunk in blob.chunks(PROGRESS_BYTES) {
-            write(stream, chunk, options.progress_timeout).await?;
-            place.progress();
+        for index in 0..blob.pieces().len() {
+            send_piece(stream, &blob, index, options.progress_timeout, place).await?;
         }
         patience = (options.idle_timeout, Closing::Idle);
     }
     Ok(())
+}
+
+async fn send_piece(
+    stream: &mut TcpStream,
+    blob: &Arc<Content>,
+    index: usize,
+    within: Duration,
+    place: &Place,
+) -> Result<(), Closing> {
+    match &blob.pieces()[index] {
+        Piece::Memory(bytes) => {
+            for chunk in bytes.chunks(PROGRESS_BYTES) {
+                write(stream, chunk, within).await?;
+                place.progress();
+            }
+        }
+        Piece::File(file) => {
+            let mut at = 0;
+            while at < file.len() {
+                let chunk = read_chunk(Arc::clone(blob), index, at).await?;
+                write(stream, &chunk, within).await?;
+                place.progress();
+                at += chunk.len() as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads from a file on a thread that may wait for the disk.
+async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>, Closing> {
+    let read = move || match &blob.pieces()[index] {
+        Piece::Memory(_) => Ok(Vec::new()),
+        Piece::File(file) => {
+            let mut chunk = vec![0; (file.len() - at).min(PROGRESS_BYTES as u64) as usize];
+            file.read_exact_at(&mut chunk, at).map(|()| chunk)
+        }
+    };
+    let chunk = tokio::task::spawn_blocking(read).await.map_err(io::Error::other).flatten();
+    chunk.map_err(|error| {
+        tracing::error!("cannot read a result from its file: {error}");
+        Closing::Unreadable
+    })
 }
 
 /// The next request, whose first byte comes within `patience` and whose last one `whole_within` later; `None` where the

@@ -9,6 +9,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 /// A short limit, for tests that wait until a time runs out.
 const SOON: Duration = Duration::from_millis(50);
 
+/// More than a connection's buffers hold.
+const LARGE: usize = 64 << 20;
+
 /// A limit so long that no connection is closed because of it.
 fn patient() -> BlobOptions {
     let [request_timeout, idle_timeout, progress_timeout] = [PATIENCE; 3];
@@ -44,13 +47,13 @@ fn answers(mut stream: &TcpStream, reference: &BlobRef) -> bool {
 fn blobs_are_fetched_until_their_lease_ends() {
     let (store, server, address) = serve(BlobOptions::default());
     let fetcher = Fetcher::new(PATIENCE);
-    for size in [0, 1, 17, 70_000, BLOB_MAX as usize] {
+    for size in [0, 1, 17, 70_000, LARGE] {
         let bytes: Vec<u8> = (0..size).map(|i| (i / 251) as u8).collect();
         let lease = store.keep(Arc::new(bytes.clone()), Duration::ZERO).unwrap();
         let reference = lease.reference(server.port());
-        assert!(fetcher.fetch(address.ip(), &reference).unwrap() == bytes, "{size} bytes");
+        assert!(fetcher.fetch(address.ip(), &reference, RESULT_BLOB_MAX).unwrap() == bytes, "{size} bytes");
         drop(lease);
-        assert!(matches!(fetcher.fetch(address.ip(), &reference), Err(FetchError::Gone)));
+        assert!(matches!(fetcher.fetch(address.ip(), &reference, RESULT_BLOB_MAX), Err(FetchError::Gone)));
     }
     let counters = store.counters();
     assert_eq!((counters.served, counters.unknown, counters.kept, counters.kept_bytes), (5, 5, 0, 0));
@@ -81,7 +84,7 @@ fn t14_640_idle_connections_of_one_source_keep_no_other_out() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let idle: Vec<_> = (0..640).map(|_| connect(2, address)).collect();
-    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()));
+    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX);
     assert_eq!(fetched.unwrap(), [1; 100]);
     let counters = store.counters();
     assert_eq!((counters.refused, counters.made_room), (640 - 456, 0));
@@ -93,7 +96,7 @@ fn t14_640_idle_connections_of_many_sources_make_room() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let _idle: Vec<_> = (0..640).map(|n| connect(2 + (n % 128) as u8, address)).collect();
-    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()));
+    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX);
     assert_eq!(fetched.unwrap(), [1; 100]);
     let counters = store.counters();
     assert_eq!((counters.refused, counters.made_room), (0, 640 + 1 - 512));
@@ -125,7 +128,7 @@ fn t14_a_table_of_8_is_one_sources_if_it_wants_it() {
 fn t14_a_fetch_waits_for_a_place() {
     let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
-    let fetch = |patience| Fetcher::new(patience).fetch(address.ip(), &lease.reference(server.port()));
+    let fetch = |patience| Fetcher::new(patience).fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX);
     let own: Vec<_> = (0..8).map(|_| connect(1, address)).collect();
     assert!(matches!(fetch(SOON), Err(FetchError::NoPlace(_))));
     let before = store.counters().refused;
@@ -153,7 +156,7 @@ fn a_connection_that_asks_no_more_is_closed_and_the_next_fetch_takes_a_new_one()
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let fetcher = Fetcher::new(PATIENCE);
     for closed in 1..4 {
-        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port())).unwrap(), [1; 100]);
+        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX).unwrap(), [1; 100]);
         while store.counters().idle < closed {
             std::thread::yield_now();
         }
@@ -185,7 +188,7 @@ fn in_the_kernel(port: u16) -> usize {
 #[test]
 fn t14_an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
     let (store, server, address) = serve(BlobOptions { progress_timeout: SOON, ..patient() });
-    let lease = store.keep(Arc::new(vec![1; BLOB_MAX as usize]), Duration::ZERO).unwrap();
+    let lease = store.keep(Arc::new(vec![1; LARGE]), Duration::ZERO).unwrap();
     let mut stream = connect(1, address);
     stream.write_all(&request(lease.reference(server.port()).id.get())).unwrap();
     while store.counters().stalled == 0 {
@@ -202,7 +205,7 @@ fn t14_an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
 #[test]
 fn a_request_or_an_answer_that_breaks_off_is_counted() {
     let (store, server, address) = serve(patient());
-    let lease = store.keep(Arc::new(vec![1; BLOB_MAX as usize]), Duration::ZERO).unwrap();
+    let lease = store.keep(Arc::new(vec![1; LARGE]), Duration::ZERO).unwrap();
     let request = request(lease.reference(server.port()).id.get());
     connect(1, address).write_all(&request[..15]).unwrap();
     connect(1, address).write_all(&request).unwrap();
@@ -226,7 +229,7 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
             std::thread::sleep(SOON / 10);
         }
     });
-    let fetched = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference);
+    let fetched = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX);
     assert!(matches!(fetched, Err(FetchError::Io { .. })), "{fetched:?}");
 }
 
@@ -235,7 +238,7 @@ fn a_fetch_from_who_says_nothing_says_that_it_timed_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), reserved: 0.into() };
-    let error = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference).unwrap_err().to_string();
+    let error = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX).unwrap_err().to_string();
     assert!(error.contains("timed out"), "{error}");
 }
 
@@ -244,9 +247,12 @@ fn a_reference_of_another_length_is_refused() {
     let (store, server, address) = serve(BlobOptions::default());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let mut reference = lease.reference(server.port());
-    for length in [99, 101, BLOB_MAX + 1] {
+    for length in [99, 101, RESULT_BLOB_MAX] {
         reference.length = length.into();
-        assert!(matches!(Fetcher::new(PATIENCE).fetch(address.ip(), &reference), Err(FetchError::Length { .. })));
+        assert!(matches!(
+            Fetcher::new(PATIENCE).fetch(address.ip(), &reference, RESULT_BLOB_MAX),
+            Err(FetchError::Length { .. })
+        ));
     }
 }
 
@@ -258,7 +264,7 @@ fn times_without_end_are_times_like_others() {
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let fetcher = Fetcher::new(store.options().progress_timeout);
     for _ in 0..2 {
-        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port())).unwrap(), [1; 100]);
+        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX).unwrap(), [1; 100]);
     }
 }
 
@@ -283,4 +289,30 @@ fn what_nobody_fetches_expires() {
     assert_eq!((store.counters().expired, store.counters().kept_bytes), (1, 0));
     drop(lease);
     assert_eq!(store.counters().kept_bytes, 0);
+}
+
+#[test]
+fn pieces_in_files_are_served_and_fetched_into_files() {
+    let (store, server, address) = serve(BlobOptions { max_bytes: 100, max_file_bytes: 3_000_000, ..patient() });
+    let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i / 251) as u8).collect();
+    let mut file = store.files().file().unwrap();
+    file.append(&bytes).unwrap();
+    let [first, last] = [b"head", b"tail"].map(|text| Piece::Memory(Arc::new(text.to_vec())));
+    let lease = store.keep(vec![first, Piece::File(file), last], Duration::ZERO).unwrap();
+    assert_eq!((store.counters().kept_bytes, store.counters().file_bytes), (8, 1_000_000));
+    let all = [b"head", &bytes[..], b"tail"].concat();
+    let (fetcher, reference) = (Fetcher::new(PATIENCE), lease.reference(server.port()));
+    assert!(fetcher.fetch(address.ip(), &reference, RESULT_BLOB_MAX).unwrap() == all);
+    assert!(matches!(fetcher.fetch(address.ip(), &reference, 1_000_007), Err(FetchError::TooLarge { .. })));
+    let fetch = || {
+        let mut file = store.files().file().unwrap();
+        fetcher.fetch_to_file(address.ip(), &reference, &mut file).map(|()| file)
+    };
+    let fetched = fetch().unwrap();
+    let mut read = vec![0; all.len()];
+    fetched.read_exact_at(&mut read, 0).unwrap();
+    assert!(read == all);
+    assert!(matches!(fetch(), Err(FetchError::NotKept { .. })), "a third million has no room");
+    drop((lease, fetched));
+    assert_eq!((store.counters().kept_bytes, store.counters().file_bytes), (0, 0));
 }

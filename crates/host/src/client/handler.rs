@@ -2,9 +2,10 @@
 
 use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
-use crate::blob::Fetcher;
+use crate::blob::{FetchError, Fetcher};
 use crate::driver::{Handler, warn_of_version};
-use crate::results::{JobState, TaskError, TaskOutcome, TaskResult, TaskTiming};
+use crate::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
+use crate::spill::SpillRoom;
 use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
 use midflight_wire::{BlobRef, Status};
 use std::collections::BTreeMap;
@@ -43,6 +44,15 @@ pub(crate) struct Fetch {
     completion: Completion,
     executor: SocketAddr,
     blob: BlobRef,
+}
+
+/// Where fetched results go.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Into the memory, up to this many bytes.
+    pub(crate) value_max: u32,
+    /// Larger ones, if anywhere.
+    pub(crate) files: Option<Arc<SpillRoom>>,
 }
 
 impl ResultHandler {
@@ -144,7 +154,7 @@ impl Completion {
     fn with(self, bytes: Vec<u8>) -> TaskOutcome {
         let Self { status, attempt, timing, .. } = self;
         match status {
-            Status::Ok => Ok(TaskResult { value: bytes, attempt, timing }),
+            Status::Ok => Ok(TaskResult { value: bytes, file: None, attempt, timing }),
             Status::Failed => {
                 let message = String::from_utf8_lossy(&bytes).into_owned();
                 Err(TaskError::Failed { message, attempt, timing })
@@ -157,18 +167,40 @@ impl Completion {
 
 impl Fetch {
     /// On a fetcher's thread.
-    pub(crate) fn run(self, fetcher: &Fetcher, driver: &ClientDriver) {
-        let fetched = fetcher.fetch(self.executor.ip(), &self.blob);
-        if let Err(error) = &fetched {
+    pub(crate) fn run(self, fetcher: &Fetcher, places: &Places, driver: &ClientDriver) {
+        let outcome = self.outcome(fetcher, places);
+        if let Err(error) = &outcome {
             tracing::warn!("a result was not fetched: {error}");
         }
         let key = self.completion.key;
         driver.with(|now, client, handler| {
-            client.fetched(now, key, fetched.is_ok());
-            if let Ok(bytes) = fetched {
-                handler.end(key, self.completion.with(bytes));
+            client.fetched(now, key, outcome.is_ok());
+            if let Ok(outcome) = outcome {
+                handler.end(key, outcome);
             }
         });
+    }
+
+    /// The task's outcome, unless another attempt may still get the value: one that has no room here would not.
+    fn outcome(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
+        match self.fetch(fetcher, places) {
+            Err(FetchError::TooLarge { length, max }) => Ok(Err(TaskError::TooLarge { length, max })),
+            Err(error @ FetchError::NotKept { .. }) => Ok(Err(TaskError::NotKept { why: error.to_string() })),
+            other => other,
+        }
+    }
+
+    fn fetch(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
+        let (ip, length, completion) = (self.executor.ip(), self.blob.length.get(), self.completion);
+        let Some(files) =
+            places.files.as_ref().filter(|_| length > places.value_max && completion.status == Status::Ok)
+        else {
+            return fetcher.fetch(ip, &self.blob, places.value_max).map(|bytes| completion.with(bytes));
+        };
+        let mut file = files.file().map_err(|source| FetchError::NotKept { length, source })?;
+        fetcher.fetch_to_file(ip, &self.blob, &mut file)?;
+        let (file, attempt, timing) = (Some(ResultFile::new(file)), completion.attempt, completion.timing);
+        Ok(Ok(TaskResult { value: Vec::new(), file, attempt, timing }))
     }
 }
 

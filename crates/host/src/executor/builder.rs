@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin` and `exec`.
+/// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin`, `exec` and `command`.
 #[derive(Default)]
 pub struct ExecutorBuilder {
     switches: Vec<SocketAddr>,
@@ -67,7 +67,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Bounds of results by reference.
+    /// Bounds of results by reference, and of outputs of commands.
     #[must_use]
     pub fn blobs(mut self, options: BlobOptions) -> Self {
         self.blobs = options;
@@ -117,12 +117,12 @@ impl ExecutorBuilder {
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 
-        let processes = Arc::new(Processes::default());
+        let blobs = BlobStore::new(self.blobs);
+        let processes = Arc::new(Processes::new(Arc::clone(blobs.files())));
         let mut functions = Functions::built_in(&processes)?;
         for (name, inline, call) in self.functions {
             functions.register(&name, if inline { Function::Inline(call) } else { Function::Worker(call) })?;
         }
-        let blobs = BlobStore::new(self.blobs);
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
         let waker = Waker::new()?;

@@ -2,16 +2,16 @@
 //! back.
 
 use super::{ExecutorDriver, Status};
-use crate::blob::{BlobLease, BlobStore, Fetcher};
+use crate::blob::{BlobLease, BlobStore, Content, Fetcher};
 use crate::clock;
 use crate::driver::{Handler, warn_of_version};
-use crate::functions::{Call, Function, Functions, TaskContext, duration_ns, no_duration};
+use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::functions::{Began, SLEEP};
-use midflight_wire::{BLOB_MAX, BlobRef, RESULT_MAX, Status as EndStatus};
+use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef, RESULT_BLOB_MAX, RESULT_MAX, Status as EndStatus};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
@@ -208,7 +208,7 @@ impl Runner {
     }
 
     fn fetch(&self, run: &Run, blob: &BlobRef) -> Option<Vec<u8>> {
-        let fetched = self.fetcher.fetch(run.client.ip(), blob);
+        let fetched = self.fetcher.fetch(run.client.ip(), blob, ARGUMENT_BLOB_MAX);
         fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok()
     }
 
@@ -233,18 +233,20 @@ impl Runner {
     }
 
     /// A value as it travels.
-    fn keep(&self, value: Vec<u8>, patience: Duration) -> Result<(Output, Option<BlobLease>), String> {
-        if value.len() <= RESULT_MAX {
-            return Ok((Output::Inline(value), None));
-        }
-        let length = value.len();
-        if length > BLOB_MAX as usize {
+    fn keep(&self, value: Value, patience: Duration) -> Result<(Output, Option<BlobLease>), String> {
+        let content = match value {
+            Value::Bytes(bytes) if bytes.len() <= RESULT_MAX => return Ok((Output::Inline(bytes), None)),
+            Value::Bytes(bytes) => Content::from(Arc::new(bytes)),
+            Value::Large(content) => content,
+        };
+        let length = content.len();
+        if length > u64::from(RESULT_BLOB_MAX) {
             return Err(format!(
-                "a result of {length} bytes exceeds {BLOB_MAX}: write it to a file, or split the task"
+                "a result of {length} bytes exceeds {RESULT_BLOB_MAX}: write it to a file, or split the task"
             ));
         }
         let max = self.blobs.options().max_bytes;
-        let lease = self.blobs.keep(Arc::new(value), patience).map_err(|_full| {
+        let lease = self.blobs.keep(content, patience).map_err(|_full| {
             format!("no room for a result of {length} bytes: {max} bytes are kept for clients that did not fetch them")
         })?;
         Ok((Output::ByReference(lease.reference(self.blob_port)), Some(lease)))

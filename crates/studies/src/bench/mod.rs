@@ -13,6 +13,7 @@ mod lab;
 mod live;
 mod load;
 mod r#loop;
+mod map;
 mod modes;
 mod netrs;
 mod peers;
@@ -54,6 +55,9 @@ enum Bench {
     /// The same as processes on hosts of a lab, and reads of a store: the switch in user space, and in the kernel
     #[command(after_help = against::help(lab::EXAMPLES))]
     Lab(lab::Args),
+    /// Command lines by map, beside xargs, GNU parallel and a bare loop: commands a second; memory for an input without an end
+    #[command(after_help = map::EXAMPLES)]
+    Map(How),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
     #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
     Falcon8(live::Args),
@@ -166,6 +170,7 @@ impl Args {
             }
             Bench::Ilp(_) => true,
             Bench::Lab(_)
+            | Bench::Map(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
             | Bench::Failover(_)
@@ -185,6 +190,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_reads::run, xdp_replicas::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
+        Bench::Map(how) => map::run(&how),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),

@@ -230,7 +230,7 @@ mod tests {
     fn result(value: Vec<u8>) -> TaskResult {
         let timing =
             TaskTiming { submitted: 1_000, sent: 1_500, completed: 9_000, waited_us: 1, held_us: 0, ran_ns: 5_000 };
-        TaskResult { value, attempt: 1, timing }
+        TaskResult { value, file: None, attempt: 1, timing }
     }
 
     #[test]

@@ -149,7 +149,7 @@ mod tests {
 
     fn result(value: Vec<u8>, ran_ns: u64) -> TaskOutcome {
         let timing = TaskTiming { submitted: 0, sent: 0, completed: 0, waited_us: 0, held_us: 0, ran_ns };
-        Ok(TaskResult { value, attempt: 1, timing })
+        Ok(TaskResult { value, file: None, attempt: 1, timing })
     }
 
     #[test]

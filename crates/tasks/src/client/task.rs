@@ -1,7 +1,7 @@
 //! A task as its caller gives it.
 
 use midflight_endpoint::Nanos;
-use midflight_wire::{ARGUMENT_MAX, BLOB_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
+use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Identifies a task in this client: unique, counting up from 0.
@@ -106,7 +106,7 @@ impl Task {
             Argument::Inline { length, .. } if usize::from(*length) > ARGUMENT_MAX => {
                 Err(SubmitError::ArgumentTooLong { index, length: *length })
             }
-            Argument::ByReference(blob) if blob.length.get() > BLOB_MAX => {
+            Argument::ByReference(blob) if blob.length.get() > ARGUMENT_BLOB_MAX => {
                 Err(SubmitError::BlobTooLong { index, length: blob.length.get() })
             }
             _ => Ok(()),
@@ -144,7 +144,7 @@ pub enum SubmitError {
         length: u8,
     },
     /// An argument by reference that is too large.
-    #[error("task {index}: an argument of {length} bytes exceeds {BLOB_MAX}: split it")]
+    #[error("task {index}: an argument of {length} bytes exceeds {ARGUMENT_BLOB_MAX}: split it")]
     BlobTooLong {
         /// Which task of the call.
         index: usize,

@@ -105,7 +105,8 @@ fn of_tasks() -> Format {
         ("MF_WINDOW", u64::from(WINDOW)),
         ("MF_LEVELS", u64::from(LEVELS)),
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
-        ("MF_BLOB_MAX", u64::from(BLOB_MAX)),
+        ("MF_ARGUMENT_BLOB_MAX", u64::from(ARGUMENT_BLOB_MAX)),
+        ("MF_RESULT_BLOB_MAX", u64::from(RESULT_BLOB_MAX)),
         ("MF_OP_VERSION", u64::from(VERSION_OPERATION)),
     ]);
     numbers.extend(codes("OP", Operation::ALL));

@@ -1,10 +1,10 @@
-//! The output of `map`: each command's output in the order of the input, and a summary at the end.
+//! How commands ended: counts, a message for each that failed, and a summary at the end.
 
-use anyhow::{Context, Result};
+use super::COMMAND_SHOWN;
 use midflight_tasks::functions::ExecResult;
-use midflight_terminal::progress::Progress;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::fmt;
+use std::time::Duration;
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,98 +17,153 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// Takes the ends of commands in any order, and prints their output in the order of the input.
-#[derive(Debug, Default)]
+impl End {
+    /// Whether it ran and exited with 0.
+    pub(super) fn is_ok(&self) -> bool {
+        matches!(self, Self::Ran(result) if result.code == 0)
+    }
+
+    /// What people are told: nothing of a command that succeeded, or did not start.
+    pub(super) fn note(&self, place: &str, command: &[u8], timeout: Option<Duration>) -> String {
+        let why = match self {
+            Self::Ran(result) if result.code == 0 => return String::new(),
+            Self::Cancelled => return String::new(),
+            Self::Ran(result) => reason(result, timeout),
+            Self::Lost(why) => shown(why.as_bytes(), COMMAND_SHOWN),
+        };
+        format!("{place}: {why}: {}", shown(command, COMMAND_SHOWN))
+    }
+}
+
+/// Why a command that ran has failed.
+fn reason(result: &ExecResult, timeout: Option<Duration>) -> String {
+    if result.timed_out {
+        let timeout = timeout.map(|timeout| format!(" after {}", humantime::format_duration(timeout)));
+        return format!("timed out{}", timeout.unwrap_or_default());
+    }
+    match result.signal {
+        Some(signal) => {
+            let name = signal_hook::low_level::signal_name(signal.into());
+            format!("ended by signal {signal}{}", name.map(|name| format!(" ({name})")).unwrap_or_default())
+        }
+        None => format!("exit code {}", result.code),
+    }
+}
+
+/// A text of any bytes on one line, cut to this many characters.
+pub(super) fn shown(text: &[u8], most: usize) -> String {
+    let text = &text[..text.len().min(most * 4 + 4)];
+    let text = String::from_utf8_lossy(text);
+    let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut short: String = characters.by_ref().take(most).collect();
+    if characters.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Counts of commands by their ends.
+#[derive(Debug)]
 pub(super) struct Report {
-    /// Ended before a command above them in the input.
-    early: BTreeMap<usize, (usize, End)>,
-    /// Commands that are printed.
-    printed: usize,
-    ok: usize,
-    /// Line numbers.
-    failed: Vec<usize>,
-    lost: Vec<usize>,
-    cancelled: Vec<usize>,
+    /// What a number counts: "line", or "command".
+    noun: &'static str,
+    ok: u64,
+    failed: Numbers,
+    lost: Numbers,
+    cancelled: Numbers,
 }
 
 impl Report {
-    /// Commands whose output has been printed: all up to the first that still runs.
-    pub(super) fn printed(&self) -> usize {
-        self.printed
+    pub(super) fn new(noun: &'static str) -> Self {
+        Self { noun, ok: 0, failed: Numbers::default(), lost: Numbers::default(), cancelled: Numbers::default() }
     }
 
-    /// Whether the command at `index` has ended.
-    pub(super) fn has(&self, index: usize) -> bool {
-        index < self.printed || self.early.contains_key(&index)
-    }
-
-    /// The command at `index`, which stands in line `number`, ended.
-    pub(super) fn end(&mut self, index: usize, number: usize, end: End, progress: &Progress) -> Result<()> {
-        self.early.insert(index, (number, end));
-        while let Some((number, end)) = self.early.remove(&self.printed) {
-            self.printed += 1;
-            progress.suspend(|| self.print(number, &end)).context("cannot write the output")?;
-        }
-        Ok(())
-    }
-
-    fn print(&mut self, number: usize, end: &End) -> std::io::Result<()> {
+    /// The command with this number ended.
+    pub(super) fn add(&mut self, number: u64, end: &End) {
         match end {
-            End::Ran(result) => {
-                let mut stdout = std::io::stdout().lock();
-                stdout.write_all(&result.stdout)?;
-                stdout.flush()?;
-                std::io::stderr().lock().write_all(&result.stderr)?;
-                if result.code == 0 { self.ok += 1 } else { self.failed.push(number) }
-            }
-            End::Lost(why) => {
-                eprintln!("midflight: line {number}: {why}");
-                self.lost.push(number);
-            }
-            End::Cancelled => self.cancelled.push(number),
+            End::Ran(result) if result.code == 0 => self.ok += 1,
+            End::Ran(_) => self.failed.add(number),
+            End::Lost(_) => self.lost.add(number),
+            End::Cancelled => self.cancelled.add(number),
         }
-        Ok(())
+    }
+
+    /// Exited with 0.
+    pub(super) fn ok(&self) -> u64 {
+        self.ok
+    }
+
+    /// Failed or lost.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed.count + self.lost.count
     }
 
     /// Failed, lost or cancelled.
-    pub(super) fn not_ok(&self) -> usize {
-        self.failed.len() + self.lost.len() + self.cancelled.len()
+    pub(super) fn not_ok(&self) -> u64 {
+        self.failed() + self.cancelled.count
     }
 
-    /// The summary for people; `None` if all commands succeeded.
-    pub(super) fn summary(&self, interrupted: bool) -> Option<String> {
-        if self.not_ok() == 0 && !interrupted {
+    /// Commands that ended, or never will.
+    pub(super) fn ended(&self) -> u64 {
+        self.ok + self.not_ok()
+    }
+
+    /// The summary for people, after these words; `None` if all commands succeeded and there are no words.
+    pub(super) fn summary(&self, head: &str) -> Option<String> {
+        if self.not_ok() == 0 && head.is_empty() {
             return None;
         }
         let mut parts = vec![format!("{} finished", self.ok)];
-        for (name, lines) in
+        for (name, numbers) in
             [("failed", &self.failed), ("lost", &self.lost), ("cancelled before they started", &self.cancelled)]
         {
-            if lines.is_empty() {
-                continue;
+            if numbers.count > 0 {
+                let plural = if numbers.count == 1 { "" } else { "s" };
+                parts.push(format!("{} {name} ({}{plural} {numbers})", numbers.count, self.noun));
             }
-            let noun = if lines.len() == 1 { "line" } else { "lines" };
-            parts.push(format!("{} {name} ({noun} {})", lines.len(), ranges(lines)));
         }
-        let head = if interrupted { "interrupted: " } else { "" };
-        Some(format!("midflight: {head}{}", parts.join(", ")))
+        Some(format!("{head}{}", parts.join(", ")))
     }
 }
 
-/// "1-3, 7" of ascending numbers, at most ten ranges.
-fn ranges(numbers: &[usize]) -> String {
+/// A set of numbers of which the smallest are known: "1-3, 7" of any order, at most ten ranges.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    count: u64,
+    /// First and last of each range.
+    ranges: BTreeMap<u64, u64>,
+    /// From here on numbers are only counted.
+    cut: Option<u64>,
+}
+
+impl Numbers {
     const MOST: usize = 10;
-    let runs: Vec<&[usize]> = numbers.chunk_by(|a, b| a + 1 == *b).collect();
-    let text = |run: &&[usize]| match run {
-        [one] => one.to_string(),
-        [first, .., last] => format!("{first}-{last}"),
-        [] => String::new(),
-    };
-    let mut parts: Vec<_> = runs.iter().take(MOST).map(text).collect();
-    if runs.len() > MOST {
-        parts.push("…".into());
+
+    pub(super) fn add(&mut self, number: u64) {
+        self.count += 1;
+        if self.cut.is_some_and(|cut| number >= cut) {
+            return;
+        }
+        let before =
+            self.ranges.range(..number).next_back().filter(|range| *range.1 + 1 == number).map(|range| *range.0);
+        let last = self.ranges.remove(&(number + 1)).unwrap_or(number);
+        self.ranges.insert(before.unwrap_or(number), last);
+        if self.ranges.len() > Self::MOST {
+            self.cut = self.ranges.pop_last().map(|(first, _)| first);
+        }
     }
-    parts.join(", ")
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let range =
+            |(first, last): (&u64, &u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+        let mut parts: Vec<_> = self.ranges.iter().map(range).collect();
+        if self.cut.is_some() {
+            parts.push("…".into());
+        }
+        f.write_str(&parts.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -120,31 +175,49 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_early_waits_for_those_above_it() {
-        let (mut report, progress) = (Report::default(), Progress::tasks(3, true));
-        report.end(1, 2, ran(1), &progress).unwrap();
-        assert_eq!(report.printed(), 0);
-        report.end(0, 1, ran(0), &progress).unwrap();
-        assert_eq!((report.printed(), report.not_ok()), (2, 1));
-        report.end(2, 4, End::Cancelled, &progress).unwrap();
-        let summary = report.summary(true).unwrap();
-        assert_eq!(
-            summary,
-            "midflight: interrupted: 1 finished, 1 failed (line 2), 1 cancelled before they started (line 4)"
-        );
+    fn the_summary_names_the_lines() {
+        let mut report = Report::new("line");
+        for (number, end) in [(1, ran(0)), (2, ran(1)), (4, End::Cancelled), (3, End::Lost("gone".into()))] {
+            report.add(number, &end);
+        }
+        assert_eq!((report.ok(), report.failed(), report.not_ok(), report.ended()), (1, 2, 3, 4));
+        let expected =
+            "interrupted: 1 finished, 1 failed (line 2), 1 lost (line 3), 1 cancelled before they started (line 4)";
+        assert_eq!(report.summary("interrupted: ").unwrap(), expected);
     }
 
     #[test]
     fn nothing_is_said_where_all_went_well() {
-        let (mut report, progress) = (Report::default(), Progress::tasks(1, true));
-        report.end(0, 1, ran(0), &progress).unwrap();
-        assert_eq!(report.summary(false), None);
+        let mut report = Report::new("line");
+        report.add(1, &ran(0));
+        assert_eq!(report.summary(""), None);
+    }
+
+    fn numbers(all: impl IntoIterator<Item = u64>) -> String {
+        let mut numbers = Numbers::default();
+        all.into_iter().for_each(|number| numbers.add(number));
+        numbers.to_string()
     }
 
     #[test]
-    fn numbers_are_said_in_ranges() {
-        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
-        let odd: Vec<_> = (0..30).map(|i| 2 * i + 1).collect();
-        assert_eq!(ranges(&odd), "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, …");
+    fn numbers_are_said_in_ranges_whatever_their_order() {
+        assert_eq!(numbers([1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
+        assert_eq!(numbers([10, 2, 9, 7, 1, 3]), "1-3, 7, 9-10");
+        let odd = "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, …";
+        assert_eq!(numbers((0..30).map(|i| 2 * i + 1)), odd);
+        assert_eq!(numbers((0..30).rev().map(|i| 2 * i + 1)), odd);
+    }
+
+    #[test]
+    fn a_note_says_why_and_is_bounded() {
+        let result =
+            |code, signal, timed_out| End::Ran(ExecResult { code, signal, timed_out, ..ExecResult::default() });
+        let note = |end: End| end.note("line 3", b"a\nb", Some(Duration::from_secs(2)));
+        assert_eq!(note(result(2, None, false)), "line 3: exit code 2: a b");
+        assert_eq!(note(result(137, Some(9), false)), "line 3: ended by signal 9 (SIGKILL): a b");
+        assert_eq!(note(result(137, Some(9), true)), "line 3: timed out after 2s: a b");
+        assert_eq!(note(End::Lost("gone".into())), "line 3: gone: a b");
+        assert_eq!((note(ran(0)), note(End::Cancelled)), (String::new(), String::new()));
+        assert!(ran(1).note("line 1", &[b'x'; 200_000], None).len() < 300);
     }
 }

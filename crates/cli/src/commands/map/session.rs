@@ -1,126 +1,270 @@
 //! One run of `map`: a window of commands is at the switch; each that ends makes room for the next.
 
-use super::lines::{CommandLine, within};
+use super::captured::Captured;
+use super::halt::Halt;
+use super::input::Input;
+use super::joblog::{self, Done};
+use super::outputs::{Output, Outputs};
 use super::report::{End, Report};
+use super::results::Results;
+use super::say;
+use super::sources::Entry;
+use super::template::{Template, Values};
+use super::waiting::Waiting;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
-use midflight_tasks::functions::{EXEC, ExecResult};
+use midflight_tasks::functions::{COMMAND, ExecRequest};
 use midflight_terminal::progress::Progress;
-use std::collections::VecDeque;
+use midflight_terminal::units::thousands;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Commands in one job.
 const JOB: usize = 256;
-
+/// Bytes of arguments at the switch.
+const IN_FLIGHT_BYTES: usize = 16 << 20;
 /// How long to wait for an event before thinking about why none comes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Commands that are submitted and not yet printed; those that wait for one above them hold their output in memory.
+/// Between two looks at the progress.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Commands that are submitted and not yet printed.
 pub(super) const WINDOW: usize = 16_384;
 
 /// What all commands of a run have in common.
-#[derive(Clone, Debug)]
 pub(super) struct Settings {
+    pub template: Template,
+    /// Everything but the command line.
+    pub request: ExecRequest,
     pub priority: u8,
     pub resources: u8,
-    /// The timeout of one run of a command.
-    pub timeout: Option<Duration>,
     /// Further runs of a command that failed.
     pub retries: u32,
     /// Commands that may be with the switch at once.
     pub in_flight: usize,
+    /// The room for commands at which those that wait are submitted: a packet for each would cost more than it carries.
+    pub refill: usize,
+    pub is_tagged: bool,
+    pub halt: Halt,
+    pub results: Option<Results>,
+    /// Whether there is a joblog.
+    pub is_logged: bool,
+    /// What is not run again.
+    pub done: Done,
+    /// What a number counts: "line", or "command".
+    pub noun: &'static str,
 }
 
 /// What happens.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A run ended.
-    Ended(Run, TaskOutcome),
+    /// The run with this number ended.
+    Ended(u64, TaskOutcome),
     /// Ctrl-C, and how often it was pressed.
     Interrupted(u32),
+    /// More of the input.
+    Input(Vec<Entry>),
+    /// The end of the input, or why it cannot be read.
+    InputEnded(Result<()>),
+    /// Some output has been written.
+    Room,
+    /// The output cannot be written.
+    Unwritten,
+    /// The joblog cannot be written.
+    Unlogged,
 }
 
 /// One run of a command.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// Place of the command.
-    index: usize,
+#[derive(Debug)]
+struct Run {
+    /// Of its output.
+    place: u64,
+    /// From 1.
+    sequence: u64,
+    entry: Entry,
+    /// Empty until it is submitted.
+    command: Vec<u8>,
     /// Runs before this one.
     before: u32,
+    /// From 1; 0 for none.
+    slot: u32,
+    /// Of its argument.
+    bytes: usize,
+    submitted: SystemTime,
+}
+
+/// Why nothing is submitted any more.
+#[derive(Debug)]
+enum Stop {
+    Interrupted,
+    Halted(u8),
+    /// The joblog cannot be written; the writer knows why.
+    Unlogged,
+    /// The output cannot be written: nobody wants to know how the rest ended.
+    Unwritten,
+    Failed(anyhow::Error),
+}
+
+/// How it ended.
+pub(super) struct Outcome {
+    /// For people; `None` if there is nothing to say.
+    pub summary: Option<String>,
+    pub failed: u64,
+    pub interrupted: bool,
+    /// Where `--halt` decides.
+    pub code: Option<u8>,
+    /// What kept it from running all.
+    pub result: Result<()>,
 }
 
 pub(super) struct Session<'a> {
     client: &'a Client,
     settings: Settings,
-    commands: &'a [CommandLine],
+    input: Input,
+    outputs: Outputs,
+    waiting: Waiting,
     events: Sender<Event>,
-    /// The first command that was never submitted.
-    next: usize,
+    /// The next run's number, output's place and command's number.
+    next_run: u64,
+    next_place: u64,
+    sequence: u64,
+    /// Commands that were run before.
+    skipped: u64,
     again: VecDeque<Run>,
-    open: usize,
+    open: HashMap<u64, Run>,
+    open_bytes: usize,
+    slots: Slots,
     jobs: Vec<JobHandle>,
     report: Report,
-    progress: Progress,
-    interrupted: bool,
+    progress: Arc<Progress>,
+    started: Instant,
+    told: Instant,
+    stop: Option<Stop>,
+    /// What is open is not waited for any longer than this.
+    until: Option<Instant>,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(
         client: &'a Client,
-        commands: &'a [CommandLine],
         settings: Settings,
+        input: Input,
+        outputs: Outputs,
+        waiting: Waiting,
         events: Sender<Event>,
-        progress: Progress,
+        progress: Arc<Progress>,
     ) -> Self {
+        let report = Report::new(settings.noun);
+        let now = Instant::now();
         Self {
             client,
             settings,
-            commands,
+            input,
+            outputs,
+            waiting,
             events,
-            next: 0,
+            next_run: 0,
+            next_place: 0,
+            sequence: 0,
+            skipped: 0,
             again: VecDeque::new(),
-            open: 0,
+            open: HashMap::new(),
+            open_bytes: 0,
+            slots: Slots::default(),
             jobs: Vec::new(),
-            report: Report::default(),
+            report,
             progress,
-            interrupted: false,
+            started: now,
+            told: now,
+            stop: None,
+            until: None,
         }
     }
 
-    /// Runs all; the report, and whether it was interrupted.
-    pub(super) fn run(mut self, events: &Receiver<Event>) -> Result<(Report, bool)> {
-        self.fill()?;
-        while self.open > 0 {
-            match events.recv_timeout(LOOK_EVERY) {
-                Ok(Event::Ended(run, outcome)) => self.ended(run, outcome)?,
-                Ok(Event::Interrupted(1)) => self.interrupt()?,
-                Ok(Event::Interrupted(_)) => break,
-                // Cannot be closed: the session itself holds a sender.
-                Err(_) => self.progress.wait(),
+    /// Runs all.
+    pub(super) fn run(mut self, events: &Receiver<Event>) -> Result<Outcome> {
+        while !self.is_over() {
+            if let Ok(event) = events.recv_timeout(self.patience()) {
+                self.handle(event);
+                while let Ok(event) = events.try_recv() {
+                    self.handle(event);
+                }
             }
+            self.look();
             self.fill()?;
         }
-        self.give_up_the_rest()?;
-        self.progress.finish();
-        Ok((self.report, self.interrupted))
+        self.give_up_the_rest();
+        let written = self.outputs.finish();
+        let (interrupted, code, head) = match &self.stop {
+            Some(Stop::Interrupted) => (true, None, "interrupted: "),
+            Some(Stop::Halted(code)) => (false, Some(*code), "halted: "),
+            _ => (false, None, ""),
+        };
+        let unread = if self.input.is_read() { "" } else { "; the rest of the input was not read" };
+        let summary = match &self.stop {
+            Some(Stop::Unwritten) => None,
+            _ => self.report.summary(head).map(|summary| summary + unread),
+        };
+        let result = match self.stop {
+            Some(Stop::Failed(error)) => Err(error),
+            _ => Ok(()),
+        };
+        Ok(Outcome { summary, failed: self.report.not_ok(), interrupted, code, result: written.and(result) })
+    }
+
+    fn is_over(&self) -> bool {
+        let none_left = self.again.is_empty() && self.input.is_read() && self.input.pending() == 0;
+        let is_late = self.until.is_some_and(|until| until <= Instant::now());
+        (self.open.is_empty() && (none_left || self.stop.is_some())) || is_late
+    }
+
+    fn patience(&self) -> Duration {
+        self.until.map_or(LOOK_EVERY, |until| until.saturating_duration_since(Instant::now()).min(LOOK_EVERY))
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Ended(number, outcome) => self.ended(number, outcome),
+            Event::Interrupted(1) if self.stop.is_none() => {
+                self.stop(Stop::Interrupted);
+                let running = "what runs may finish; Ctrl-C again ends at once";
+                self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
+            }
+            Event::Interrupted(_) => {
+                self.stop = Some(Stop::Interrupted);
+                self.until = Some(Instant::now());
+            }
+            Event::Input(batch) => self.input.add(batch),
+            Event::InputEnded(Ok(())) => self.input.end(),
+            Event::InputEnded(Err(error)) => {
+                self.input.end();
+                self.stop(Stop::Failed(error));
+            }
+            Event::Room => {}
+            Event::Unwritten => {
+                self.stop(Stop::Unwritten);
+                self.until = Some(Instant::now());
+            }
+            Event::Unlogged => self.stop(Stop::Unlogged),
+        }
     }
 
     /// Submits while there is room.
     fn fill(&mut self) -> Result<()> {
-        while !self.interrupted {
-            let window_end = self.report.printed() + WINDOW;
-            let room = self.settings.in_flight.saturating_sub(self.open).min(JOB);
-            let mut runs: Vec<Run> = Vec::new();
-            while runs.len() < room {
-                if let Some(run) = self.again.pop_front() {
-                    runs.push(run);
-                } else if self.next < self.commands.len().min(window_end) {
-                    runs.push(Run { index: self.next, before: 0 });
-                    self.next += 1;
-                } else {
-                    break;
-                }
+        let waiting = self.again.len() + self.input.pending();
+        if self.settings.in_flight.saturating_sub(self.open.len()) < self.settings.refill.min(waiting) {
+            return Ok(());
+        }
+        while self.stop.is_none() {
+            let window_end = self.outputs.written() + WINDOW as u64;
+            let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
+            while runs.len() < JOB
+                && self.open.len() + runs.len() < self.settings.in_flight
+                && self.open_bytes < IN_FLIGHT_BYTES
+            {
+                let Some(run) = self.next(window_end) else { break };
+                runs.extend(self.prepare(run));
             }
             if runs.is_empty() {
                 return Ok(());
@@ -130,74 +274,229 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn submit(&mut self, runs: Vec<Run>) -> Result<()> {
-        let job: Job = runs.iter().map(|run| self.task(&self.commands[run.index])).collect();
-        self.open += runs.len();
+    /// The next run that there is room for.
+    fn next(&mut self, window_end: u64) -> Option<Run> {
+        if let Some(run) = self.again.pop_front() {
+            return Some(run);
+        }
+        let entry = if self.next_place < window_end && self.stop.is_none() { self.input.next()? } else { return None };
+        self.sequence += 1;
+        let (place, sequence) = (self.next_place, self.sequence);
+        self.next_place += 1;
+        let (command, submitted) = (Vec::new(), SystemTime::UNIX_EPOCH);
+        Some(Run { place, sequence, entry, command, before: 0, slot: 0, bytes: 0, submitted })
+    }
+
+    /// Makes the command; `None` if there is nothing to submit, because it is done or cannot be made.
+    fn prepare(&mut self, mut run: Run) -> Option<(Run, Vec<u8>)> {
+        if self.settings.template.has_slot() {
+            run.slot = self.slots.take();
+        }
+        match self.request(&run) {
+            Ok((command, argument)) => {
+                run.command = command;
+                let command = (run.slot == 0).then_some(&run.command[..]);
+                match self.settings.done.has(run.sequence, command) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.skip(run);
+                        return None;
+                    }
+                    Err(error) => {
+                        self.stop(Stop::Failed(error));
+                        self.skip(run);
+                        return None;
+                    }
+                }
+                run.bytes = argument.len();
+                run.submitted = joblog::date();
+                self.open_bytes += run.bytes;
+                Some((run, argument))
+            }
+            Err(why) => {
+                run.command = run.entry.arguments.join(&b' ');
+                run.submitted = joblog::date();
+                self.finish(run, End::Lost(why), Captured::default());
+                None
+            }
+        }
+    }
+
+    /// The command line, and the task's argument.
+    fn request(&self, run: &Run) -> Result<(Vec<u8>, Vec<u8>), String> {
+        run.entry.check()?;
+        let values = Values { arguments: &run.entry.arguments, sequence: run.sequence, slot: run.slot };
+        let command_line = self.settings.template.expand(values)?;
+        let request = ExecRequest { command_line, ..self.settings.request.clone() };
+        let argument = request.encode().map_err(|error| error.to_string())?;
+        Ok((request.command_line, argument))
+    }
+
+    fn submit(&mut self, runs: Vec<(Run, Vec<u8>)>) -> Result<()> {
+        let first = self.next_run;
+        let (priority, resources) = (self.settings.priority, self.settings.resources);
+        let mut job = Job::default();
+        for (run, argument) in runs {
+            job.tasks.push(TaskSpec { priority, resources, ..TaskSpec::new(COMMAND, argument) });
+            self.open.insert(self.next_run, run);
+            self.next_run += 1;
+        }
         let events = self.events.clone();
         let handle = self.client.submit_to(job, move |place, outcome| {
             // After a second Ctrl-C the receiver is gone.
-            let _ = events.send(Event::Ended(runs[place], outcome));
+            let _ = events.send(Event::Ended(first + place as u64, outcome));
         })?;
         self.jobs.retain(|job| job.open() > 0);
         self.jobs.push(handle);
         Ok(())
     }
 
-    fn task(&self, command: &CommandLine) -> TaskSpec {
-        let text = self.settings.timeout.map_or_else(|| command.text.clone(), |limit| within(&command.text, limit));
-        let (priority, resources) = (self.settings.priority, self.settings.resources);
-        TaskSpec { priority, resources, ..TaskSpec::new(EXEC, text) }
-    }
-
-    fn ended(&mut self, run: Run, outcome: TaskOutcome) -> Result<()> {
-        self.open -= 1;
-        let end = self.end_of(outcome);
-        let failed = !matches!(&end, End::Ran(result) if result.code == 0) && end != End::Cancelled;
-        if failed && run.before < self.settings.retries && !self.interrupted {
-            self.again.push_back(Run { before: run.before + 1, ..run });
-            return Ok(());
+    fn ended(&mut self, number: u64, outcome: TaskOutcome) {
+        let Some(mut run) = self.open.remove(&number) else { return };
+        self.open_bytes -= run.bytes;
+        let (end, captured) = end_of(outcome);
+        let failed = !end.is_ok() && end != End::Cancelled;
+        if failed && run.before < self.settings.retries && self.stop.is_none() {
+            self.slots.give_back(std::mem::take(&mut run.slot));
+            run.before += 1;
+            self.again.push_back(run);
+            return;
         }
-        self.finish(run.index, end)
+        self.finish(run, end, captured);
     }
 
-    fn finish(&mut self, index: usize, end: End) -> Result<()> {
-        self.progress.advance();
-        self.report.end(index, self.commands[index].number, end, &self.progress)
-    }
-
-    fn end_of(&self, outcome: TaskOutcome) -> End {
-        let value = match outcome {
-            Ok(result) => result.value,
-            Err(TaskError::Cancelled) => return End::Cancelled,
-            Err(error) => return End::Lost(error.to_string()),
+    /// A command will not run any more.
+    fn finish(&mut self, run: Run, mut end: End, captured: Captured) {
+        self.slots.give_back(run.slot);
+        let mut log = match self.settings.is_logged {
+            true => joblog::line(run.sequence, &run.command, &end, captured.len(), run.submitted),
+            false => Vec::new(),
         };
-        let Some(mut result) = ExecResult::decode(&value) else {
-            return End::Lost("the executor's `exec` returned something else than a command's result".into());
-        };
-        if let (124, Some(timeout)) = (result.code, self.settings.timeout) {
-            let note = format!("midflight: timed out after {}\n", humantime::format_duration(timeout));
-            result.stderr.extend_from_slice(note.as_bytes());
+        if let (Some(results), End::Ran(_)) = (&self.settings.results, &end)
+            && let Err(why) = results.write(&run.entry.arguments, run.sequence, &captured)
+        {
+            end = End::Lost(why);
+            log.clear(); // --resume runs it again
         }
-        End::Ran(result)
+        let number = run.entry.number;
+        let place = format!("{} {number}", self.settings.noun);
+        let note = |end: &End| end.note(&place, &run.command, self.settings.request.timeout);
+        let tag = self.settings.is_tagged.then(|| run.entry.arguments.join(&b' '));
+        let output = Output { tag, captured, note: note(&end), log, number };
+        if let Err(why) = self
+            .outputs
+            .put(run.place, output, |why| Output { note: note(&End::Lost(why.into())), ..Output::default() })
+        {
+            end = End::Lost(why);
+        }
+        self.report.add(number, &end);
+        let halt = self.settings.halt;
+        if self.stop.is_none() && halt.is_due(self.report.ok(), self.report.failed()) {
+            self.stop(Stop::Halted(halt.code(&end)));
+            if halt.now {
+                self.until = Some(Instant::now());
+            }
+        }
     }
 
-    /// Cancels commands that have not started; waits for those that run.
-    fn interrupt(&mut self) -> Result<()> {
-        self.interrupted = true;
+    /// Leaves a command out, with nothing to print.
+    fn skip(&mut self, run: Run) {
+        self.slots.give_back(run.slot);
+        self.skipped += 1;
+        // Nothing has to be kept, so nothing can fail.
+        let _ = self.outputs.put(run.place, Output::default(), |_| Output::default());
+    }
+
+    /// Cancels commands that have not started; those that run are waited for.
+    fn stop(&mut self, why: Stop) {
+        if self.stop.is_some() {
+            return;
+        }
+        self.stop = Some(why);
         for job in &self.jobs {
             job.cancel();
         }
-        let running = "what runs may finish; Ctrl-C again ends at once";
-        self.progress.suspend(|| eprintln!("midflight: interrupted: cancelling what has not started, {running}"));
-        let again: Vec<_> = self.again.drain(..).map(|run| run.index).collect();
-        let rest = self.next..self.commands.len();
-        self.next = self.commands.len();
-        again.into_iter().chain(rest).try_for_each(|index| self.finish(index, End::Cancelled))
+        for run in std::mem::take(&mut self.again) {
+            self.finish(run, End::Cancelled, Captured::default());
+        }
+        for entry in self.input.abandon() {
+            self.report.add(entry.number, &End::Cancelled);
+        }
     }
 
-    /// After a second Ctrl-C: what is still open is not waited for.
-    fn give_up_the_rest(&mut self) -> Result<()> {
-        let missing: Vec<_> = (self.report.printed()..self.commands.len()).filter(|&i| !self.report.has(i)).collect();
-        missing.into_iter().try_for_each(|index| self.finish(index, End::Lost("not waited for".into())))
+    /// What is still open is not waited for.
+    fn give_up_the_rest(&mut self) {
+        let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
+        rest.sort_by_key(|run| run.place);
+        for run in rest {
+            self.finish(run, End::Lost("not waited for".into()), Captured::default());
+        }
+    }
+
+    /// Progress; and a question where nothing happens.
+    fn look(&mut self) {
+        if self.told.elapsed() >= TELL_EVERY {
+            self.told = Instant::now();
+            self.progress.tell(|| self.words());
+        }
+        match self.waiting.look(self.client, self.stop.is_none() && !self.open.is_empty()) {
+            Ok(None) => {}
+            Ok(Some(question)) => self.tell_people(&question),
+            Err(error) => {
+                self.until = Some(Instant::now() + LOOK_EVERY);
+                self.stop(Stop::Failed(error));
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        let ended = self.report.ended();
+        let elapsed = self.started.elapsed();
+        let total = self.sequence - self.skipped + self.input.pending() as u64;
+        let of = if self.input.is_read() { format!("/{}", thousands(total)) } else { String::new() };
+        let failed = match self.report.failed() {
+            0 => String::new(),
+            failed => format!(", {} failed", thousands(failed)),
+        };
+        let rate = (ended as f64 / elapsed.as_secs_f64().max(1e-3)) as u64;
+        format!("{}{of} commands{failed}, {}/s, {}s", thousands(ended), thousands(rate), elapsed.as_secs())
+    }
+
+    fn tell_people(&self, words: &str) {
+        self.progress.suspend(|| say(words));
+    }
+}
+
+fn end_of(outcome: TaskOutcome) -> (End, Captured) {
+    let lost = |why: &str| (End::Lost(why.to_owned()), Captured::default());
+    match outcome {
+        Ok(result) => match Captured::of(result) {
+            Some((result, captured)) => (End::Ran(result), captured),
+            None => lost("the executor's answer is no command's result: it must be of this version"),
+        },
+        Err(TaskError::Cancelled) => (End::Cancelled, Captured::default()),
+        Err(error) => lost(&error.to_string()),
+    }
+}
+
+/// Numbers of slots, from 1: of commands that run at one time no two have the same.
+#[derive(Debug, Default)]
+struct Slots {
+    free: Vec<u32>,
+    most: u32,
+}
+
+impl Slots {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.most += 1;
+            self.most
+        })
+    }
+
+    fn give_back(&mut self, slot: u32) {
+        if slot > 0 {
+            self.free.push(slot);
+        }
     }
 }

@@ -1,0 +1,271 @@
+//! `--joblog`: a line for each command that ended, in GNU parallel's form, and what `--resume` reads of it.
+
+use super::COMMAND_SHOWN;
+use super::report::{End, shown};
+use anyhow::{Context, Result, ensure};
+use midflight_terminal::usage;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const HEADER: &[u8] = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+/// Fields of a line.
+const FIELDS: usize = 9;
+/// The longest line: a command line, and eight fields that are short.
+const LINE_MAX: u64 = (256 << 10) as u64;
+
+/// Which commands of an earlier run are not run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resume {
+    /// Those in the joblog.
+    All,
+    /// Those in the joblog that succeeded.
+    Succeeded,
+}
+
+/// A joblog that is being written.
+#[derive(Debug)]
+pub(super) struct Joblog {
+    path: PathBuf,
+    file: File,
+    /// Its end: of its last whole line.
+    end: u64,
+}
+
+impl Joblog {
+    /// Begins a joblog; what the file had is gone.
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let file = File::create(path).map_err(|error| usage::error(format!("--joblog {}: {error}", path.display())))?;
+        let mut log = Self { path: path.to_owned(), file, end: 0 };
+        log.add(HEADER).with_context(|| format!("cannot write the joblog {}: make room", path.display()))?;
+        Ok(log)
+    }
+
+    /// Goes on with a joblog, and says what is in it.
+    pub(super) fn resume(path: &Path, resume: Resume) -> Result<(Self, Done)> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let file = file.map_err(|error| usage::error(format!("--joblog {}: {error}", path.display())))?;
+        let (done, end, is_cut) = Done::read(BufReader::new(&file), resume)
+            .with_context(|| format!("cannot go on with the joblog {}", path.display()))?;
+        if is_cut {
+            super::say(&format!("the last line of {} is cut short: its command runs again", path.display()));
+            file.set_len(end).with_context(|| format!("cannot cut the last line of {}", path.display()))?;
+        }
+        let mut log = Self { path: path.to_owned(), file, end };
+        log.file.seek(SeekFrom::End(0)).with_context(|| format!("cannot write {}", path.display()))?;
+        if end == 0 {
+            log.add(HEADER).with_context(|| format!("cannot write the joblog {}: make room", path.display()))?;
+        }
+        Ok((log, done))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a whole line, or nothing.
+    pub(super) fn add(&mut self, line: &[u8]) -> std::io::Result<()> {
+        let written = self.file.write_all(line);
+        match &written {
+            Ok(()) => self.end += line.len() as u64,
+            // A device or a pipe cannot be cut, and has no lines to go on with.
+            Err(_) => {
+                drop(self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)).map(drop)))
+            }
+        }
+        written
+    }
+}
+
+/// The present date.
+#[expect(clippy::disallowed_methods, reason = "a joblog has dates, as the clocks of its readers show them")]
+pub(super) fn date() -> SystemTime {
+    SystemTime::now()
+}
+
+/// The line of a command, of which so many bytes of output were received; `started` is when it was submitted, for a command
+/// without a result. Nothing of one that did not start.
+pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, started: SystemTime) -> Vec<u8> {
+    let (host, started, run_time, code, signal) = match end {
+        End::Cancelled => return Vec::new(),
+        End::Lost(_) => {
+            let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+            ("-", since, started.elapsed().unwrap_or_default(), -1, 0)
+        }
+        End::Ran(result) => {
+            let (code, signal) = match (result.timed_out, result.signal) {
+                (true, signal) => (-1, signal.unwrap_or(0)),
+                (false, Some(signal)) => (0, signal),
+                (false, None) => (result.code, 0),
+            };
+            (result.host.as_str(), result.started, result.run_time, code, signal)
+        }
+    };
+    let seconds = |time: Duration| time.as_secs_f64();
+    let mut line = format!(
+        "{sequence}\t{host}\t{:.3}\t{:10.3}\t{}\t{received}\t{code}\t{signal}\t",
+        seconds(started),
+        seconds(run_time),
+        command.len()
+    )
+    .into_bytes();
+    line.extend(logged(command));
+    line.push(b'\n');
+    line
+}
+
+/// A command as it stands in the joblog: GNU parallel writes a NUL byte for a line's end.
+fn logged(command: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    command.iter().map(|&byte| if byte == b'\n' { 0 } else { byte })
+}
+
+/// The commands of a joblog, by their number: some 50 bytes for each.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    by_sequence: HashMap<u64, Logged>,
+}
+
+/// A command of a joblog.
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    command: u64,
+    /// It is not run again.
+    is_done: bool,
+}
+
+impl Done {
+    /// Reads a joblog: the commands, where its last whole line ends, and whether something is behind that.
+    fn read(mut log: impl BufRead, resume: Resume) -> Result<(Self, u64, bool)> {
+        let mut done = Self::default();
+        let mut end = 0;
+        for number in 1.. {
+            let mut line = Vec::new();
+            let length = std::io::Read::take(&mut log, LINE_MAX).read_until(b'\n', &mut line)? as u64;
+            if !line.ends_with(b"\n") {
+                ensure!(length < LINE_MAX, bad_line(number, "is too long"));
+                return Ok((done, end, length > 0));
+            }
+            end += length;
+            if number == 1 {
+                ensure!(line == HEADER, bad_line(number, "is not a joblog's"));
+                continue;
+            }
+            let fields: Vec<_> = line[..line.len() - 1].splitn(FIELDS, |&byte| byte == b'\t').collect();
+            let [sequence, _, _, _, _, _, code, signal, command] = fields[..] else {
+                return Err(bad_line(number, "has too few fields"));
+            };
+            let sequence = parse(sequence).ok_or_else(|| bad_line(number, "does not begin with a number"))?;
+            let ok = parse::<i32>(code) == Some(0) && parse::<i32>(signal) == Some(0);
+            let is_done = ok || resume == Resume::All;
+            done.by_sequence.insert(sequence, Logged { command: hash(command.iter().copied()), is_done });
+        }
+        Ok((done, end, false)) // the loop has no end of its own
+    }
+
+    /// Whether the command with this number is not to be run again.
+    ///
+    /// # Errors
+    /// Where the joblog has another command under this number.
+    pub(super) fn has(&mut self, sequence: u64, command: Option<&[u8]>) -> Result<bool> {
+        let Some(logged_before) = self.by_sequence.remove(&sequence) else { return Ok(false) };
+        if let Some(command) = command {
+            ensure!(
+                hash(logged(command)) == logged_before.command,
+                usage::error(format!(
+                    "the joblog has another command as number {sequence} than `{}`: --resume needs the input and the command of the first run",
+                    shown(command, COMMAND_SHOWN)
+                ))
+            );
+        }
+        Ok(logged_before.is_done)
+    }
+}
+
+fn bad_line(number: u64, what: &str) -> anyhow::Error {
+    usage::error(format!("line {number} {what}: give the joblog of an earlier run, or remove that line"))
+}
+
+fn parse<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
+    std::str::from_utf8(field).ok()?.trim().parse().ok()
+}
+
+fn hash(command: impl Iterator<Item = u8>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    command.collect::<Vec<u8>>().hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_tasks::functions::ExecResult;
+
+    fn result(code: i32, signal: Option<u8>) -> End {
+        End::Ran(ExecResult {
+            code,
+            signal,
+            host: "worker".into(),
+            started: Duration::from_millis(1_500_250),
+            run_time: Duration::from_millis(20),
+            ..ExecResult::default()
+        })
+    }
+
+    #[test]
+    fn a_line_has_parallels_columns() {
+        let line = |end: &End| String::from_utf8(line(3, b"echo a\ntrue", end, 3, UNIX_EPOCH)).unwrap();
+        assert_eq!(line(&result(2, None)), "3\tworker\t1500.250\t     0.020\t11\t3\t2\t0\techo a\0true\n");
+        assert!(line(&result(137, Some(9))).contains("\t0\t9\techo"));
+        assert!(line(&End::Lost("gone".into())).contains("\t-1\t0\techo"));
+        assert_eq!(line(&End::Cancelled), "");
+    }
+
+    fn log(lines: &[&[u8]]) -> Vec<u8> {
+        [HEADER, &lines.concat()].concat()
+    }
+
+    #[test]
+    fn what_is_in_the_log_is_not_run_again() {
+        let lines =
+            [&line(1, b"a\nb", &result(0, None), 0, UNIX_EPOCH)[..], &line(2, b"c", &result(1, None), 0, UNIX_EPOCH)];
+        let read = |resume| Done::read(&log(&lines)[..], resume).unwrap().0;
+        let (mut all, mut ok) = (read(Resume::All), read(Resume::Succeeded));
+        assert!(
+            all.has(1, Some(b"a\nb")).unwrap() && all.has(2, Some(b"c")).unwrap() && !all.has(3, Some(b"d")).unwrap()
+        );
+        assert!(ok.has(1, Some(b"a\nb")).unwrap() && !ok.has(2, Some(b"c")).unwrap());
+        let error = read(Resume::All).has(2, Some(b"other")).unwrap_err();
+        assert!(error.is::<usage::UsageError>() && error.to_string().contains("number 2"), "{error}");
+        assert!(read(Resume::All).has(2, None).unwrap());
+    }
+
+    #[test]
+    fn a_log_may_be_cut_at_every_byte() {
+        let first = line(1, b"a", &result(0, None), 0, UNIX_EPOCH);
+        let whole = log(&[&first, &line(2, b"b", &result(0, None), 0, UNIX_EPOCH)]);
+        for length in HEADER.len()..whole.len() {
+            let (mut done, end, is_cut) = Done::read(&whole[..length], Resume::All).unwrap();
+            let lines = usize::from(length >= HEADER.len() + first.len());
+            assert_eq!(end as usize, HEADER.len() + lines * first.len(), "{length}");
+            assert_eq!(is_cut, length as u64 > end);
+            assert_eq!(done.has(1, None).unwrap(), lines == 1);
+            assert!(!done.has(2, None).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_no_joblog_is_refused_with_its_line() {
+        for (text, part) in [
+            (&b"a\n"[..], "line 1 is not"),
+            (&log(&[b"x\n"]), "line 2 has too few"),
+            (&log(&[b"x\t\t\t\t\t\t\t\t\n"]), "line 2 does not begin"),
+        ] {
+            let error = Done::read(text, Resume::All).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Lines of a file or of stdin, one at a time, in bounded memory.
+
+use super::COMMAND_LINE_MAX;
+use anyhow::{Context, Result};
+use midflight_terminal::usage;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Bytes read at once.
+const BUFFER: usize = 64 << 10;
+
+/// A line of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// From 1; empty lines count, too.
+    pub number: u64,
+    /// At most one byte more than a command line may have.
+    pub text: Vec<u8>,
+    /// Bytes of the whole line.
+    pub length: u64,
+}
+
+/// The lines of a file. Empty ones are left out.
+pub(super) struct Records<R = File> {
+    reader: BufReader<R>,
+    separator: u8,
+    name: String,
+    number: u64,
+}
+
+impl Records {
+    /// Opens a file, or stdin for "-". Lines end with this byte.
+    pub(super) fn open(path: &Path, separator: u8) -> Result<Self> {
+        let (file, name) = if path == Path::new("-") {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                super::say("reading lines from the terminal; Ctrl-D ends them");
+            }
+            let stdin = stdin.as_fd().try_clone_to_owned().context("cannot read the standard input")?;
+            (File::from(stdin), "the standard input".to_owned())
+        } else {
+            let file = File::open(path).map_err(|error| {
+                usage::error(format!("cannot read {}: {error}; give a file of lines, or - for stdin", path.display()))
+            })?;
+            (file, path.display().to_string())
+        };
+        Ok(Self::new(file, separator, name))
+    }
+}
+
+impl<R: Read> Records<R> {
+    pub(super) fn new(reader: R, separator: u8, name: String) -> Self {
+        Self { reader: BufReader::with_capacity(BUFFER, reader), separator, name, number: 0 }
+    }
+
+    /// Whether the next line has been read already, so that nobody has to wait for it.
+    pub(super) fn is_ready(&self) -> bool {
+        self.reader.buffer().contains(&self.separator)
+    }
+
+    /// The next line; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<Record>> {
+        loop {
+            let Some(mut record) = self.any().with_context(|| format!("cannot read {}", self.name))? else {
+                return Ok(None);
+            };
+            if self.separator == b'\n' && record.text.last() == Some(&b'\r') {
+                record.text.pop();
+                record.length -= 1;
+            }
+            if record.length > 0 {
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    /// The next line, which may be empty.
+    fn any(&mut self) -> std::io::Result<Option<Record>> {
+        let mut record = Record { number: self.number + 1, text: Vec::new(), length: 0 };
+        let mut ended = false;
+        let mut any = false;
+        while !ended {
+            let buffer = match self.reader.fill_buf() {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                buffer => buffer?,
+            };
+            if buffer.is_empty() {
+                break;
+            }
+            any = true;
+            let end = buffer.iter().position(|&byte| byte == self.separator);
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            let room = (COMMAND_LINE_MAX + 1).saturating_sub(record.text.len());
+            record.text.extend_from_slice(&part[..part.len().min(room)]);
+            record.length += part.len() as u64;
+            ended = end.is_some();
+            let used = part.len() + usize::from(ended);
+            self.reader.consume(used);
+        }
+        if !any {
+            return Ok(None);
+        }
+        self.number += 1;
+        Ok(Some(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(input: &[u8], separator: u8) -> Vec<(u64, Vec<u8>, u64)> {
+        let mut records = Records::new(input, separator, "a test".into());
+        let next = || records.next().unwrap().map(|record| (record.number, record.text, record.length));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn lines_keep_their_numbers_and_empty_ones_are_left_out() {
+        assert_eq!(
+            records(b"a\n\nb c\r\n\r\nd", b'\n'),
+            [(1, b"a".to_vec(), 1), (3, b"b c".to_vec(), 3), (5, b"d".to_vec(), 1)]
+        );
+        assert_eq!(records(b"a\nb\0\0c\r\0", 0), [(1, b"a\nb".to_vec(), 3), (3, b"c\r".to_vec(), 2)]);
+        assert_eq!(records(b"", b'\n'), []);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_cut_and_says_its_length() {
+        let mut input = vec![b'x'; 1_000_000];
+        input.extend_from_slice(b"\nnext\n");
+        let records = records(&input, b'\n');
+        assert_eq!((records[0].1.len(), records[0].2), (COMMAND_LINE_MAX + 1, 1_000_000));
+        assert_eq!(records[1], (2, b"next".to_vec(), 4));
+    }
+}

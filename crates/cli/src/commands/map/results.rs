@@ -1,0 +1,84 @@
+//! `--results`: files with the outputs of each command, in GNU parallel's tree: DIR/1/VALUE/2/VALUE/stdout.
+
+use super::captured::{Captured, Stream};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The longest name in most file systems.
+const NAME_MAX: usize = 255;
+
+/// A tree of outputs.
+#[derive(Debug)]
+pub(super) struct Results {
+    root: PathBuf,
+}
+
+impl Results {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Where the outputs of a command go.
+    fn directory(&self, arguments: &[Vec<u8>], sequence: u64) -> PathBuf {
+        let mut path = self.root.clone();
+        for (place, argument) in (1..).zip(arguments) {
+            let name = escaped(argument);
+            path.push(place.to_string());
+            path.push(if name.len() <= NAME_MAX { OsString::from_vec(name) } else { format!("seq-{sequence}").into() });
+        }
+        path
+    }
+
+    /// Writes stdout, stderr and seq.
+    ///
+    /// # Errors
+    /// What could not be written, and why.
+    pub(super) fn write(&self, arguments: &[Vec<u8>], sequence: u64, captured: &Captured) -> Result<(), String> {
+        let directory = self.directory(arguments, sequence);
+        let write = || {
+            std::fs::create_dir_all(&directory)?;
+            captured.copy(Stream::Stdout, &mut File::create(directory.join("stdout"))?)?;
+            captured.copy(Stream::Stderr, &mut File::create(directory.join("stderr"))?)?;
+            std::fs::write(directory.join("seq"), sequence.to_string())
+        };
+        write().map_err(|error| format!("its output cannot be kept in {}: {error}", directory.display()))
+    }
+}
+
+/// An argument as a name of a file, as GNU parallel writes it. Names that mean a directory's own get an end.
+fn escaped(argument: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(argument.len());
+    for &byte in argument {
+        match byte {
+            b'\\' => name.extend_from_slice(b"\\\\"),
+            b'/' => name.extend_from_slice(b"\\_"),
+            b'\t' => name.extend_from_slice(b"\\t"),
+            0 => name.extend_from_slice(b"\\0"),
+            byte => name.push(byte),
+        }
+    }
+    if [&b""[..], b".", b".."].contains(&&name[..]) {
+        name.push(b'\\');
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_parallels_and_no_argument_leaves_it() {
+        let results = Results::new(Path::new("out"));
+        let directory = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+            results.directory(&arguments, 7).to_str().unwrap().to_owned()
+        };
+        assert_eq!(directory(&["a", "b c"]), "out/1/a/2/b c");
+        assert_eq!(directory(&["/etc/\\x\t"]), "out/1/\\_etc\\_\\\\x\\t");
+        assert_eq!(directory(&["..", "", "."]), "out/1/..\\/2/\\/3/.\\");
+        assert_eq!(directory(&[&"x".repeat(300)]), "out/1/seq-7");
+    }
+}

@@ -1,0 +1,312 @@
+//! Where the arguments of commands come from: lines, words behind `:::`, files behind `::::`, and their combinations.
+
+use super::COMMAND_LINE_MAX;
+use super::records::{Record, Records};
+use anyhow::{Result, ensure};
+use midflight_terminal::usage;
+use regex::bytes::Regex;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// Bytes of all sources but the first, which is read as it is needed.
+const TABLES_MAX: usize = 256 << 20;
+
+/// The arguments of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The number of its line, from 1; where several sources combine, its number among the commands.
+    pub number: u64,
+    pub arguments: Vec<Vec<u8>>,
+    /// The bytes of a line that is longer than any command line may be; the argument holds its beginning.
+    pub too_long: Option<u64>,
+}
+
+impl Entry {
+    /// An error if a line was too long to be kept.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.too_long {
+            Some(length) => {
+                Err(format!("{length} bytes exceed a command line's {COMMAND_LINE_MAX}: put them into a file"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// An input source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Behind `:::`.
+    Words(Vec<String>),
+    /// Behind `::::`; "-" for stdin.
+    File(PathBuf),
+}
+
+/// Sources whose values are taken side by side. Groups combine: each value of one with each value of the others.
+pub(super) type Group = Vec<Source>;
+
+/// The template before the first `:::` or `::::`, and the sources behind it.
+pub(super) fn split(words: &[String]) -> Result<(Vec<String>, Vec<Group>)> {
+    let is_marker = |word: &String| [":::", "::::", ":::+", "::::+"].contains(&word.as_str());
+    let first = words.iter().position(is_marker).unwrap_or(words.len());
+    let (template, mut rest) = words.split_at(first);
+    let mut groups: Vec<Group> = Vec::new();
+    while let [marker, values @ ..] = rest {
+        let end = values.iter().position(is_marker).unwrap_or(values.len());
+        let sources: Vec<Source> = match marker.as_str() {
+            ":::" | ":::+" => vec![Source::Words(values[..end].to_vec())],
+            _ => values[..end].iter().map(|file| Source::File(file.into())).collect(),
+        };
+        ensure!(!sources.is_empty(), usage::error(format!("{marker} names no file: write `{marker} FILE`")));
+        if marker.ends_with('+') {
+            let Some(group) = groups.last_mut() else {
+                return Err(usage::error(format!(
+                    "{marker} has no source before it: begin with {}",
+                    marker.trim_end_matches('+')
+                )));
+            };
+            group.extend(sources);
+        } else {
+            groups.extend(sources.into_iter().map(|source| vec![source]));
+        }
+        rest = &values[end..];
+    }
+    Ok((template.to_vec(), groups))
+}
+
+/// What one source (or several side by side) gives to one command.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    number: u64,
+    values: Vec<Vec<u8>>,
+    too_long: Option<u64>,
+}
+
+/// The first source: lines as they come, or rows in memory.
+enum First {
+    Lines(Records),
+    Rows(VecDeque<Row>),
+}
+
+/// How records become arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Format {
+    /// The byte behind each record of a file.
+    pub separator: u8,
+    /// Between two columns of a record.
+    pub columns: Option<Regex>,
+}
+
+impl Format {
+    fn row(&self, Record { number, text, length }: Record) -> Row {
+        let too_long = (length > text.len() as u64).then_some(length);
+        let values = match &self.columns {
+            Some(separator) => separator.split(&text).map(<[u8]>::to_vec).collect(),
+            None => vec![text],
+        };
+        Row { number, values, too_long }
+    }
+}
+
+/// The arguments of all commands, one after another.
+pub(super) struct Entries {
+    format: Format,
+    first: First,
+    /// The other groups; the last one changes fastest.
+    tables: Vec<Vec<Row>>,
+    /// The row of the first group, and the places in the tables, of the next command.
+    current: Option<Row>,
+    places: Vec<usize>,
+    /// Commands so far.
+    count: u64,
+    /// Whether a command stands for a line.
+    is_lines: bool,
+}
+
+impl Entries {
+    /// Opens all files.
+    pub(super) fn open(groups: &[Group], format: Format) -> Result<Self> {
+        let stdin = groups.iter().flatten().filter(|source| **source == Source::File("-".into())).count();
+        ensure!(stdin <= 1, usage::error("the standard input is named twice: only one source can read it"));
+        let mut bytes = 0;
+        let (first, is_lines) = match groups.first().map(Vec::as_slice) {
+            Some([Source::File(file)]) => (First::Lines(Records::open(file, format.separator)?), groups.len() == 1),
+            Some(group) => (First::Rows(rows(group, &format, &mut bytes)?.into()), false),
+            None => (First::Rows(VecDeque::new()), false),
+        };
+        let tables = groups.iter().skip(1).map(|group| rows(group, &format, &mut bytes)).collect::<Result<Vec<_>>>()?;
+        let places = vec![0; tables.len()];
+        Ok(Self { format, first, tables, current: None, places, count: 0, is_lines })
+    }
+
+    /// Whether commands have the numbers of lines.
+    pub(super) fn is_lines(&self) -> bool {
+        self.is_lines
+    }
+
+    /// The arguments that each command gets, where all get as many.
+    pub(super) fn width(&self) -> Option<usize> {
+        if self.format.columns.is_some() {
+            return None;
+        }
+        let first = match &self.first {
+            First::Lines(_) => 1,
+            First::Rows(rows) => rows.front()?.values.len(),
+        };
+        Some(first + self.tables.iter().filter_map(|rows| rows.first()).map(|row| row.values.len()).sum::<usize>())
+    }
+
+    /// Whether the next command is there without waiting for the input.
+    pub(super) fn is_ready(&self) -> bool {
+        let lines_ready = match &self.first {
+            First::Lines(records) => records.is_ready(),
+            First::Rows(rows) => !rows.is_empty(),
+        };
+        self.current.is_some() || lines_ready
+    }
+
+    /// The arguments of the next command; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<Entry>> {
+        if self.tables.iter().any(Vec::is_empty) {
+            return Ok(None);
+        }
+        let Some(row) = self.current.take().map_or_else(|| self.next_row(), |row| Ok(Some(row)))? else {
+            return Ok(None);
+        };
+        self.count += 1;
+        let number = if self.is_lines { row.number } else { self.count };
+        if self.tables.is_empty() {
+            return Ok(Some(Entry { number, arguments: row.values, too_long: row.too_long }));
+        }
+        let others = || self.tables.iter().zip(&self.places).map(|(rows, &place)| &rows[place]);
+        let arguments = row.values.iter().chain(others().flat_map(|row| &row.values)).cloned().collect();
+        let too_long = row.too_long.or_else(|| others().find_map(|row| row.too_long));
+        self.current = self.advance().then_some(row);
+        Ok(Some(Entry { number, arguments, too_long }))
+    }
+
+    fn next_row(&mut self) -> Result<Option<Row>> {
+        match &mut self.first {
+            First::Lines(records) => Ok(records.next()?.map(|record| self.format.row(record))),
+            First::Rows(rows) => Ok(rows.pop_front()),
+        }
+    }
+
+    /// Goes to the next combination; `false` after the last one of a row.
+    fn advance(&mut self) -> bool {
+        for (place, rows) in self.places.iter_mut().zip(&self.tables).rev() {
+            *place += 1;
+            if *place < rows.len() {
+                return true;
+            }
+            *place = 0;
+        }
+        false
+    }
+}
+
+/// The rows of sources side by side; the shortest one ends them.
+fn rows(group: &[Source], format: &Format, bytes: &mut usize) -> Result<Vec<Row>> {
+    let mut rows: Option<Vec<Row>> = None;
+    for source in group {
+        let values = rows_of(source, format, bytes)?;
+        rows = Some(match rows {
+            None => values,
+            Some(rows) => rows.into_iter().zip(values).map(|(left, right)| beside(left, right)).collect(),
+        });
+    }
+    Ok(rows.unwrap_or_default())
+}
+
+fn beside(mut left: Row, right: Row) -> Row {
+    left.values.extend(right.values);
+    left.too_long = left.too_long.or(right.too_long);
+    left
+}
+
+fn rows_of(source: &Source, format: &Format, bytes: &mut usize) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut add = |record: Record| {
+        *bytes += record.text.len();
+        rows.push(format.row(record));
+        ensure!(
+            *bytes <= TABLES_MAX,
+            usage::error(format!(
+                "the sources after the first have more than {TABLES_MAX} bytes: put the largest one first, it is read as it is needed"
+            ))
+        );
+        Ok(())
+    };
+    match source {
+        Source::Words(words) => {
+            for (number, word) in (1..).zip(words) {
+                add(Record { number, text: word.as_bytes().to_vec(), length: word.len() as u64 })?;
+            }
+        }
+        Source::File(file) => {
+            let mut records = Records::open(file, format.separator)?;
+            while let Some(record) = records.next()? {
+                add(record)?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    fn lines() -> Format {
+        Format { separator: b'\n', columns: None }
+    }
+
+    /// The arguments of all commands, each joined by spaces.
+    fn all(line: &str, format: Format) -> Vec<String> {
+        let (_, groups) = split(&words(line)).unwrap();
+        let mut entries = Entries::open(&groups, format).unwrap();
+        let next = || entries.next().unwrap();
+        std::iter::from_fn(next).map(|entry| String::from_utf8(entry.arguments.join(&b' ')).unwrap()).collect()
+    }
+
+    #[test]
+    fn sources_combine_and_the_last_one_changes_fastest() {
+        assert_eq!(all("echo ::: a b", lines()), ["a", "b"]);
+        assert_eq!(all("::: a b ::: 1 2 3", lines()), ["a 1", "a 2", "a 3", "b 1", "b 2", "b 3"]);
+        assert_eq!(all("::: a b :::+ x y z ::: 1 2", lines()), ["a x 1", "a x 2", "b y 1", "b y 2"]);
+        assert_eq!(all("::: a ::: ", lines()), ["a "]);
+    }
+
+    #[test]
+    fn columns_are_arguments_of_their_own() {
+        let columns = Format { columns: Some(Regex::new(", ?").unwrap()), ..lines() };
+        let (_, groups) =
+            split(&["::: ".trim().into(), "a, b".into(), "c,d,e".into(), ":::".into(), "1".into()]).unwrap();
+        let mut entries = Entries::open(&groups, columns).unwrap();
+        assert_eq!(entries.width(), None);
+        assert_eq!(entries.next().unwrap().unwrap().arguments, [&b"a"[..], b"b", b"1"]);
+        assert_eq!(entries.next().unwrap().unwrap().arguments, [&b"c"[..], b"d", b"e", b"1"]);
+        assert_eq!(entries.next().unwrap(), None);
+    }
+
+    #[test]
+    fn the_template_ends_at_the_first_marker() {
+        let (template, groups) = split(&words("echo {} ::: a :::: file1 file2")).unwrap();
+        assert_eq!(template, ["echo", "{}"]);
+        assert_eq!(groups.len(), 3);
+        assert_eq!(groups[2], [Source::File("file2".into())]);
+    }
+
+    #[test]
+    fn what_names_no_source_is_a_usage_error() {
+        for line in ["echo ::::", "echo :::+ a", "echo ::::+ f"] {
+            assert!(split(&words(line)).unwrap_err().is::<usage::UsageError>(), "{line}");
+        }
+        let (_, groups) = split(&words(":::: - -")).unwrap();
+        assert!(Entries::open(&groups, lines()).err().unwrap().to_string().contains("twice"));
+    }
+}

@@ -1,0 +1,226 @@
+//! `midflight map` for those who know GNU parallel: sources, replacement strings, logs, halts.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Said, assert_error, midflight, run, run_with, spawn_with, wait_until};
+use std::path::Path;
+
+/// Runs it, and asserts that all commands succeeded; the lines of its stdout.
+#[track_caller]
+fn lines(said: &Said) -> Vec<&str> {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.stdout.lines().collect()
+}
+
+#[test]
+fn sources_combine() {
+    let said = run(&["map", "--", "echo", "{1}-{2}", ":::", "a", "b", ":::", "1", "2"]);
+    assert_eq!(lines(&said), ["a-1", "a-2", "b-1", "b-2"]);
+    let directory = Directory::new("map-sources");
+    let (names, numbers) = (directory.write("names", "x\ny\n"), directory.write("numbers", "1\n2\n3\n"));
+    let said = run(&["map", "--", "echo", "::::", &names, "::::+", &numbers, ":::", "last"]);
+    assert_eq!(lines(&said), ["x 1 last", "y 2 last"]);
+    let said = run_with(&["map", "-a", "-", "echo", "{2}{1}", ":::", "a", "b"], "1\n2\n");
+    assert_eq!(lines(&said), ["a1", "b1", "a2", "b2"]);
+    assert_eq!(lines(&run(&["map", ":::", "echo one", "echo two"])), ["one", "two"]);
+    assert_eq!(lines(&run(&["map", "--", "echo", ":::"])), [""; 0]);
+}
+
+#[test]
+fn replacement_strings_are_parallels() {
+    let said = run(&["map", "--", "echo", "{#}", "{}", "{.}", "{/}", "{//}", "{/.}", ":::", "a/b c.d", "e"]);
+    assert_eq!(lines(&said), ["1 a/b c.d a/b c b c.d a b c", "2 e e e . e"]);
+    let said = run_with(&["map", "--colsep", "[,;] *", "--", "echo", "{2} {-1} {1.}"], "a.b,c; d\n");
+    assert_eq!(lines(&said), ["c d a"]);
+    let said = run_with(&["map", "-0", "--", "printf", "'<%s>\\n'"], "a\nb\0c\0");
+    assert_eq!(lines(&said), ["<a", "b>", "<c>"]);
+}
+
+#[test]
+fn slots_are_numbered_up_to_the_jobs() {
+    let said = run_with(&["map", "-j", "2", "--unordered", "--", "echo {%}; sleep 0.0{}"], "1\n2\n1\n2\n1\n2\n");
+    let seen = lines(&said);
+    assert!(seen.len() == 6 && seen.iter().all(|slot| ["1", "2"].contains(slot)), "{said:?}");
+    let refused = run(&["map", "--switch", "127.0.0.1:1", "--", "echo", "{%}", ":::", "a"]);
+    assert_error(&refused, 2, &["{%} needs --jobs"]);
+}
+
+#[test]
+fn what_does_not_exist_is_a_usage_error() {
+    for (args, part) in [
+        (&["--", "echo {3}", ":::", "a", ":::", "b"][..], "there is no argument for {3}"),
+        (&["--", "echo {..}", ":::", "a"], "{..} is no replacement string"),
+        (&["--", "echo", "::::", "/nonexistent"], "cannot read /nonexistent"),
+        (&["--halt", "later", "true", ":::", "a"], "soon,fail=N"),
+        (&["--halt", "soon,fail=10%", "true", ":::", "a"], "give a number"),
+        (&["--env", "NO_SUCH_VARIABLE", "true", ":::", "a"], "--env NO_SUCH_VARIABLE"),
+        (&["--colsep", "(", "true", ":::", "a"], "colsep"),
+        (&["--resume", "true", ":::", "a"], "--joblog"),
+    ] {
+        assert_error(&run(&[&["map"], args].concat()), 2, &[part]);
+    }
+    let said = run_with(&["map", "--colsep", ",", "--", "echo {2}"], "a,b\nc\nd,e\n");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "b\ne\n"), "{said:?}");
+    assert!(said.stderr.contains("line 2: there is no argument for {2}"), "{said:?}");
+}
+
+#[test]
+fn a_dry_run_prints_the_commands_and_runs_none() {
+    let directory = Directory::new("map-dry");
+    let file = directory.path("touched");
+    let said = run_with(&["map", "--dry-run", "--", "touch", &file, "{}"], "a b\nc\n");
+    assert_eq!(lines(&said), [format!("touch {file} 'a b'"), format!("touch {file} c")]);
+    assert!(!Path::new(&file).exists());
+}
+
+#[test]
+fn tags_stand_before_each_line() {
+    let said = run(&["map", "--tag", "--", "echo {1}; echo {2}; echo e >&2", ":::", "a", "b", ":::", "c"]);
+    assert_eq!(lines(&said), ["a c\ta", "a c\tc", "b c\tb", "b c\tc"]);
+    assert_eq!(said.stderr, "a c\te\nb c\te\n");
+}
+
+#[test]
+fn commands_run_in_a_directory_and_with_variables() {
+    let directory = Directory::new("map-workdir");
+    let path = directory.path("");
+    let mut command =
+        midflight(&["map", "--workdir", &path, "--env", "MAP_ONE,MAP_TWO", "pwd; echo $MAP_ONE$MAP_TWO; :", ":::", ""]);
+    let said: Said = command.env("MAP_ONE", "1").env("MAP_TWO", "two words").output().unwrap().into();
+    assert_eq!(lines(&said), [path.trim_end_matches('/'), "1two words"]);
+    let said = run(&["map", "--workdir", "/nonexistent", "pwd", ":::", ""]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("/nonexistent"), "{said:?}");
+}
+
+#[test]
+fn it_halts_when_it_is_told_to() {
+    let said =
+        run_with(&["map", "-j", "1", "--halt", "soon,fail=1"], &format!("true\nexit 7\n{}", "sleep 1\n".repeat(1000)));
+    assert_eq!(said.code, Some(7), "{said:?}");
+    assert!(said.stderr.contains("halted: ") && said.stderr.contains("cancelled before they started"), "{said:?}");
+    let said = run_with(&["map", "-j", "2", "--halt", "now,success=1"], "sleep 60\ntrue\n");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("line 1: not waited for: sleep 60"), "{said:?}");
+    assert_eq!(run_with(&["map", "--halt", "soon,fail=2"], "false\ntrue\n").code, Some(1));
+}
+
+#[test]
+fn results_are_files_in_parallels_tree() {
+    let directory = Directory::new("map-results");
+    let root = directory.path("out");
+    let said = run(&["map", "--results", &root, "--", "echo {1}{2}; echo e >&2", ":::", "a", "b/c", ":::", "1"]);
+    assert_eq!(lines(&said), ["a1", "b/c1"]);
+    let read = |name: &str| std::fs::read_to_string(Path::new(&root).join(name)).unwrap();
+    assert_eq!(
+        (read("1/a/2/1/stdout"), read("1/b\\_c/2/1/stderr"), read("1/b\\_c/2/1/seq")),
+        ("a1\n".into(), "e\n".into(), "2".into())
+    );
+    let file = directory.write("file", "");
+    let said = run(&["map", "--results", &file, "--", "echo", ":::", "a"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("command 1: its output cannot be kept in"), "{said:?}");
+}
+
+/// The fields of a joblog's lines that are the same each time: Seq, Exitval, Signal and Command.
+fn joblog(path: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand"));
+    let fields = lines.map(|line| line.split('\t').collect::<Vec<_>>());
+    fields.map(|fields| [fields[0], fields[6], fields[7], fields[8]].join(" ")).collect()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a joblog has dates")]
+fn a_joblog_says_what_ran_where_and_when() {
+    let directory = Directory::new("map-joblog");
+    let log = directory.path("log");
+    let said = run_with(&["map", "--joblog", &log], "echo abc\nexit 3\nkill -9 $$\n");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(joblog(&log), ["1 0 0 echo abc", "2 3 0 exit 3", "3 0 9 kill -9 $$"]);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let first: Vec<_> = text.lines().nth(1).unwrap().split('\t').collect();
+    let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    assert_eq!((first[1], first[4], first[5]), (host.as_str(), "8", "4"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    let (start, took): (f64, f64) = (first[2].parse().unwrap(), first[3].trim().parse().unwrap());
+    assert!((now - start).abs() < 60.0 && (0.0..10.0).contains(&took), "{text}");
+}
+
+#[test]
+fn a_run_goes_on_where_the_joblog_ends() {
+    let directory = Directory::new("map-resume");
+    let (log, ran) = (directory.path("log"), directory.path("ran"));
+    let template = format!("echo {{}} >> {ran}; test {{}} != 2");
+    let input = "1\n2\n3\n4\n";
+    let map = |more: &[&str], input: &str| {
+        run_with(&[&["map", "-j", "1", "--joblog", &log], more, &["--", &template]].concat(), input)
+    };
+    assert_eq!(map(&[], "1\n2\n").code, Some(1));
+    assert_eq!(map(&["--resume"], input).code, Some(0));
+    let all_ran = || std::fs::read_to_string(&ran).unwrap();
+    assert_eq!(all_ran(), "1\n2\n3\n4\n");
+    assert_eq!(map(&["--resume-failed"], input).code, Some(1));
+    assert_eq!(all_ran(), "1\n2\n3\n4\n2\n");
+    assert_error(&map(&["--resume-failed"], "1\n7\n"), 2, &["another command as number 2", "--resume needs the input"]);
+    assert_eq!(all_ran(), "1\n2\n3\n4\n2\n");
+}
+
+#[test]
+fn a_joblog_that_was_cut_short_runs_its_last_command_again() {
+    let directory = Directory::new("map-cut");
+    let log = directory.path("log");
+    let map = |more: &[&str]| run_with(&[&["map", "--joblog", &log], more].concat(), "echo 1\necho 2\necho 3\n");
+    assert_eq!(lines(&map(&[])), ["1", "2", "3"]);
+    let text = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &text[..text.len() - 5]).unwrap();
+    let said = map(&["--resume"]);
+    assert_eq!(lines(&said), ["3"]);
+    assert!(said.stderr.contains("is cut short: its command runs again"), "{said:?}");
+    assert_eq!(joblog(&log), ["1 0 0 echo 1", "2 0 0 echo 2", "3 0 0 echo 3"]);
+    directory.write("log", "something else\n");
+    assert_error(&map(&["--resume"]), 2, &["line 1 is not a joblog's"]);
+}
+
+#[test]
+fn a_full_disk_under_the_joblog_is_said_and_loses_no_output() {
+    let said = run_with(&["map", "--joblog", "/dev/full"], "echo 1\n");
+    assert_error(&said, 1, &["cannot write the joblog /dev/full", "No space left"]);
+    // Room for two of four commands.
+    let directory = Directory::new("map-full");
+    let log = directory.path("log");
+    // In blocks of 512 bytes; without the signal a write beyond that is an error.
+    let script = format!("trap '' XFSZ; ulimit -f 128; exec {} map --quiet --joblog {log} -j 1", common::MIDFLIGHT);
+    let mut command = std::process::Command::new("sh");
+    let long = "x".repeat(30_000);
+    let child = command.args(["-c", &script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let input: String = (1..=4).map(|number| format!("echo {number}; # {long}\n")).collect();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+    let said: Said = child.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("cannot write the joblog") && said.stderr.contains("--resume"), "{said:?}");
+    let printed: Vec<_> = said.stdout.lines().collect();
+    assert!(printed.len() >= 3 && printed[..3] == ["1", "2", "3"], "{said:?}");
+    assert_eq!(joblog(&log).len(), 2, "whole lines only");
+    let resumed = run_with(&["map", "--joblog", &log, "--resume"], &input);
+    assert_eq!(lines(&resumed), ["3", "4"]);
+}
+
+#[test]
+fn unordered_output_comes_as_it_comes() {
+    let directory = Directory::new("map-unordered");
+    let go = directory.path("go");
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; echo first");
+    let mut map = spawn_with(&["map", "-j", "2", "--unordered"], &format!("{first}\necho second\n"));
+    let mut stdout = std::io::BufReader::new(map.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    assert_eq!(line, "second\n");
+    directory.write("go", "");
+    assert_eq!(std::io::read_to_string(stdout).unwrap(), "first\n");
+    wait_until("it has ended", || map.try_wait().unwrap().is_some());
+}

@@ -1,0 +1,165 @@
+//! What a command writes to its outputs: in memory, and in a file from a bound on.
+
+use super::OUTPUT_MAX;
+use super::run::until;
+use crate::blob::Piece;
+use crate::spill::{SpillFile, SpillRoom};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of one output that are kept in memory; of a longer one all are in a file.
+const MEMORY_MAX: usize = 512 << 10;
+/// Bytes that a pipe of Linux holds.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// The outputs of a command that runs.
+#[derive(Debug)]
+pub(super) struct Capture {
+    streams: [Stream; 2],
+    room: Arc<SpillRoom>,
+    /// Empty until something comes: many commands write nothing.
+    buffer: Vec<u8>,
+    /// Why not all is kept. From then on nothing is.
+    lost: Option<String>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// `None` when it is closed.
+    pipe: Option<OwnedFd>,
+    kept: Kept,
+}
+
+/// What one output has written.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Memory(Vec<u8>),
+    File(SpillFile),
+}
+
+/// Not all is kept; [`Capture::into_kept`] says why.
+#[derive(Debug)]
+pub(super) struct Lost;
+
+impl Capture {
+    /// Of a child whose outputs are pipes.
+    pub(super) fn new(child: &mut Child, room: Arc<SpillRoom>) -> Self {
+        let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+        let streams = pipes.map(|pipe| Stream { pipe, kept: Kept::Memory(Vec::new()) });
+        Self { streams, room, buffer: Vec::new(), lost: None }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.streams.iter().any(|stream| stream.pipe.is_some())
+    }
+
+    /// Waits until something comes or closes, and takes it; `false` where the deadline passes first.
+    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, Lost> {
+        let open = self.streams.iter().filter_map(|stream| stream.pipe.as_ref());
+        let mut fds: Vec<PollFd<'_>> = open.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+        match poll(&mut fds, deadline.map(until).as_ref()) {
+            Err(_interrupted) => return Ok(true),
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+        }
+        let mut events = fds.iter().map(PollFd::revents).collect::<Vec<_>>().into_iter();
+        let had = self.lost.is_some();
+        for index in 0..self.streams.len() {
+            if self.streams[index].pipe.is_some()
+                && let Some(events) = events.next()
+            {
+                self.take(index, events);
+            }
+        }
+        if self.lost.is_some() && !had { Err(Lost) } else { Ok(true) }
+    }
+
+    /// Takes what one output has, or closes it.
+    fn take(&mut self, index: usize, events: PollFlags) {
+        let Stream { pipe, kept } = &mut self.streams[index];
+        if !events.contains(PollFlags::IN) {
+            if !events.is_empty() {
+                *pipe = None;
+            }
+            return;
+        }
+        self.buffer.resize(PIPE_BYTES, 0);
+        match pipe.as_ref().map_or(Ok(0), |pipe| read(pipe, &mut self.buffer[..])) {
+            Ok(0) => *pipe = None,
+            Ok(length) if self.lost.is_none() => {
+                if let Err(why) = kept.append(&self.buffer[..length], &self.room) {
+                    self.lose(why);
+                } else if self.streams.iter().map(|stream| stream.kept.len()).sum::<u64>() > OUTPUT_MAX {
+                    self.lose(format!("it is longer than {OUTPUT_MAX} bytes"));
+                }
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => *pipe = None,
+        }
+    }
+
+    fn lose(&mut self, why: String) {
+        self.lost = Some(why);
+        for stream in &mut self.streams {
+            stream.kept = Kept::Memory(Vec::new());
+        }
+    }
+
+    /// Takes what is in the pipes now, and closes them, whoever still has the other ends.
+    pub(super) fn let_go(&mut self) {
+        let _told_later = self.wait(Some(Instant::now() + Duration::ZERO));
+        for stream in &mut self.streams {
+            stream.pipe = None;
+        }
+    }
+
+    /// stdout and stderr.
+    pub(super) fn into_kept(self) -> Result<(Kept, Kept), String> {
+        if let Some(why) = self.lost {
+            return Err(format!(
+                "its output could not be kept whole, and the command was ended: {why}; let it write to a file"
+            ));
+        }
+        let [stdout, stderr] = self.streams.map(|stream| stream.kept);
+        Ok((stdout, stderr))
+    }
+}
+
+impl Kept {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => file.len(),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8], room: &Arc<SpillRoom>) -> Result<(), String> {
+        match self {
+            Self::Memory(memory) if memory.len() + bytes.len() <= MEMORY_MAX => memory.extend_from_slice(bytes),
+            Self::Memory(memory) => {
+                let spill = |memory: &[u8]| {
+                    let mut file = room.file()?;
+                    file.append(memory)?;
+                    file.append(bytes)?;
+                    Ok(file)
+                };
+                *self = Self::File(spill(memory).map_err(|error: crate::spill::SpillError| error.to_string())?);
+            }
+            Self::File(file) => file.append(bytes).map_err(|error| error.to_string())?,
+        }
+        Ok(())
+    }
+}
+
+impl From<Kept> for Piece {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Memory(bytes) => Self::Memory(Arc::new(bytes)),
+            Kept::File(file) => Self::File(file),
+        }
+    }
+}
