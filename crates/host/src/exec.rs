@@ -92,7 +92,7 @@ impl Processes {
         request.check().map_err(|error| error.to_string())?;
         let (started, began) = (clock::unix(), clock::now());
         let mut run = self.start(context, request)?;
-        let early = run.to_its_end(request.timeout);
+        let early = run.wait_to_end(request.timeout);
         let mark = run.mark();
         let ended = run.collect(|| {
             lock(&self.running).groups.remove(&mark);

@@ -51,10 +51,13 @@ pub(super) fn kill_marked(marks: &HashSet<Mark>) {
         return;
     }
     for _ in 0..ROUNDS {
-        let marked = processes().filter(|&pid| mark_of(pid).is_some_and(|mark| marks.contains(&mark)));
-        // An error means that it has ended already.
-        if marked.map(|pid| kill_process(pid, Signal::KILL)).count() == 0 {
+        let marked: Vec<Pid> =
+            processes().filter(|&pid| mark_of(pid).is_some_and(|mark| marks.contains(&mark))).collect();
+        if marked.is_empty() {
             return;
+        }
+        for pid in marked {
+            let _ = kill_process(pid, Signal::KILL); // an error means that it has ended already
         }
     }
 }

@@ -105,12 +105,12 @@ impl Reaper {
 }
 
 impl Drop for Reaper {
-    /// No command runs: the process finds an empty table, and ends.
+    /// No command runs, so the process has nothing to do. Killing it is safer than closing its stdin: a program that forks may have
+    /// copied the other end.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(mut process) = state.process.take() {
-            drop(process.stdin.take());
-            let _ = process.wait(); // an error means that it has ended already
+            let _ = process.kill().and_then(|()| process.wait()); // an error means that it has ended already
         }
     }
 }

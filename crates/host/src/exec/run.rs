@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// Waits until it has ended, and ends it early if it must be. Its status is still to be collected.
-    pub(super) fn to_its_end(&mut self, timeout: Option<Duration>) -> Option<Early> {
+    pub(super) fn wait_to_end(&mut self, timeout: Option<Duration>) -> Option<Early> {
         // No deadline where the clock does not reach that far.
         let deadline = timeout.and_then(|timeout| self.began.checked_add(timeout));
         let early = match self.wait(deadline) {
