@@ -28,6 +28,7 @@ pub use options::AgentOptions;
 use crate::clock;
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
+use crate::failing::Failing;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use counters::Counts;
@@ -36,9 +37,8 @@ use midflight_endpoint::Nanos;
 use midflight_replicas::server::{Counters as ServerCounters, Server};
 use requests::{Ask, Asks, Requests};
 use std::net::{SocketAddr, TcpListener};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Pool, Store};
@@ -46,6 +46,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How often an address with a port of the kernel's choice is tried, for UDP and TCP must have the same.
 const PORT_ATTEMPTS: usize = 16;
+/// What the thread does that has the connections, for whoever reads why it has ended.
+const TALKS: &str = "talks to the store";
 
 /// What an agent says of itself.
 #[derive(Clone, Debug)]
@@ -86,8 +88,8 @@ struct Shared {
     ending: Arc<AtomicBool>,
     /// When `mf-agent` last took its turn.
     turned: Arc<AtomicU64>,
-    /// Why a thread ended by itself, if one did.
-    failure: OnceLock<String>,
+    /// Selectors would go on to count on an agent that does not answer.
+    failing: Failing,
 }
 
 /// An agent that runs. Dropping it ends it; [`finish`](Self::finish) lets it end what it has begun.
@@ -129,7 +131,7 @@ impl Agent {
             streams_busy: AtomicUsize::new(0),
             ending: Arc::default(),
             turned: Arc::new(AtomicU64::new(clock::now())),
-            failure: OnceLock::new(),
+            failing: Failing::new(on_failure),
             counts,
             store,
             options,
@@ -139,17 +141,18 @@ impl Agent {
         let requests = Requests::new(asks, &shared);
         let driver = Arc::new(Driver::new(server, requests, socket, Waker::new()?));
         let (stop_store, stopped) = oneshot::channel();
-        let on_failure: OnFailure = Arc::new(Mutex::new(Some(Box::new(on_failure))));
         let mut agent = Self { driver, shared, stop_store: Some(stop_store), threads: Vec::new() };
-        agent.start_receiver(&on_failure)?;
-        agent.start_store_thread(runtime, (listener, waiting, stopped), &on_failure)?;
+        agent.start_receiver()?;
+        agent.start_store_thread(runtime, (listener, waiting, stopped))?;
         Ok(agent)
     }
 
-    fn start_receiver(&mut self, on_failure: &OnFailure) -> Result<(), Error> {
-        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
-        let busy_poll = shared.options.busy_poll;
-        let run = move || shared.guard("receives requests", &on_failure, || driver.run(busy_poll));
+    fn start_receiver(&mut self) -> Result<(), Error> {
+        let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
+        let run = move || {
+            let _watch = shared.failing.watch("receives requests");
+            driver.run(shared.options.busy_poll);
+        };
         self.threads.push(spawn("mf-agent", run)?);
         Ok(())
     }
@@ -158,28 +161,26 @@ impl Agent {
         &mut self,
         runtime: tokio::runtime::Runtime,
         (listener, waiting, stopped): (TcpListener, mpsc::UnboundedReceiver<Ask>, oneshot::Receiver<()>),
-        on_failure: &OnFailure,
     ) -> Result<(), Error> {
-        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
+        let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
         let run = move || {
+            let _watch = shared.failing.watch(TALKS);
             let asks = Asks { waiting, driver, shared: Arc::clone(&shared) };
-            shared.guard("talks to the store", &on_failure, || {
-                let failure = runtime.block_on(async {
-                    tokio::select! {
-                        error = streams::accept(listener, &shared) => {
-                            Some(format!("the agent cannot take connections: {error}"))
-                        }
-                        () = asks.carry_out() => None,
-                        () = shared.store.look_for_it() => None,
-                        _ = stopped => None,
+            let failure = runtime.block_on(async {
+                tokio::select! {
+                    error = streams::accept(listener, &shared) => {
+                        Some(format!("the agent cannot take connections: {error}"))
                     }
-                });
-                // A name that is being resolved is not waited for.
-                runtime.shutdown_background();
-                if let Some(why) = failure {
-                    shared.fail(why, &on_failure);
+                    () = asks.carry_out() => None,
+                    () = shared.store.look_for_it() => None,
+                    _ = stopped => None,
                 }
             });
+            // A name that is being resolved is not waited for.
+            runtime.shutdown_background();
+            if let Some(why) = failure {
+                shared.failing.fail(why);
+            }
         };
         self.threads.push(spawn("mf-store", run)?);
         Ok(())
@@ -220,7 +221,7 @@ impl Agent {
     /// Why it has ended by itself, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        self.shared.failure.get().map(String::as_str)
+        self.shared.failing.why()
     }
 
     /// Refuses what comes from now on, and waits until what the store was asked is answered, for `store_timeout` at most.
@@ -243,27 +244,6 @@ impl Drop for Agent {
         self.driver.stop();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
-        }
-    }
-}
-
-type OnFailure = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
-
-impl Shared {
-    /// Runs a thread. A panic must end the process too: selectors would go on to count on an agent that does not answer.
-    fn guard(&self, what: &str, on_failure: &OnFailure, run: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            self.fail(format!("the thread that {what} has panicked: the log has the message"), on_failure);
-        }
-    }
-
-    /// It has to end.
-    fn fail(&self, why: String, on_failure: &OnFailure) {
-        // Cannot fail but where the other thread has failed before.
-        let _ = self.failure.set(why);
-        let call = on_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(call) = call {
-            call();
         }
     }
 }

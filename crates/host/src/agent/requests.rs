@@ -1,9 +1,9 @@
 //! Requests in datagrams: what the endpoint gives a slot is asked of the store, and the answer goes back to the endpoint.
 
-use super::Shared;
 use super::counters::{Counts, count};
 use super::load::{Load, LoadReport};
 use super::store::{Failure, Reply, Store};
+use super::{Shared, TALKS};
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use midflight_endpoint::{MS, Nanos};
@@ -114,7 +114,10 @@ impl Asks {
     pub(super) async fn carry_out(mut self) {
         while let Some(ask) = self.waiting.recv().await {
             let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
-            tokio::spawn(async move { carry_out(ask, &driver, &shared).await });
+            tokio::spawn(async move {
+                let _watch = shared.failing.watch(TALKS);
+                carry_out(ask, &driver, &shared).await;
+            });
         }
         // The sender lives as long as the driver.
         std::future::pending().await
@@ -123,12 +126,12 @@ impl Asks {
 
 async fn carry_out(ask: Ask, driver: &Driver<Server, Requests>, shared: &Shared) {
     let Ok(Some((request, _))) = parse_request(&ask.asked) else { return };
-    let outcome = shared.pool.ask(&request).await;
+    let outcome = shared.pool.ask(&request, || true).await;
     driver.with(|now, server, requests| {
         match outcome {
             Ok(reply) => told(now, server, ask.key, &reply, shared),
             // Counted where it was found.
-            Err(Failure { .. }) => give_up(now, server, ask.key),
+            Err(Failure::Refused(_) | Failure::NotWanted) => give_up(now, server, ask.key),
         }
         requests.load.set(now, server.load().1);
     });

@@ -69,7 +69,7 @@ impl Operator {
             None if selection != Selection::None => SelectedBy::Core,
             None => SelectedBy::Nobody,
         };
-        let keeper = keeper.serve(&switch, selected_by).unwrap();
+        let keeper = keeper.serve(&switch, selected_by, || ()).unwrap();
         Self { switch, selector, keeper }
     }
 }
@@ -191,7 +191,13 @@ impl World {
         let planner = Options { methods: Use::FirstFit, ..Options::default() };
         let (network, control) = (Arc::clone(&self.network), self.control.clone());
         let source = Some([127, 0, 0, 1].into());
-        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }).unwrap()
+        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }, || ()).unwrap()
+    }
+
+    /// Orders for this operator go elsewhere.
+    pub(crate) fn redirect(&mut self, name: &str, to: SocketAddr) {
+        let place = self.network.topology().operator(name).unwrap();
+        self.control[place] = to;
     }
 
     pub(crate) fn operator(&self, name: &str) -> &Operator {
@@ -233,6 +239,7 @@ fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], ser
 /// A client that reads one after the other, or many at once.
 pub(crate) struct Reader {
     client: Client,
+    operator: SocketAddr,
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
 }
@@ -241,7 +248,27 @@ impl Reader {
     fn new(operator: SocketAddr, servers: Vec<SocketAddr>) -> Self {
         let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(CLIENT), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        Self { client: Client::new(ClientConfig::new(rand::random()), operator).unwrap(), socket, servers }
+        let client = Client::new(ClientConfig::new(rand::random()), operator).unwrap();
+        Self { client, operator, socket, servers }
+    }
+
+    /// The packet of a read that nobody waits for.
+    pub(crate) fn packet(&mut self) -> Vec<u8> {
+        let read = Read { group: GROUP, backups: self.servers.clone(), asked: b"question".to_vec() };
+        self.client.submit(clock::now(), read).unwrap();
+        let mut packet = Vec::new();
+        self.client.poll_transmit(clock::now(), &mut packet).unwrap();
+        packet
+    }
+
+    /// Sends a packet so many times, slowly enough for the operator.
+    pub(crate) fn send(&self, packet: &[u8], times: usize) {
+        for sent in 0..times {
+            self.socket.send_to(packet, self.operator).unwrap();
+            if sent % 32 == 31 {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
     }
 
     /// Begins so many reads, and waits for all of them.
