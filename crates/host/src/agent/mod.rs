@@ -10,8 +10,8 @@
 //! | `connection` | one connection to the store |
 //! | `load` | how busy the slots are |
 //!
-//! Two threads: `mf-agent` receives datagrams, `mf-store` has all connections. Each request of a slot has a connection of its own, so what
-//! waits for the store waits in the endpoint's queue, which is the one that the status tells of.
+//! One thread, `mf-agent`, has the socket and all connections: a request wakes nobody else. Each request of a slot has a connection of its
+//! own, so what waits for the store waits in the endpoint's queue, which is the one that the status tells of.
 
 mod connection;
 mod counters;
@@ -46,8 +46,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How often an address with a port of the kernel's choice is tried, for UDP and TCP must have the same.
 const PORT_ATTEMPTS: usize = 16;
-/// What the thread does that has the connections, for whoever reads why it has ended.
-const TALKS: &str = "talks to the store";
+/// What the thread does, for whoever reads why it has ended.
+const SERVES: &str = "serves requests";
 
 /// What an agent says of itself.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ struct Shared {
     streams_busy: AtomicUsize,
     /// No more requests are carried out.
     ending: Arc<AtomicBool>,
-    /// When `mf-agent` last took its turn.
+    /// When it last took its turn.
     turned: Arc<AtomicU64>,
     /// Selectors would go on to count on an agent that does not answer.
     failing: Failing,
@@ -96,8 +96,8 @@ struct Shared {
 pub struct Agent {
     driver: Arc<Driver<Server, Requests>>,
     shared: Arc<Shared>,
-    stop_store: Option<oneshot::Sender<()>>,
-    threads: Vec<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -140,49 +140,38 @@ impl Agent {
         let (asks, waiting) = mpsc::unbounded_channel();
         let requests = Requests::new(asks, &shared);
         let driver = Arc::new(Driver::new(server, requests, socket, Waker::new()?));
-        let (stop_store, stopped) = oneshot::channel();
-        let mut agent = Self { driver, shared, stop_store: Some(stop_store), threads: Vec::new() };
-        agent.start_receiver()?;
-        agent.start_store_thread(runtime, (listener, waiting, stopped))?;
+        let (stop, stopped) = oneshot::channel();
+        let mut agent = Self { driver, shared, stop: Some(stop), thread: None };
+        agent.start_thread(runtime, (listener, waiting, stopped))?;
         Ok(agent)
     }
 
-    fn start_receiver(&mut self) -> Result<(), Error> {
-        let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
-        let run = move || {
-            let _watch = shared.failing.watch("receives requests");
-            driver.run(shared.options.busy_poll);
-        };
-        self.threads.push(spawn("mf-agent", run)?);
-        Ok(())
-    }
-
-    fn start_store_thread(
+    /// Each part is a task of its own: to wake what `block_on` waits for costs a system call.
+    fn start_thread(
         &mut self,
         runtime: tokio::runtime::Runtime,
         (listener, waiting, stopped): (TcpListener, mpsc::UnboundedReceiver<Ask>, oneshot::Receiver<()>),
     ) -> Result<(), Error> {
         let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
         let run = move || {
-            let _watch = shared.failing.watch(TALKS);
-            let asks = Asks { waiting, driver, shared: Arc::clone(&shared) };
-            let failure = runtime.block_on(async {
-                tokio::select! {
-                    error = streams::accept(listener, &shared) => {
-                        Some(format!("the agent cannot take connections: {error}"))
-                    }
-                    () = asks.carry_out() => None,
-                    () = shared.store.look_for_it() => None,
-                    _ = stopped => None,
-                }
+            let _watch = shared.failing.watch(SERVES);
+            let asks = Asks { waiting, driver: Arc::clone(&driver), shared: Arc::clone(&shared) };
+            runtime.block_on(async {
+                tokio::spawn(requests::receive(driver, Arc::clone(&shared)));
+                tokio::spawn(asks.carry_out());
+                tokio::spawn(streams::accept(listener, Arc::clone(&shared)));
+                let of_store = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    let _watch = of_store.failing.watch(SERVES);
+                    of_store.store.look_for_it().await;
+                });
+                // It ends when the agent is dropped.
+                let _ = stopped.await;
             });
             // A name that is being resolved is not waited for.
             runtime.shutdown_background();
-            if let Some(why) = failure {
-                shared.failing.fail(why);
-            }
         };
-        self.threads.push(spawn("mf-store", run)?);
+        self.thread = Some(spawn("mf-agent", run)?);
         Ok(())
     }
 
@@ -240,9 +229,8 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        drop(self.stop_store.take());
-        self.driver.stop();
-        for thread in self.threads.drain(..) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }

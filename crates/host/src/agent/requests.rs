@@ -3,17 +3,25 @@
 use super::counters::{Counts, count};
 use super::load::{Load, LoadReport};
 use super::store::{Failure, Reply, Store};
-use super::{Shared, TALKS};
+use super::{SERVES, Shared};
 use crate::clock;
-use crate::driver::{Driver, Handler};
+use crate::driver::{Driver, Handler, Hands};
 use midflight_endpoint::{MS, Nanos};
 use midflight_replicas::server::{Event, ServeKey, Server};
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
 };
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 
 /// How often the thread takes a turn at least.
 const TURN_EVERY: Nanos = 100 * MS;
@@ -24,7 +32,7 @@ pub(super) struct Ask {
     asked: Vec<u8>,
 }
 
-/// What the endpoint's events become. The thread of whoever drives the endpoint runs it.
+/// What the endpoint's events become.
 pub(super) struct Requests {
     /// At most as many as there are slots wait here.
     asks: mpsc::UnboundedSender<Ask>,
@@ -102,7 +110,38 @@ impl Handler<Server> for Requests {
     }
 }
 
-/// What the thread of the store needs to carry out requests.
+/// Receives datagrams, and sends what follows from them.
+pub(super) async fn receive(driver: Arc<Driver<Server, Requests>>, shared: Arc<Shared>) {
+    let _watch = shared.failing.watch(SERVES);
+    let Err(error) = receive_for(&driver).await;
+    shared.failing.fail(format!("the agent cannot receive: {error}"));
+}
+
+/// Returns only if the system refuses to watch the socket.
+async fn receive_for(driver: &Driver<Server, Requests>) -> io::Result<Infallible> {
+    // Another descriptor of the same socket: the runtime wants one of its own.
+    let readable = UdpSocket::from_std(driver.socket.as_fd().try_clone_to_owned()?.into())?;
+    let mut hands = Hands::new();
+    // There is always a timer before those of requests to the store. Without one, each of these would wake the thread when it is set.
+    let mut timer = pin!(sleep(Duration::ZERO));
+    loop {
+        tokio::select! {
+            ready = readable.readable() => {
+                ready?;
+                let poll = || driver.poll(&mut hands).then_some(()).ok_or(io::ErrorKind::WouldBlock.into());
+                // An error says that there is nothing more: it is waited for again.
+                let _ = readable.try_io(Interest::READABLE, poll);
+            }
+            () = &mut timer => driver.handle_timeouts(),
+        }
+        let due = Instant::now() + Duration::from_nanos(driver.next_timeout().saturating_sub(clock::now()));
+        if due < timer.deadline() || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+    }
+}
+
+/// What is needed to carry out requests.
 pub(super) struct Asks {
     pub(super) waiting: mpsc::UnboundedReceiver<Ask>,
     pub(super) driver: Arc<Driver<Server, Requests>>,
@@ -112,15 +151,15 @@ pub(super) struct Asks {
 impl Asks {
     /// For as long as it is polled.
     pub(super) async fn carry_out(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let _watch = shared.failing.watch(SERVES);
         while let Some(ask) = self.waiting.recv().await {
             let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
             tokio::spawn(async move {
-                let _watch = shared.failing.watch(TALKS);
+                let _watch = shared.failing.watch(SERVES);
                 carry_out(ask, &driver, &shared).await;
             });
         }
-        // The sender lives as long as the driver.
-        std::future::pending().await
     }
 }
 

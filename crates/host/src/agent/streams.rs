@@ -2,7 +2,7 @@
 
 use super::counters::{Counts, count};
 use super::store::{Failure, Reply};
-use super::{Shared, TALKS};
+use super::{SERVES, Shared};
 use midflight_connections::Place;
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
@@ -53,22 +53,23 @@ impl Counts {
 }
 
 /// Takes connections for as long as it is polled. Returns only if it cannot start.
-pub(super) async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> io::Error {
+pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let _watch = shared.failing.watch(SERVES);
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return error,
+        Err(error) => return shared.failing.fail(format!("the agent cannot take connections: {error}")),
     };
     let mut refusal = Vec::new();
     write_answer(&StoreAnswer::Refused { why: "too many connections from this address" }, &mut refusal);
     let serve = |stream, place| {
-        let shared = Arc::clone(shared);
+        let shared = Arc::clone(&shared);
         async move { serve(stream, &shared, &place).await }
     };
     match shared.connections.accept(&listener, &refusal, serve).await {}
 }
 
 async fn serve(mut stream: TcpStream, shared: &Shared, place: &Place) {
-    let _watch = shared.failing.watch(TALKS);
+    let _watch = shared.failing.watch(SERVES);
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     if let Err(closing) = converse(&mut stream, shared, place).await {
         shared.counts.closed(closing);

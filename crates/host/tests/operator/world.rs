@@ -14,6 +14,7 @@ use midflight_host::{Switch, SwitchConfig};
 use midflight_placement::{Accelerator, Options, Use, input};
 use midflight_replicas::client::{Answer, Client, ClientConfig, Event, Failure, Read};
 use midflight_replicas::server::{self, Server, ServerConfig};
+use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -78,6 +79,8 @@ impl Operator {
 pub(crate) struct Store {
     pub(crate) address: SocketAddr,
     pub(crate) served: Arc<AtomicU64>,
+    /// It says of itself what cannot be, and each answer twice.
+    pub(crate) lies: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -89,7 +92,8 @@ impl Store {
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let address = socket.local_addr().unwrap();
         let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&served));
+        let lies = Arc::new(AtomicBool::new(false));
+        let (stops, counts, is_lying) = (Arc::clone(&stop), Arc::clone(&served), Arc::clone(&lies));
         let mut server = Server::new(ServerConfig::new(address, operator, 1)).unwrap();
         let thread = std::thread::spawn(move || {
             let (mut buffer, mut packet, mut due) = ([0; 2048], Vec::new(), Vec::new());
@@ -113,12 +117,25 @@ impl Store {
                     !is_due
                 });
                 while let Some(to) = server.poll_transmit(now, &mut packet) {
+                    if is_lying.load(Relaxed) && forge_status(&mut packet) {
+                        socket.send_to(&packet, to).unwrap();
+                    }
                     socket.send_to(&packet, to).unwrap();
                 }
             }
         });
-        Self { address, served, stop, thread: Some(thread) }
+        Self { address, served, lies, stop, thread: Some(thread) }
     }
+}
+
+/// Overwrites the status of an answer; whether it has one.
+fn forge_status(packet: &mut [u8]) -> bool {
+    let is_answer =
+        matches!(parse(packet), Ok(Packet::Response(_, _, status, ..)) if status.len() == size_of::<ServerStatus>());
+    if is_answer {
+        packet[size_of::<NetrsResponse>()..][..size_of::<ServerStatus>()].fill(0xff);
+    }
+    is_answer
 }
 
 impl Drop for Store {
