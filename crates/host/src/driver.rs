@@ -219,6 +219,26 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         result
     }
 
+    /// Handles timers that are due, for a caller that receives by `poll` and has no network thread.
+    #[cfg(feature = "agent")]
+    pub(crate) fn handle_timeouts(&self) {
+        self.with(|now, endpoint, handler| {
+            if endpoint.poll_timeout().is_some_and(|due| due <= now) {
+                endpoint.handle_timeout(now);
+            }
+            handler.due(now, endpoint);
+        });
+    }
+
+    /// When they are due next.
+    #[cfg(feature = "agent")]
+    pub(crate) fn next_timeout(&self) -> Nanos {
+        self.peek(|endpoint, handler| {
+            let [endpoint, handler] = [endpoint.poll_timeout(), handler.deadline()];
+            endpoint.unwrap_or(Nanos::MAX).min(handler.unwrap_or(Nanos::MAX))
+        })
+    }
+
     /// Makes `run` return soon.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);

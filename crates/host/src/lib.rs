@@ -10,6 +10,7 @@
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `pending` | an outcome that others wait for |
+//! | `failing` | a part that cannot go on ends the process |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
 //! | `cache` | a client of a replicated cache |
@@ -38,6 +39,8 @@ mod driver;
 mod error;
 mod exec;
 mod executor;
+#[cfg(any(feature = "agent", feature = "operator"))]
+mod failing;
 mod functions;
 mod gso;
 mod job;

@@ -4,9 +4,10 @@
  * `crates/replicas/src/rsnode` does beside an operator.
  *
  *   select_number.h    numbers for C3                   select_servers.h   what is learned of a server
- *   select_state.h     structures                       select_choose.h    the algorithms
- *   select_groups.h    replica groups                   select_table.h     requests under way
- *   select_order.h     the controller's orders          select_check.h     for tests: whether the tables are sound
+ *   select_state.h     structures                       select_score.h     how good it is
+ *   select_groups.h    replica groups                   select_choose.h    the algorithms
+ *   select_order.h     the controller's orders          select_table.h     requests under way
+ *   select_check.h     for tests: whether the tables are sound
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_H
 #define MIDFLIGHT_REPLICAS_SELECT_H
@@ -34,7 +35,7 @@ MF_RARE uint32_t expire(struct mf_replicas *s MF_IN_ARENA, uint64_t now_ns, uint
         const struct under_way *entry = slot_at(s, slot);
         if (MF_LIKELY(now_ns - entry->sent_ns < s->selection.expire_ns))
             break;
-        server_at(s, entry->server)->outstanding--;
+        add_outstanding(server_at(s, entry->server), -1u);
         free_slot(s, slot);
         s->stats.expired++;
     }
@@ -61,7 +62,7 @@ MF_INLINE mf_verdict send_to_server(struct mf_replicas *s, const struct call *ca
         struct under_way *entry = slot_at(s, slot);
         MF_COPY(&entry->client, &ends->client);
         entry->request = ends->request;
-        server->outstanding++;
+        add_outstanding(server, 1);
         start_of(call)->retained = mf_net16(entry->retained);
         start_of(call)->kind = MF_KIND_RESPONSE | MF_NETRS_XOR;
     } else {
@@ -96,7 +97,7 @@ MF_RARE uint32_t note_answer(struct mf_replicas *s MF_IN_ARENA, const struct mf_
     struct chosen_server *server = server_at(s, entry->server);
     uint64_t took = now_ns - entry->sent_ns;
     free_slot(s, slot);
-    server->outstanding--;
+    add_outstanding(server, -1u);
     s->stats.answered++;
     if (MF_LIKELY(length == sizeof(struct mf_server_status))) {
         learn(s, server, now_ns, took, (const struct mf_server_status *)behind);

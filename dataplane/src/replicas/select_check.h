@@ -3,6 +3,7 @@
 #ifndef MIDFLIGHT_REPLICAS_SELECT_CHECK_H
 #define MIDFLIGHT_REPLICAS_SELECT_CHECK_H
 
+#include "select_score.h"
 #include "select_table.h"
 
 /* Each server is found by its address. */
@@ -15,6 +16,7 @@ static int check_servers(struct mf_replicas *s)
         const uint32_t *place = server_place(s, &server->address);
         CHECK(place != 0 && *place == number + 1);
         CHECK(server->address.port != 0 && server->has_status <= 1);
+        CHECK(server->score == 0 || server->score == c3_score(requests_of(s, server), server));
         outstanding += server->outstanding;
     }
     CHECK(outstanding == s->stats.under_way);

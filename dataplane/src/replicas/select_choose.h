@@ -6,7 +6,7 @@
 #ifndef MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
 #define MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
 
-#include "select_servers.h"
+#include "select_score.h"
 
 #define TIE_BITS 23u /* every tie is broken by other bits */
 
@@ -23,24 +23,6 @@ MF_INLINE uint32_t below(uint64_t random, uint32_t count)
     return (uint32_t)(((random & 0xffffffff) * count) >> 32);
 }
 
-/* Ψ = R̄ − s̄ + q̂³·s̄ with q̂ = 1 + q, q = outstanding·n + q̄. Without a difference: Ψ = R̄ + q·(3 + q·(3 + q))·s̄. A server that is not
- * known is tried first, then it is last. */
-MF_INLINE uint64_t c3_score(const struct mf_replicas *s, const struct chosen_server *server, uint64_t now_ns)
-{
-    if (MF_UNLIKELY(now_ns >= server->known_until_ns))
-        return server->outstanding ? 1ull << 63 | server->outstanding : 0;
-    number q = plus(number_of((uint64_t)server->outstanding * s->selection.selectors), server->queue);
-    number service = server->service ? server->service : server->response;
-    number more = times(q, plus(NUMBER_3, times(q, plus(NUMBER_3, q))));
-    return 1 + plus(server->response, times(more, service));
-}
-
-MF_INLINE uint64_t score_of(struct mf_replicas *s, uint32_t number, uint64_t now_ns)
-{
-    const struct chosen_server *server = server_at(s, number);
-    return s->selection.kind == MF_SELECT_C3 ? c3_score(s, server, now_ns) : server->outstanding;
-}
-
 /* The server with the least score; of several, each with the same probability. */
 MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *group, uint64_t now_ns, uint64_t random)
 {
@@ -48,7 +30,7 @@ MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *grou
     uint64_t lowest = ~0ull;
     for (uint32_t i = MF_ZERO; MF_LOOP(i < group->count); i++) {
         uint32_t server = group->server[i];
-        uint64_t score = score_of(s, server, now_ns);
+        uint64_t score = score_of(s, server_at(s, server), now_ns);
         ties = score < lowest ? 1 : ties + (score == lowest);
         /* The newest of k takes the place with a probability of 1/k; then each of them has it with that probability. */
         if (score < lowest || (score == lowest && below(random, ties) == ties - 1))

@@ -13,6 +13,13 @@ MF_INLINE struct chosen_server *server_at(struct mf_replicas *s, uint32_t number
     return (struct chosen_server *)((uint8_t *)s + s->selection.servers_at) + number;
 }
 
+/* One request more, or one less, is outstanding. */
+MF_INLINE void add_outstanding(struct chosen_server *server, uint32_t more)
+{
+    server->outstanding += more;
+    server->score = 0;
+}
+
 MF_INLINE uint32_t *index_at(struct mf_replicas *s, uint64_t i)
 {
     return (uint32_t *)((uint8_t *)s + s->selection.index_at) + (i & s->selection.index_mask);

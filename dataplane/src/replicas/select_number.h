@@ -63,9 +63,8 @@ MF_INLINE number plus(number a, number b)
     return number_of_parts(exponent_of(more) + is_long, sum >> is_long);
 }
 
-/* Constants, for which the compiler must not compute: 3, 0.9 and 0.1. */
+/* Constants, for which the compiler must not compute: 0.9 and 0.1. */
 #define NUMBER_PARTS(exponent, m) ((uint64_t)(NUMBER_BIAS + (exponent)) << NUMBER_BITS | (m))
-#define NUMBER_3 NUMBER_PARTS(-30, 0xc0000000ull)
 #define NUMBER_9_TENTHS NUMBER_PARTS(-32, 0xe6666666ull)
 #define NUMBER_1_TENTH NUMBER_PARTS(-35, 0xccccccccull)
 

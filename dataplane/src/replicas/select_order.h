@@ -99,6 +99,8 @@ MF_INLINE uint32_t set_selectors(struct mf_replicas *s, const struct mf_replicas
     if (s->selection.kind == MF_SELECT_NONE || order->number == 0 || order->number > MF_SELECTORS_MAX)
         return MF_RULE_BAD;
     s->selection.selectors = order->number;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < s->selection.servers); i++)
+        server_at(s, i)->score = 0;
     return MF_RULE_DONE;
 }
 

@@ -51,6 +51,7 @@ MF_INLINE void learn(struct mf_replicas *s, struct chosen_server *server, uint64
     int is_known = now_ns < server->known_until_ns;
     int is_believed = status != 0 && believes(s, server, now_ns, status);
     server->known_until_ns = now_ns + KNOWN_NS;
+    server->score = 0;
     if (s->selection.kind != MF_SELECT_C3)
         return;
     number took = number_of(took_ns < TOOK_MAX_NS ? took_ns : TOOK_MAX_NS);

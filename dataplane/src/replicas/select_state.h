@@ -24,6 +24,7 @@ struct chosen_server {
     number response; /* averages of C3, times in nanoseconds */
     number service;  /* 0: none was ever reported */
     number queue;
+    uint64_t score;  /* of C3, until something of which it is made changes; 0: it is to be computed */
 };
 
 /* Which servers have a key. */

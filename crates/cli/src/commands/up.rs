@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;
     let switch = &embedded.running.switch;
-    TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch)?;
+    TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");

@@ -23,6 +23,22 @@ pub struct ReplicasStatus {
     pub not_copied: u64,
     /// Answers that went to clients of its rack.
     pub delivered: u64,
+    /// Of an operator that selects by itself: requests that went to their backup, because their replica group is not known.
+    pub unknown_group: u64,
+    /// The same: requests that it sent while as many were under way as it may have.
+    pub untracked: u64,
+    /// The same: answers that were those of requests under way.
+    pub answered: u64,
+    /// The same: answers of no request under way: late, twice or forged.
+    pub unmatched: u64,
+    /// The same: answers without a status that can be read.
+    pub without_status: u64,
+    /// The same: statuses with values that no server can have.
+    pub statuses_absurd: u64,
+    /// The same: statuses that a later one of the same server had overtaken.
+    pub statuses_outdated: u64,
+    /// The same: requests whose answers did not come in time.
+    pub expired: u64,
 }
 
 impl From<&Stats> for ReplicasStatus {
@@ -35,6 +51,14 @@ impl From<&Stats> for ReplicasStatus {
             copied: stats.copied,
             not_copied: stats.not_copied,
             delivered: stats.delivered,
+            unknown_group: stats.unknown_group,
+            untracked: stats.untracked,
+            answered: stats.answered,
+            unmatched: stats.unmatched,
+            without_status: stats.without_status,
+            statuses_absurd: stats.statuses_absurd,
+            statuses_outdated: stats.statuses_outdated,
+            expired: stats.expired,
         }
     }
 }
@@ -51,6 +75,18 @@ impl ProgramStatus for ReplicasStatus {
             ("copied", "Answers of which the selector here got a copy", self.copied),
             ("not_copied", "Answers whose RSNode is not known here", self.not_copied),
             ("delivered", "Answers that went to clients of this rack", self.delivered),
+            (
+                "unknown_group",
+                "Requests that went to their backup: their replica group is not known",
+                self.unknown_group,
+            ),
+            ("untracked", "Requests sent while as many were under way as there may be", self.untracked),
+            ("answered", "Answers that were those of requests under way", self.answered),
+            ("unmatched", "Answers of no request under way: late, twice or forged", self.unmatched),
+            ("without_status", "Answers without a status that can be read", self.without_status),
+            ("statuses_absurd", "Statuses with values that no server can have", self.statuses_absurd),
+            ("statuses_outdated", "Statuses that a later one of the same server had overtaken", self.statuses_outdated),
+            ("expired", "Requests whose answers did not come in time", self.expired),
         ];
         counts.into_iter().try_for_each(|(name, help, count)| counter(e, name, help, count))
     }

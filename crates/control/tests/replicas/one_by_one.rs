@@ -387,6 +387,79 @@ fn n7_what_an_operator_has_refused_is_sent_again() {
     assert!(world.run_until_selected(3_000), "{:?}", world.paths());
 }
 
+/// What one operator has no room for is its own failure, and not that of one RSNode after the other.
+#[test]
+fn n6_an_operator_that_refuses_several_rsnodes_fails_itself() {
+    let mut world = deployed(1);
+    let first = *rsnodes(&world).first().unwrap();
+    let refuses = ["core-0", "core-1"].map(|switch| world.network.topology().operator(switch).unwrap());
+    let refuses = *refuses.iter().find(|&&operator| operator != first).unwrap();
+    world.start(refuses);
+    world.nodes[refuses].switch.refuses_rsnodes = true;
+    world.run(6_000);
+    let expected = [(refuses, Failure::Restarted), (first, Failure::Refuses), (refuses, Failure::RefusesOthers)];
+    assert_eq!(failures(&world), expected, "the second RSNode has not failed");
+    assert!(
+        world.paths().iter().all(|path| matches!(path, Path::Selected(at) if *at != refuses)),
+        "{:?}",
+        world.paths()
+    );
+    let status = world.controller(0).status();
+    assert!(status.is_deployed && status.operators[refuses].is_barred, "{status:?}");
+    // It has room again.
+    world.nodes[refuses].switch.refuses_rsnodes = false;
+    world.run(4_000);
+    assert!(!world.controller(0).status().operators[refuses].is_barred);
+    assert_eq!(failures(&world), expected);
+}
+
+/// Two that it refuses at the same time: neither has failed.
+#[test]
+fn n6_an_operator_that_refuses_several_rsnodes_at_once_costs_none_of_them() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.is_planning = false;
+    assert!(world.run_until_selected(2_000));
+    let refuses = world.network.topology().operator("core-0").unwrap();
+    world.start(refuses);
+    world.nodes[refuses].switch.refuses_rsnodes = true;
+    world.run(3_000);
+    assert_eq!(failures(&world), [(refuses, Failure::Restarted), (refuses, Failure::RefusesOthers)]);
+    assert_eq!(rsnodes(&world).len(), 4);
+}
+
+/// There is nothing to plan for: an operator that works again serves its rack as at the start.
+#[test]
+fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    world.requests_per_step = 0;
+    assert!(world.run_until_selected(2_000));
+    let at = |world: &World, switch: &str| world.network.topology().operator(switch).unwrap();
+    let (out_of_reach, dies) = (at(&world, "tor-1"), at(&world, "tor-2"));
+    world.cut.insert((0, out_of_reach));
+    world.kill(dies);
+    world.run(2_000);
+    assert_eq!(failures(&world).len(), 2);
+    world.cut.clear();
+    world.start(dies);
+    assert!(world.run_until_selected(4_000), "{:?}", world.paths());
+    assert_eq!(rsnodes(&world).len(), 4, "each its own");
+    assert_eq!(world.controller(0).status().counters.plans_wanted, 0);
+}
+
+/// Whoever is started later has not failed.
+#[test]
+fn n6_an_operator_that_is_started_after_its_controller_is_not_barred() {
+    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() });
+    world.requests_per_step = 0;
+    let late = world.network.topology().operator("tor-0").unwrap();
+    world.kill(late);
+    world.run(3_000);
+    assert!(matches!(world.controller(0).role(), Role::Active(_)));
+    world.start(late);
+    assert!(world.run_until_selected(2_000), "{:?}", world.paths());
+    assert!(!world.controller(0).status().operators[late].is_barred);
+}
+
 #[test]
 fn n6_an_operator_that_was_stuck_may_be_planned_again_also_after_a_step_down() {
     let mut world = deployed(2);

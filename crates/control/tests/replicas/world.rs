@@ -82,6 +82,8 @@ pub(crate) struct Switch {
     labelled: Vec<u16>,
     /// Its core has no room for hosts.
     pub(crate) is_full: bool,
+    /// Its core has no room for RSNode ids.
+    pub(crate) refuses_rsnodes: bool,
     /// How often it was told of a host.
     pub(crate) told_of_hosts: usize,
 }
@@ -98,6 +100,7 @@ impl Parts for Switch {
                 }
                 self.hosts.insert(ip, (rack, group));
             }
+            Rule::RsNode { operator: Some(_), .. } | Rule::Serve(_) if self.refuses_rsnodes => return Outcome::NoRoom,
             Rule::Server { address, .. } => drop(self.servers.insert(address)),
             Rule::Operator(address) => drop(self.operators.insert(address)),
             Rule::Gone(address) => {

@@ -86,6 +86,8 @@ counters! {
     stream_stalled,
     /// Streams that the other end broke off in the middle of a request or an answer.
     stream_broken,
+    /// Streams that the other end closed before their request had its turn: it was not carried out.
+    stream_left,
 }
 
 /// One more.

@@ -10,8 +10,8 @@
 //! | `connection` | one connection to the store |
 //! | `load` | how busy the slots are |
 //!
-//! Two threads: `mf-agent` receives datagrams, `mf-store` has all connections. Each request of a slot has a connection of its own, so what
-//! waits for the store waits in the endpoint's queue, which is the one that the status tells of.
+//! One thread, `mf-agent`, has the socket and all connections: a request wakes nobody else. Each request of a slot has a connection of its
+//! own, so what waits for the store waits in the endpoint's queue, which is the one that the status tells of.
 
 mod connection;
 mod counters;
@@ -28,6 +28,7 @@ pub use options::AgentOptions;
 use crate::clock;
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
+use crate::failing::Failing;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use counters::Counts;
@@ -36,9 +37,8 @@ use midflight_endpoint::Nanos;
 use midflight_replicas::server::{Counters as ServerCounters, Server};
 use requests::{Ask, Asks, Requests};
 use std::net::{SocketAddr, TcpListener};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Pool, Store};
@@ -46,6 +46,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How often an address with a port of the kernel's choice is tried, for UDP and TCP must have the same.
 const PORT_ATTEMPTS: usize = 16;
+/// What the thread does, for whoever reads why it has ended.
+const SERVES: &str = "serves requests";
 
 /// What an agent says of itself.
 #[derive(Clone, Debug)]
@@ -84,18 +86,18 @@ struct Shared {
     streams_busy: AtomicUsize,
     /// No more requests are carried out.
     ending: Arc<AtomicBool>,
-    /// When `mf-agent` last took its turn.
+    /// When it last took its turn.
     turned: Arc<AtomicU64>,
-    /// Why a thread ended by itself, if one did.
-    failure: OnceLock<String>,
+    /// Selectors would go on to count on an agent that does not answer.
+    failing: Failing,
 }
 
 /// An agent that runs. Dropping it ends it; [`finish`](Self::finish) lets it end what it has begun.
 pub struct Agent {
     driver: Arc<Driver<Server, Requests>>,
     shared: Arc<Shared>,
-    stop_store: Option<oneshot::Sender<()>>,
-    threads: Vec<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -129,7 +131,7 @@ impl Agent {
             streams_busy: AtomicUsize::new(0),
             ending: Arc::default(),
             turned: Arc::new(AtomicU64::new(clock::now())),
-            failure: OnceLock::new(),
+            failing: Failing::new(on_failure),
             counts,
             store,
             options,
@@ -138,50 +140,38 @@ impl Agent {
         let (asks, waiting) = mpsc::unbounded_channel();
         let requests = Requests::new(asks, &shared);
         let driver = Arc::new(Driver::new(server, requests, socket, Waker::new()?));
-        let (stop_store, stopped) = oneshot::channel();
-        let on_failure: OnFailure = Arc::new(Mutex::new(Some(Box::new(on_failure))));
-        let mut agent = Self { driver, shared, stop_store: Some(stop_store), threads: Vec::new() };
-        agent.start_receiver(&on_failure)?;
-        agent.start_store_thread(runtime, (listener, waiting, stopped), &on_failure)?;
+        let (stop, stopped) = oneshot::channel();
+        let mut agent = Self { driver, shared, stop: Some(stop), thread: None };
+        agent.start_thread(runtime, (listener, waiting, stopped))?;
         Ok(agent)
     }
 
-    fn start_receiver(&mut self, on_failure: &OnFailure) -> Result<(), Error> {
-        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
-        let busy_poll = shared.options.busy_poll;
-        let run = move || shared.guard("receives requests", &on_failure, || driver.run(busy_poll));
-        self.threads.push(spawn("mf-agent", run)?);
-        Ok(())
-    }
-
-    fn start_store_thread(
+    /// Each part is a task of its own: to wake what `block_on` waits for costs a system call.
+    fn start_thread(
         &mut self,
         runtime: tokio::runtime::Runtime,
         (listener, waiting, stopped): (TcpListener, mpsc::UnboundedReceiver<Ask>, oneshot::Receiver<()>),
-        on_failure: &OnFailure,
     ) -> Result<(), Error> {
-        let (driver, shared, on_failure) = (Arc::clone(&self.driver), Arc::clone(&self.shared), Arc::clone(on_failure));
+        let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
         let run = move || {
-            let asks = Asks { waiting, driver, shared: Arc::clone(&shared) };
-            shared.guard("talks to the store", &on_failure, || {
-                let failure = runtime.block_on(async {
-                    tokio::select! {
-                        error = streams::accept(listener, &shared) => {
-                            Some(format!("the agent cannot take connections: {error}"))
-                        }
-                        () = asks.carry_out() => None,
-                        () = shared.store.look_for_it() => None,
-                        _ = stopped => None,
-                    }
+            let _watch = shared.failing.watch(SERVES);
+            let asks = Asks { waiting, driver: Arc::clone(&driver), shared: Arc::clone(&shared) };
+            runtime.block_on(async {
+                tokio::spawn(requests::receive(driver, Arc::clone(&shared)));
+                tokio::spawn(asks.carry_out());
+                tokio::spawn(streams::accept(listener, Arc::clone(&shared)));
+                let of_store = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    let _watch = of_store.failing.watch(SERVES);
+                    of_store.store.look_for_it().await;
                 });
-                // A name that is being resolved is not waited for.
-                runtime.shutdown_background();
-                if let Some(why) = failure {
-                    shared.fail(why, &on_failure);
-                }
+                // It ends when the agent is dropped.
+                let _ = stopped.await;
             });
+            // A name that is being resolved is not waited for.
+            runtime.shutdown_background();
         };
-        self.threads.push(spawn("mf-store", run)?);
+        self.thread = Some(spawn("mf-agent", run)?);
         Ok(())
     }
 
@@ -220,7 +210,7 @@ impl Agent {
     /// Why it has ended by itself, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        self.shared.failure.get().map(String::as_str)
+        self.shared.failing.why()
     }
 
     /// Refuses what comes from now on, and waits until what the store was asked is answered, for `store_timeout` at most.
@@ -239,31 +229,9 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        drop(self.stop_store.take());
-        self.driver.stop();
-        for thread in self.threads.drain(..) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-    }
-}
-
-type OnFailure = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
-
-impl Shared {
-    /// Runs a thread. A panic must end the process too: selectors would go on to count on an agent that does not answer.
-    fn guard(&self, what: &str, on_failure: &OnFailure, run: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            self.fail(format!("the thread that {what} has panicked: the log has the message"), on_failure);
-        }
-    }
-
-    /// It has to end.
-    fn fail(&self, why: String, on_failure: &OnFailure) {
-        // Cannot fail but where the other thread has failed before.
-        let _ = self.failure.set(why);
-        let call = on_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(call) = call {
-            call();
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Addresses, bounds and times of an agent, with the default of each.
 
-use crate::busy_poll::BUSY_POLL;
 use crate::clock::nanos;
 use crate::error::Error;
 use crate::socket::SocketBuffers;
@@ -54,8 +53,6 @@ pub struct AgentOptions {
     pub progress_timeout: Duration,
     /// Sizes of the kernel's buffers of its UDP socket.
     pub buffers: SocketBuffers,
-    /// How long the thread polls the socket before it sleeps, while packets come in intervals shorter than that. Default 100 µs.
-    pub busy_poll: Duration,
 }
 
 impl AgentOptions {
@@ -79,7 +76,6 @@ impl AgentOptions {
             idle_timeout: Duration::from_secs(5),
             progress_timeout: Duration::from_secs(10),
             buffers: SocketBuffers::default(),
-            busy_poll: BUSY_POLL,
         }
     }
 

@@ -1,20 +1,31 @@
 //! Requests in datagrams: what the endpoint gives a slot is asked of the store, and the answer goes back to the endpoint.
 
-use super::Shared;
 use super::counters::{Counts, count};
 use super::load::{Load, LoadReport};
 use super::store::{Failure, Reply, Store};
+use super::{SERVES, Shared};
 use crate::clock;
-use crate::driver::{Driver, Handler};
+use crate::driver::{Driver, Handler, Hands};
 use midflight_endpoint::{MS, Nanos};
 use midflight_replicas::server::{Event, ServeKey, Server};
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
 };
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
 
+/// Batches of datagrams that are received before other tasks have their turn: a flood of them keeps nobody out.
+const IN_A_ROW: u32 = 4;
 /// How often the thread takes a turn at least.
 const TURN_EVERY: Nanos = 100 * MS;
 
@@ -24,7 +35,7 @@ pub(super) struct Ask {
     asked: Vec<u8>,
 }
 
-/// What the endpoint's events become. The thread of whoever drives the endpoint runs it.
+/// What the endpoint's events become.
 pub(super) struct Requests {
     /// At most as many as there are slots wait here.
     asks: mpsc::UnboundedSender<Ask>,
@@ -102,7 +113,44 @@ impl Handler<Server> for Requests {
     }
 }
 
-/// What the thread of the store needs to carry out requests.
+/// Receives datagrams, and sends what follows from them.
+pub(super) async fn receive(driver: Arc<Driver<Server, Requests>>, shared: Arc<Shared>) {
+    let _watch = shared.failing.watch(SERVES);
+    let Err(error) = receive_for(&driver).await;
+    shared.failing.fail(format!("the agent cannot receive: {error}"));
+}
+
+/// Returns only if the system refuses to watch the socket.
+async fn receive_for(driver: &Driver<Server, Requests>) -> io::Result<Infallible> {
+    // Another descriptor of the same socket: the runtime wants one of its own.
+    let readable = UdpSocket::from_std(driver.socket.as_fd().try_clone_to_owned()?.into())?;
+    let mut hands = Hands::new();
+    // There is always a timer before those of requests to the store. Without one, each of these would wake the thread when it is set.
+    let mut timer = pin!(sleep(Duration::ZERO));
+    let mut in_a_row = 0;
+    loop {
+        tokio::select! {
+            ready = readable.readable() => {
+                ready?;
+                let poll = || driver.poll(&mut hands).then_some(()).ok_or(io::ErrorKind::WouldBlock.into());
+                // An error says that there is nothing more: it is waited for again.
+                let received = readable.try_io(Interest::READABLE, poll).is_ok();
+                in_a_row = if received { in_a_row + 1 } else { 0 };
+                if in_a_row == IN_A_ROW {
+                    in_a_row = 0;
+                    yield_now().await;
+                }
+            }
+            () = &mut timer => driver.handle_timeouts(),
+        }
+        let due = Instant::now() + Duration::from_nanos(driver.next_timeout().saturating_sub(clock::now()));
+        if due < timer.deadline() || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+    }
+}
+
+/// What is needed to carry out requests.
 pub(super) struct Asks {
     pub(super) waiting: mpsc::UnboundedReceiver<Ask>,
     pub(super) driver: Arc<Driver<Server, Requests>>,
@@ -112,23 +160,26 @@ pub(super) struct Asks {
 impl Asks {
     /// For as long as it is polled.
     pub(super) async fn carry_out(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let _watch = shared.failing.watch(SERVES);
         while let Some(ask) = self.waiting.recv().await {
             let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
-            tokio::spawn(async move { carry_out(ask, &driver, &shared).await });
+            tokio::spawn(async move {
+                let _watch = shared.failing.watch(SERVES);
+                carry_out(ask, &driver, &shared).await;
+            });
         }
-        // The sender lives as long as the driver.
-        std::future::pending().await
     }
 }
 
 async fn carry_out(ask: Ask, driver: &Driver<Server, Requests>, shared: &Shared) {
     let Ok(Some((request, _))) = parse_request(&ask.asked) else { return };
-    let outcome = shared.pool.ask(&request).await;
+    let outcome = shared.pool.ask(&request, || true).await;
     driver.with(|now, server, requests| {
         match outcome {
             Ok(reply) => told(now, server, ask.key, &reply, shared),
             // Counted where it was found.
-            Err(Failure { .. }) => give_up(now, server, ask.key),
+            Err(Failure::Refused(_) | Failure::NotWanted) => give_up(now, server, ask.key),
         }
         requests.load.set(now, server.load().1);
     });

@@ -29,9 +29,11 @@ pub(super) enum Reply {
 
 /// Why a request has no answer; it has been counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) enum Failure {
     /// For whoever asked.
-    pub(super) why: String,
+    Refused(String),
+    /// Nobody waits for it any more: the store was not asked.
+    NotWanted,
 }
 
 /// The store, for all connections to it.
@@ -136,24 +138,27 @@ impl Pool {
         lock(&self.idle).extend(connection);
     }
 
-    /// Asks the store, within its time. Who waits for a place has as much time again.
-    pub(super) async fn ask(&self, request: &StoreRequest<'_>) -> Result<Reply, Failure> {
+    /// Asks the store, within its time. Who waits for a place has as much time again. `is_wanted`: whether anybody waits for the answer.
+    pub(super) async fn ask(&self, request: &StoreRequest<'_>, is_wanted: impl Fn() -> bool) -> Result<Reply, Failure> {
         let (store, counts) = (&*self.store, &self.store.counts);
         let mut written = Vec::new();
         if let Err(unsupported) = store.address.dialect.write(request, clock::unix().as_secs(), &mut written) {
             count(&counts.store_unsupported);
-            return Err(Failure { why: unsupported.to_string() });
+            return Err(Failure::Refused(unsupported.to_string()));
         }
         let Ok(Ok(_place)) = timeout(store.timeout, self.places.acquire()).await else {
             count(&counts.stream_slots_taken);
-            return Err(Failure { why: "too many requests wait for the store".into() });
+            return Err(Failure::Refused("too many requests wait for the store".into()));
         };
+        if !is_wanted() {
+            return Err(Failure::NotWanted);
+        }
         if let Ok(outcome) = timeout(store.timeout, self.ask_now(request, &written)).await {
             outcome
         } else {
             // The connection was dropped with what waited for it.
             count(&counts.store_timeouts);
-            Err(Failure { why: "the store does not answer".into() })
+            Err(Failure::Refused("the store does not answer".into()))
         }
     }
 
@@ -183,7 +188,7 @@ impl Pool {
         let connected = if self.store.is_gone() { Err(String::new()) } else { self.store.connect().await };
         connected.map_err(|_why| {
             count(&self.store.counts.store_gone);
-            Failure { why: "the store is not there".into() }
+            Failure::Refused("the store is not there".into())
         })
     }
 
@@ -214,7 +219,7 @@ impl Pool {
             Said::Refused(why) => {
                 count(&self.store.counts.store_refused);
                 tracing::debug!("the store {} refuses: {why}", self.store.address);
-                Err(Failure { why: format!("the store says {why}") })
+                Err(Failure::Refused(format!("the store says {why}")))
             }
         }
     }
@@ -234,6 +239,6 @@ impl Pool {
         } else if matches!(broken, Break::Wrong(_)) && !is_too_long {
             tracing::debug!("{why}: {}", self.store.address);
         }
-        Failure { why }
+        Failure::Refused(why)
     }
 }

@@ -1,13 +1,15 @@
 //! Long values, SET and DELETE over TCP: requests one after the other, answers in their order. One light task for each connection.
 
-use super::Shared;
 use super::counters::{Counts, count};
 use super::store::{Failure, Reply};
+use super::{SERVES, Shared};
 use midflight_connections::Place;
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
 };
+use socket2::SockRef;
 use std::io;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -32,6 +34,7 @@ enum Closing {
     Late,
     Stalled,
     Broken,
+    Left,
 }
 
 impl Counts {
@@ -44,26 +47,29 @@ impl Counts {
             Closing::Late => &self.stream_late,
             Closing::Stalled => &self.stream_stalled,
             Closing::Broken => &self.stream_broken,
+            Closing::Left => &self.stream_left,
         });
     }
 }
 
 /// Takes connections for as long as it is polled. Returns only if it cannot start.
-pub(super) async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> io::Error {
+pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let _watch = shared.failing.watch(SERVES);
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return error,
+        Err(error) => return shared.failing.fail(format!("the agent cannot take connections: {error}")),
     };
     let mut refusal = Vec::new();
     write_answer(&StoreAnswer::Refused { why: "too many connections from this address" }, &mut refusal);
     let serve = |stream, place| {
-        let shared = Arc::clone(shared);
+        let shared = Arc::clone(&shared);
         async move { serve(stream, &shared, &place).await }
     };
     match shared.connections.accept(&listener, &refusal, serve).await {}
 }
 
 async fn serve(mut stream: TcpStream, shared: &Shared, place: &Place) {
+    let _watch = shared.failing.watch(SERVES);
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     if let Err(closing) = converse(&mut stream, shared, place).await {
         shared.counts.closed(closing);
@@ -78,13 +84,15 @@ async fn converse(stream: &mut TcpStream, shared: &Shared, place: &Place) -> Res
     while let Some(length) = read_request(stream, &mut come, patience, shared, place).await? {
         place.progress();
         answer.clear();
+        let busy = Busy::new(&shared.streams_busy);
         if let Ok(Some((request, _))) = parse_request(&come[..length]) {
-            carry_out(&request, shared, &mut answer).await;
+            carry_out(&request, stream, shared, &mut answer).await?;
         }
         for part in answer.chunks(PROGRESS_BYTES) {
             write(stream, part, options.progress_timeout).await?;
             place.progress();
         }
+        drop(busy);
         come.drain(..length);
         come.shrink_to(KEPT_BYTES);
         answer.clear();
@@ -137,31 +145,47 @@ async fn read_request(
     }
 }
 
-/// Asks the store, and appends the answer.
-async fn carry_out(request: &StoreRequest<'_>, shared: &Shared, to: &mut Vec<u8>) {
+/// Asks the store, and appends the answer. A request whose stream has ended before its turn is not carried out: its client may have set
+/// the key at others since.
+async fn carry_out(
+    request: &StoreRequest<'_>,
+    stream: &TcpStream,
+    shared: &Shared,
+    to: &mut Vec<u8>,
+) -> Result<(), Closing> {
     let counts = &shared.counts;
     count(match request {
         StoreRequest::Get { .. } => &counts.stream_gets,
         StoreRequest::Set { .. } => &counts.stream_sets,
         StoreRequest::Delete { .. } => &counts.stream_deletes,
     });
-    let _busy = Busy::new(&shared.streams_busy);
     let outcome = if shared.ending.load(Ordering::SeqCst) {
         count(&counts.ending);
-        Err(Failure { why: "the agent ends".into() })
+        Err(Failure::Refused("the agent ends".into()))
     } else {
-        shared.stream_pool.ask(request).await
+        shared.stream_pool.ask(request, || !has_ended(stream)).await
     };
     let answer = match &outcome {
         Ok(Reply::Value { value, flags }) => StoreAnswer::Value { value, flags: *flags },
         Ok(Reply::Missing) => StoreAnswer::Missing,
         Ok(Reply::Done) => StoreAnswer::Done,
-        Err(Failure { why }) => StoreAnswer::Refused { why },
+        Err(Failure::Refused(why)) => StoreAnswer::Refused { why },
+        Err(Failure::NotWanted) => return Err(Closing::Left),
     };
     write_answer(&answer, to);
+    Ok(())
 }
 
-/// Counts a request that is being carried out, also if its connection ends before.
+/// Whether the other end has closed, as far as the kernel knows. Behind further bytes of its own that is not seen.
+fn has_ended(stream: &TcpStream) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    match SockRef::from(stream).peek(&mut byte) {
+        Ok(length) => length == 0,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Counts a request from its end until its answer is written, also if its connection ends before.
 struct Busy<'a>(&'a AtomicUsize);
 
 impl<'a> Busy<'a> {

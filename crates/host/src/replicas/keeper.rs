@@ -3,16 +3,16 @@
 //! A stream that breaks loses nothing but an answer: the controller repeats what had none. So a stream with anything wrong in it is
 //! closed, and counted by the reason.
 
-use super::selector::Selector;
+use super::parts::{OperatorParts, SelectedBy};
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
+use crate::failing::Failing;
 use crate::switch::Switch;
 use midflight_connections::{Connections, listen};
-use midflight_control::replicas::keeper::{KeeperCounters, Load};
-use midflight_control::replicas::{Parts, RuleKeeper, Term};
-use midflight_dataplane::replicas::{Outcome, ReplicasProgram, Rule, RuleOrder, TIERS_MAX};
-use midflight_replicas::rsnode::GroupError;
+use midflight_control::replicas::keeper::KeeperCounters;
+use midflight_control::replicas::{RuleKeeper, Term};
+use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_wire::replicas::control::{self, ControlMessage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
+/// What the thread does, for whoever reads why it has ended.
+const TAKES: &str = "takes the orders of controllers";
 
 /// Where orders come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,17 +45,6 @@ pub struct KeeperOptions {
     pub listen: SocketAddr,
     /// Addresses of controllers; others are not listened to.
     pub controllers: BTreeSet<IpAddr>,
-}
-
-/// Who selects at an operator.
-#[derive(Clone, Debug)]
-pub enum SelectedBy {
-    /// Nobody: it is never an RSNode.
-    Nobody,
-    /// A selector in a thread of this process.
-    Thread(Arc<Selector>),
-    /// The operator's core, as its configuration says.
-    Core,
 }
 
 /// What became of streams.
@@ -67,7 +58,7 @@ pub struct StreamCounters {
     pub silent: u64,
     /// Closed because their controller had further ones.
     pub made_room: u64,
-    /// Closed because the switch did not carry out an order.
+    /// Closed because the switch did not carry out an order, or not in time.
     pub without_switch: u64,
 }
 
@@ -115,8 +106,10 @@ struct Shared {
     keeper: Mutex<RuleKeeper>,
     /// What the keeper said last: who reads it does not wait for an order.
     published: Mutex<(Term, usize, KeeperCounters)>,
-    /// The log was told of a stream from elsewhere, or with bytes that are no message; of a selector at another address.
-    has_warned: [AtomicBool; 3],
+    /// The log was told of a stream from elsewhere; of one with bytes that are no message.
+    has_warned: [AtomicBool; 2],
+    /// The log was told of a selector at another address.
+    has_warned_of_selector: AtomicBool,
     switch: Weak<Switch<ReplicasProgram>>,
     selected_by: SelectedBy,
     /// A random number, which names the selection of the core.
@@ -126,6 +119,8 @@ struct Shared {
     /// By controller, the oldest first: dropping one ends the stream.
     streams: Mutex<HashMap<IpAddr, VecDeque<oneshot::Sender<()>>>>,
     counts: StreamCounts,
+    /// Its rules would never change again, and nobody would hear of it.
+    failing: Failing,
 }
 
 impl BoundKeeper {
@@ -148,11 +143,17 @@ impl BoundKeeper {
         self.address
     }
 
-    /// Serves controllers: their orders go to this switch and whoever selects. The operator has no rules yet.
+    /// Serves controllers: their orders go to this switch and whoever selects. The operator has no rules yet. Its thread calls
+    /// `on_failure` if it has to end by itself; [`Keeper::failure`] then says why.
     ///
     /// # Errors
     /// If the system refuses a thread.
-    pub fn serve(self, switch: &Arc<Switch<ReplicasProgram>>, selected_by: SelectedBy) -> Result<Keeper, Error> {
+    pub fn serve(
+        self,
+        switch: &Arc<Switch<ReplicasProgram>>,
+        selected_by: SelectedBy,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<Keeper, Error> {
         let Self { listener, address, controllers } = self;
         let failed = |source| Error::Resources { what: "listen to controllers", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -162,6 +163,7 @@ impl BoundKeeper {
             published: Mutex::new((keeper.term(), 0, keeper.counters())),
             keeper: Mutex::new(keeper),
             has_warned: Default::default(),
+            has_warned_of_selector: AtomicBool::new(false),
             switch: Arc::downgrade(switch),
             selected_by,
             incarnation,
@@ -169,15 +171,19 @@ impl BoundKeeper {
             connections: Connections::new(CONNECTIONS_MAX, PATIENCE),
             streams: Mutex::default(),
             counts: StreamCounts::default(),
+            failing: Failing::new(on_failure),
         });
         let (stop, stopped) = oneshot::channel();
         let of_thread = Arc::clone(&shared);
         let thread = spawn("mf-keeper", move || {
+            let _watch = of_thread.failing.watch(TAKES);
             runtime.block_on(async {
                 tokio::select! {
-                    error = accept(listener, &of_thread) => tracing::error!("orders of controllers on {address}: {error}"),
+                    error = accept(listener, &of_thread) => {
+                        of_thread.failing.fail(format!("it cannot take orders of controllers on {address}: {error}"));
+                    }
                     () = of_thread.watch_selector() => {}
-                    _ = stopped => {}
+                    stopped = stopped => assert!(stopped.is_err(), "a test wants the thread to panic"),
                 }
             });
         })?;
@@ -190,6 +196,19 @@ impl Keeper {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Why it has ended by itself, on one line; `None` if it has not.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.shared.failing.why()
+    }
+
+    /// Its thread panics, as by a bug: for tests.
+    #[doc(hidden)]
+    pub fn panic_in_thread(&mut self) {
+        // It fails if the thread has ended.
+        let _ = self.stop.take().map(|stop| stop.send(()));
     }
 
     /// What it knows and has done.
@@ -230,6 +249,7 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     let serve = |stream: TcpStream, place| {
         let shared = Arc::clone(shared);
         async move {
+            let _watch = shared.failing.watch(TAKES);
             let closed = match stream.peer_addr().map(|peer| peer.ip().to_canonical()) {
                 Ok(peer) if shared.controllers.contains(&peer) => {
                     let end = shared.begin_stream(peer);
@@ -263,17 +283,6 @@ enum Closed {
     Silent,
     MadeRoom,
     WithoutSwitch,
-}
-
-impl SelectedBy {
-    /// The number of the selector that works.
-    fn incarnation(&self, of_core: u64) -> Option<u64> {
-        match self {
-            Self::Nobody => None,
-            Self::Thread(selector) => selector.incarnation(),
-            Self::Core => Some(of_core),
-        }
-    }
 }
 
 impl StreamCounts {
@@ -352,9 +361,13 @@ impl Shared {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(switch) = self.switch.upgrade() else { continue };
-            let mut parts = OperatorParts::new(self, &switch);
+            let mut parts = self.parts(&switch);
             self.look_beside(&mut lock(&self.keeper), &mut parts);
         }
+    }
+
+    fn parts<'a>(&'a self, switch: &'a Switch<ReplicasProgram>) -> OperatorParts<'a> {
+        OperatorParts::new(switch, &self.selected_by, &self.has_warned_of_selector)
     }
 
     fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut OperatorParts<'_>) {
@@ -362,7 +375,7 @@ impl Shared {
         if keeper.selector() != present {
             let before = keeper.clone();
             keeper.set_selector(present, parts);
-            if parts.has_failed.get() {
+            if parts.have_failed() {
                 // Tried again, as long as there is a switch.
                 *keeper = before;
             }
@@ -372,12 +385,12 @@ impl Shared {
     /// Carries a message out. It waits for the switch's thread, not for other machines, so other streams may wait for it.
     fn answer(&self, message: &ControlMessage) -> Result<Option<ControlMessage>, NoSwitch> {
         let switch = self.switch.upgrade().ok_or(NoSwitch)?;
-        let mut parts = OperatorParts::new(self, &switch);
+        let mut parts = self.parts(&switch);
         let mut keeper = lock(&self.keeper);
         self.look_beside(&mut keeper, &mut parts);
         let before = matches!(message, ControlMessage::Set(_)).then(|| keeper.clone());
         let answer = keeper.handle(clock::now(), message, &mut parts);
-        if parts.has_failed.get() {
+        if parts.have_failed() {
             // The same orders will come again, and must not be taken for those that were carried out.
             if let Some(before) = before {
                 *keeper = before;
@@ -389,91 +402,5 @@ impl Shared {
     }
 }
 
-/// The switch has ended, or its engine cannot be called.
+/// The switch has ended, hangs, or its engine cannot be called.
 struct NoSwitch;
-
-/// The operator of this process.
-struct OperatorParts<'a> {
-    shared: &'a Shared,
-    switch: &'a Switch<ReplicasProgram>,
-    has_failed: std::cell::Cell<bool>,
-}
-
-impl<'a> OperatorParts<'a> {
-    fn new(shared: &'a Shared, switch: &'a Switch<ReplicasProgram>) -> Self {
-        Self { shared, switch, has_failed: false.into() }
-    }
-
-    /// Whether the controller means another selector than there is: what is sent to it would reach nobody.
-    fn is_elsewhere(&self, rule: Rule) -> bool {
-        let (Rule::Own { selector: Some(said), .. }, SelectedBy::Thread(_) | SelectedBy::Nobody) =
-            (rule, &self.shared.selected_by)
-        else {
-            return false;
-        };
-        let present = match &self.shared.selected_by {
-            SelectedBy::Thread(selector) => Some(selector.local_addr()),
-            _ => None,
-        };
-        let is_elsewhere = present != Some(said);
-        if is_elsewhere {
-            self.shared.warn_once(2, || {
-                let present = present.map_or_else(|| "none".into(), |present| present.to_string());
-                format!("a controller says that the selector here is {said}, but it is {present}: correct one of the configurations")
-            });
-        }
-        is_elsewhere
-    }
-
-    fn order(&self, order: RuleOrder) -> Option<RuleOrder> {
-        let done = self.switch.order(order);
-        self.has_failed.set(self.has_failed.get() || done.is_err());
-        done.ok()
-    }
-}
-
-impl Parts for OperatorParts<'_> {
-    fn set(&mut self, rule: Rule) -> Outcome {
-        if self.is_elsewhere(rule) {
-            return Outcome::Bad;
-        }
-        // A core that selects sends nothing to a selector, wherever the controller believes it to be.
-        let rule = match (rule, &self.shared.selected_by) {
-            (Rule::Own { rack, .. }, SelectedBy::Core) => Rule::Own { rack, selector: None },
-            (rule, _) => rule,
-        };
-        self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
-    }
-
-    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
-        self.order(RuleOrder::counts_of(group)).map_or([0; TIERS_MAX], |done| done.counts())
-    }
-
-    fn load(&self) -> Load {
-        let stats = self.switch.stats();
-        Load { selected: stats.selected, copied: stats.copied }
-    }
-
-    fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
-        match &self.shared.selected_by {
-            SelectedBy::Nobody => Outcome::Done,
-            SelectedBy::Thread(selector) => match selector.set_group(group, servers) {
-                Ok(()) => Outcome::Done,
-                Err(GroupError::NoRoomForGroup(_) | GroupError::NoRoomForServer(..)) => Outcome::NoRoom,
-                Err(_) => Outcome::Bad,
-            },
-            SelectedBy::Core => {
-                let done = self.order(RuleOrder::replica_group(group, servers));
-                done.map_or(Outcome::Bad, |done| done.outcome())
-            }
-        }
-    }
-
-    fn set_selectors(&mut self, selectors: u32) {
-        match &self.shared.selected_by {
-            SelectedBy::Nobody => {}
-            SelectedBy::Thread(selector) => selector.set_selectors(selectors),
-            SelectedBy::Core => drop(self.order(RuleOrder::selectors(selectors))),
-        }
-    }
-}

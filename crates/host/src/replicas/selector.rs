@@ -194,6 +194,13 @@ impl Selector {
         lock(&self.shared.rsnode).set_selectors(selectors);
     }
 
+    /// It stands still until the result is dropped: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hold(&self) -> impl Sized {
+        lock(&self.shared.rsnode)
+    }
+
     /// Ends its thread, as a bug in it would: for tests.
     #[doc(hidden)]
     pub fn end_thread(&self) {

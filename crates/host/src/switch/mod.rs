@@ -28,6 +28,7 @@ use midflight_dataplane::program::{Program, SoftProgram};
 use midflight_dataplane::{Native, Purge, TasksProgram, Which};
 use orders::{CurrentOrder, Orders};
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -206,7 +207,16 @@ impl<P: HostedProgram> Switch<P> {
     /// # Errors
     /// If the engine cannot do it, the switch ends before it is done, or too many orders wait already.
     pub fn order(&self, order: P::Order) -> Result<P::Order, Error> {
-        self.shared.orders.carry_out(order, || self.shared.waker.wake()).map_err(|why| Error::Order { why })
+        self.order_within(order, Duration::MAX)
+    }
+
+    /// The same, and waits for at most so long.
+    ///
+    /// # Errors
+    /// As [`order`](Self::order), and if it is not done in time: it may still be done then, before any later order.
+    pub fn order_within(&self, order: P::Order, within: Duration) -> Result<P::Order, Error> {
+        let done = self.shared.orders.carry_out(order, within, || self.shared.waker.wake());
+        done.map_err(|why| Error::Order { why })
     }
 
     /// Ends it. The port is free when this returns.
@@ -237,6 +247,12 @@ impl<P: SoftProgram> BoundSwitch<P> {
         self.diversion = Some(diversion);
     }
 
+    /// A switch whose thread takes no order: for tests.
+    #[cfg(test)]
+    pub(crate) fn hang(self) -> (Switch<P>, impl Sized + use<P>) {
+        (Switch { shared: self.shared, facts: self.facts, thread: None }, self.order)
+    }
+
     /// Starts its thread. The thread calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
     ///
     /// # Errors
@@ -246,8 +262,11 @@ impl<P: SoftProgram> BoundSwitch<P> {
         let of_thread = Arc::clone(&shared);
         let serve = move || {
             let shared = Arc::clone(&of_thread);
-            let ended = SwitchThread::new(shared, engine, order, ticks, (diversion, busy_poll)).run();
-            if let Err(why) = ended {
+            let mut thread = SwitchThread::new(shared, engine, order, ticks, (diversion, busy_poll));
+            let ended = catch_unwind(AssertUnwindSafe(|| thread.run()));
+            if let Err(why) = ended.unwrap_or_else(|_| Err("the switch has panicked: the log has the message".into())) {
+                // Who waits for an order hears at once that it will not be done.
+                drop(thread);
                 // Cannot fail: nothing else sets it.
                 let _ = of_thread.failure.set(why);
                 on_failure();

@@ -3,7 +3,8 @@
 use super::hosted::Hosted;
 use midflight_dataplane::program::{Program, SoftProgram};
 // Not crossbeam's: only these drop what is queued when the receiver goes, so that whoever waits for it hears that.
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 /// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
@@ -36,8 +37,8 @@ pub(super) fn queue<P: SoftProgram>() -> (Orders<P>, CurrentOrder<P>) {
 }
 
 impl<P: SoftProgram> Orders<P> {
-    /// Queues an order and waits until all of it is done.
-    pub(super) fn carry_out(&self, order: P::Order, wake: impl FnOnce()) -> Done<P> {
+    /// Queues an order and waits until all of it is done, for at most so long; it may still be done after that.
+    pub(super) fn carry_out(&self, order: P::Order, within: Duration, wake: impl FnOnce()) -> Done<P> {
         let ended = || "the switch has ended".to_owned();
         let (reply, answer) = sync_channel(1);
         self.0.try_send(Order { order, reply }).map_err(|refused| match refused {
@@ -45,7 +46,10 @@ impl<P: SoftProgram> Orders<P> {
             TrySendError::Disconnected(_) => ended(),
         })?;
         wake();
-        answer.recv().map_err(|_| ended())?
+        answer.recv_timeout(within).map_err(|failed| match failed {
+            RecvTimeoutError::Timeout => format!("the switch has not done it within {within:?}"),
+            RecvTimeoutError::Disconnected => ended(),
+        })?
     }
 }
 
@@ -79,7 +83,7 @@ mod tests {
     fn orders_that_wait_when_the_switch_ends_are_refused() {
         let (orders, of_thread) = queue::<TasksProgram>();
         let (queued, order) = (AtomicUsize::new(0), || Purge::new(Which::Client(1)));
-        let give = || orders.carry_out(order(), || _ = queued.fetch_add(1, Relaxed)).unwrap_err();
+        let give = || orders.carry_out(order(), Duration::MAX, || _ = queued.fetch_add(1, Relaxed)).unwrap_err();
         let answers = std::thread::scope(|scope| {
             let waits: Vec<_> = (0..WAITING_MAX).map(|_| scope.spawn(give)).collect();
             while queued.load(Relaxed) < WAITING_MAX {
@@ -91,5 +95,16 @@ mod tests {
         });
         assert_eq!(answers, ["the switch has ended"; WAITING_MAX]);
         assert_eq!(give(), "the switch has ended");
+    }
+
+    /// A switch that hangs holds up nobody for ever. Orders that were given up stand in the queue, which is bounded.
+    #[test]
+    fn an_order_that_is_not_carried_out_is_waited_for_so_long() {
+        let (orders, _hangs) = queue::<TasksProgram>();
+        let give = || orders.carry_out(Purge::new(Which::Client(1)), Duration::from_millis(1), || ()).unwrap_err();
+        for _ in 0..WAITING_MAX {
+            assert_eq!(give(), "the switch has not done it within 1ms");
+        }
+        assert_eq!(give(), "too many orders wait already");
     }
 }

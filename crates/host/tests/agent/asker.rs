@@ -3,6 +3,7 @@
 use crate::PATIENCE;
 use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, parse_answer, write_answer, write_request};
 use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, Packet, ServerStatus, parse};
+use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -123,6 +124,17 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn connect(agent: SocketAddr) -> Self {
         let tcp = TcpStream::connect(agent).unwrap();
+        tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { tcp, come: Vec::new() }
+    }
+
+    /// One for which the kernels keep little: an agent that writes a long value waits until it is read.
+    pub(crate) fn connect_narrowly(agent: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::for_address(agent), Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        socket.set_tcp_mss(536).unwrap();
+        socket.connect(&agent.into()).unwrap();
+        let tcp = TcpStream::from(socket);
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { tcp, come: Vec::new() }
     }

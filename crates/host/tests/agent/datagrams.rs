@@ -1,6 +1,6 @@
 //! Requests in datagrams, before a store that behaves.
 
-use crate::asker::{Asker, Back, bytes_of, bytes_of_request, get, set};
+use crate::asker::{Asker, Back, Stream, bytes_of, bytes_of_request, get, set};
 use crate::scripted::{Scripted, Talk, answer, behaves};
 use crate::{PATIENCE, loopback, options, start, wait_for, wait_until};
 use midflight_endpoint::Endpoint;
@@ -13,6 +13,7 @@ use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
 use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, Packet, parse};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -208,6 +209,39 @@ fn an_agent_that_ends_answers_what_it_has_begun() {
     let (number, back) = asker.answer();
     assert_eq!((number, back.status().queue.get()), (2, 1));
     assert_eq!([asker.answer(), asker.answer()], [(3, Back::Refused), (4, Back::Refused)]);
+}
+
+/// Ends a flood, also if a test fails.
+struct EndOfFlood<'a>(&'a AtomicBool);
+
+impl Drop for EndOfFlood<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A client that floods: its datagrams are counted, streams are served, and the agent says that it lives.
+#[test]
+fn n8_a_client_that_floods_keeps_nobody_out() {
+    let store = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(AgentOptions { store_timeout: Duration::from_secs(10), ..options(&store.memcached()) });
+    let (ends, address) = (AtomicBool::new(false), agent.local_addr());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = UdpSocket::bind(loopback()).unwrap();
+            while !ends.load(Relaxed) {
+                // The kernel may be full.
+                let _ = socket.send_to(&[0xaa; 200], address);
+            }
+        });
+        let _end = EndOfFlood(&ends);
+        wait_until("it floods", || agent.report().server.malformed > 1_000, || format!("{:?}", agent.report()));
+        let mut stream = Stream::connect(address);
+        for _ in 0..50 {
+            assert_eq!(stream.ask(&get("one")), bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
+        }
+        assert!(agent.silent_for() < Duration::from_secs(2), "{:?}", agent.silent_for());
+    });
 }
 
 #[test]

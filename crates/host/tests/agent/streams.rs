@@ -193,6 +193,53 @@ fn streams_do_not_wait_in_front_of_datagrams() {
     assert_eq!((agent.report().counters.stream_slots_taken, store.connections()), (1, 2));
 }
 
+/// A client that has given up may have set the key elsewhere since: a SET that comes late would bring the old value back.
+#[test]
+fn a_request_whose_stream_has_ended_before_its_turn_is_not_carried_out() {
+    let kept = Arc::new(Mutex::new(BTreeMap::from([("slow".to_owned(), b"1".to_vec())])));
+    let of_store = Arc::clone(&kept);
+    let store = Scripted::start(move |_, talk| {
+        std::thread::sleep(Duration::from_millis(100));
+        keeps(&of_store, talk);
+    });
+    let options = options(&store.memcached());
+    let agent = start(AgentOptions { stream_slots: 1, store_timeout: Duration::from_secs(10), ..options });
+    let mut first = Stream::connect(agent.local_addr());
+    first.send(&get("slow"));
+    wait_for(&agent, "it has the slot", |counters| counters.stream_gets == 1);
+    let mut leaves = Stream::connect(agent.local_addr());
+    leaves.send(&set("key", b"late"));
+    wait_for(&agent, "it waits", |counters| counters.stream_sets == 1);
+    drop(leaves);
+    assert_eq!(first.answer(), value(b"1"));
+    wait_for(&agent, "it is not carried out", |counters| counters.stream_left == 1);
+    assert_eq!(first.ask(&get("key")), missing());
+    assert!(!kept.lock().unwrap().contains_key("key"));
+}
+
+/// An agent that ends waits until the answers that it has begun are written.
+#[test]
+fn a_long_value_that_is_being_read_is_not_cut_by_the_end() {
+    let long = vec![b'x'; VALUE_MAX];
+    let store = Scripted::start(|_, talk| {
+        while talk.line().is_some() {
+            talk.value("long", vec![b'x'; VALUE_MAX]);
+        }
+    });
+    let agent = start(AgentOptions { store_timeout: Duration::from_secs(10), ..options(&store.memcached()) });
+    let mut stream = Stream::connect_narrowly(agent.local_addr());
+    stream.send(&get("long"));
+    // The agent is writing now.
+    assert_eq!(stream.tcp.peek(&mut [0]).unwrap(), 1);
+    let ending = std::thread::spawn(move || {
+        agent.finish();
+        drop(agent);
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(stream.answer() == value(&long));
+    ending.join().unwrap();
+}
+
 #[test]
 fn redis_keeps_no_flags_and_the_agent_says_so() {
     let store = Scripted::start(|_, talk| behaves(talk));

@@ -93,6 +93,52 @@ fn n6_a_killed_rsnode_degrades_its_group() {
     assert_eq!((world.selected("tor-0"), served(&world)), (before, served_before + 200));
 }
 
+/// A selector that stands still: what finds the ring full is dropped and counted, and nothing else stands still.
+#[test]
+fn n8_what_finds_the_ring_to_the_selector_full_is_counted() {
+    let world = World::new();
+    // Its keeper waits for the selector too.
+    let controller = world.controller(|config| config.dead_after = 60_000_000_000);
+    wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
+    let mut client = world.client();
+    assert!(client.read(10).iter().all(Result::is_ok));
+    let (operator, packet) = (world.operator("tor-0"), client.packet());
+    let selector = operator.selector.as_ref().unwrap();
+    let stands_still = selector.hold();
+    client.send(&packet, 6_000);
+    drop(stands_still);
+    wait_until("all that was sent to the selector was handled or has found the ring full", || {
+        let (report, stats) = (selector.report(), operator.switch.stats());
+        report.ring_full > 0 && report.packets + report.ring_full == stats.selected + stats.copied
+    });
+    assert!(client.read(50).iter().all(Result::is_ok), "it goes on");
+}
+
+/// A server that says of itself what cannot be, and answers twice: each is counted by its name, by a selector's thread and by the core,
+/// and reads are answered.
+#[test]
+fn n8_forged_statuses_and_answers_are_counted() {
+    for selection in [Selection::None, Selection::LeastOutstanding] {
+        let world = World::with(selection);
+        let controller = world.controller(|config| config.plan_timeout = 0);
+        wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
+        world.stores[0].lies.store(true, Relaxed);
+        let mut client = world.client();
+        wait_until("both are counted", || {
+            assert!(client.read(20).iter().all(Result::is_ok));
+            let operator = world.operator("tor-0");
+            let (absurd, unmatched) = if let Some(selector) = &operator.selector {
+                let report = selector.report();
+                (report.disbelieved.statuses_absurd, report.rsnode.unmatched)
+            } else {
+                let stats = operator.switch.stats();
+                (stats.statuses_absurd, stats.unmatched)
+            };
+            absurd > 0 && unmatched > 0
+        });
+    }
+}
+
 /// Two controllers: when the active one ends, its standby takes over, and nothing that is in force changes.
 #[test]
 fn n6_a_standby_takes_over() {

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod deployment;
+mod ends;
+mod lies;
 mod streams;
 mod world;

@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 const TERM: Term = Term { number: 1, controller: 9 };
 
-fn operator(controllers: &[IpAddr]) -> Operator {
+pub(crate) fn operator(controllers: &[IpAddr]) -> Operator {
     Operator::start(
         [0, u32::MAX, u32::MAX, 0],
         SocketAddr::from(([127, 60, 4, 1], 0)),
@@ -23,15 +23,15 @@ fn operator(controllers: &[IpAddr]) -> Operator {
     )
 }
 
-fn loopback() -> IpAddr {
+pub(crate) fn loopback() -> IpAddr {
     [127, 0, 0, 1].into()
 }
 
 /// One end of a stream.
-struct Stream(TcpStream, Vec<u8>);
+pub(crate) struct Stream(TcpStream, Vec<u8>);
 
 impl Stream {
-    fn new(operator: &Operator) -> Self {
+    pub(crate) fn new(operator: &Operator) -> Self {
         let stream = TcpStream::connect(operator.keeper.local_addr()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Self(stream, Vec::new())
@@ -44,7 +44,7 @@ impl Stream {
     }
 
     /// The next answer; `None`: it is closed.
-    fn answer(&mut self) -> Option<ControlMessage> {
+    pub(crate) fn answer(&mut self) -> Option<ControlMessage> {
         loop {
             if let Some((message, length)) = control::parse(&self.1).unwrap() {
                 self.1.drain(..length);
@@ -60,7 +60,7 @@ impl Stream {
         }
     }
 
-    fn ask(&mut self, number: u64) -> ControlMessage {
+    pub(crate) fn ask(&mut self, number: u64) -> ControlMessage {
         let ask = ControlMessage::Ask(Ask { number, term: Some(TERM), inventory: None });
         self.0.write_all(&Self::bytes(&ask)).unwrap();
         self.answer().expect("it is answered")

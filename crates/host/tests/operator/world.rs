@@ -14,6 +14,7 @@ use midflight_host::{Switch, SwitchConfig};
 use midflight_placement::{Accelerator, Options, Use, input};
 use midflight_replicas::client::{Answer, Client, ClientConfig, Event, Failure, Read};
 use midflight_replicas::server::{self, Server, ServerConfig};
+use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Operator {
             None if selection != Selection::None => SelectedBy::Core,
             None => SelectedBy::Nobody,
         };
-        let keeper = keeper.serve(&switch, selected_by).unwrap();
+        let keeper = keeper.serve(&switch, selected_by, || ()).unwrap();
         Self { switch, selector, keeper }
     }
 }
@@ -78,6 +79,8 @@ impl Operator {
 pub(crate) struct Store {
     pub(crate) address: SocketAddr,
     pub(crate) served: Arc<AtomicU64>,
+    /// It says of itself what cannot be, and each answer twice.
+    pub(crate) lies: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -89,7 +92,8 @@ impl Store {
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let address = socket.local_addr().unwrap();
         let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&served));
+        let lies = Arc::new(AtomicBool::new(false));
+        let (stops, counts, is_lying) = (Arc::clone(&stop), Arc::clone(&served), Arc::clone(&lies));
         let mut server = Server::new(ServerConfig::new(address, operator, 1)).unwrap();
         let thread = std::thread::spawn(move || {
             let (mut buffer, mut packet, mut due) = ([0; 2048], Vec::new(), Vec::new());
@@ -113,12 +117,25 @@ impl Store {
                     !is_due
                 });
                 while let Some(to) = server.poll_transmit(now, &mut packet) {
+                    if is_lying.load(Relaxed) && forge_status(&mut packet) {
+                        socket.send_to(&packet, to).unwrap();
+                    }
                     socket.send_to(&packet, to).unwrap();
                 }
             }
         });
-        Self { address, served, stop, thread: Some(thread) }
+        Self { address, served, lies, stop, thread: Some(thread) }
     }
+}
+
+/// Overwrites the status of an answer; whether it has one.
+fn forge_status(packet: &mut [u8]) -> bool {
+    let is_answer =
+        matches!(parse(packet), Ok(Packet::Response(_, _, status, ..)) if status.len() == size_of::<ServerStatus>());
+    if is_answer {
+        packet[size_of::<NetrsResponse>()..][..size_of::<ServerStatus>()].fill(0xff);
+    }
+    is_answer
 }
 
 impl Drop for Store {
@@ -191,7 +208,13 @@ impl World {
         let planner = Options { methods: Use::FirstFit, ..Options::default() };
         let (network, control) = (Arc::clone(&self.network), self.control.clone());
         let source = Some([127, 0, 0, 1].into());
-        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }).unwrap()
+        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }, || ()).unwrap()
+    }
+
+    /// Orders for this operator go elsewhere.
+    pub(crate) fn redirect(&mut self, name: &str, to: SocketAddr) {
+        let place = self.network.topology().operator(name).unwrap();
+        self.control[place] = to;
     }
 
     pub(crate) fn operator(&self, name: &str) -> &Operator {
@@ -233,6 +256,7 @@ fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], ser
 /// A client that reads one after the other, or many at once.
 pub(crate) struct Reader {
     client: Client,
+    operator: SocketAddr,
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
 }
@@ -241,7 +265,27 @@ impl Reader {
     fn new(operator: SocketAddr, servers: Vec<SocketAddr>) -> Self {
         let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(CLIENT), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        Self { client: Client::new(ClientConfig::new(rand::random()), operator).unwrap(), socket, servers }
+        let client = Client::new(ClientConfig::new(rand::random()), operator).unwrap();
+        Self { client, operator, socket, servers }
+    }
+
+    /// The packet of a read that nobody waits for.
+    pub(crate) fn packet(&mut self) -> Vec<u8> {
+        let read = Read { group: GROUP, backups: self.servers.clone(), asked: b"question".to_vec() };
+        self.client.submit(clock::now(), read).unwrap();
+        let mut packet = Vec::new();
+        self.client.poll_transmit(clock::now(), &mut packet).unwrap();
+        packet
+    }
+
+    /// Sends a packet so many times, slowly enough for the operator.
+    pub(crate) fn send(&self, packet: &[u8], times: usize) {
+        for sent in 0..times {
+            self.socket.send_to(packet, self.operator).unwrap();
+            if sent % 32 == 31 {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
     }
 
     /// Begins so many reads, and waits for all of them.

@@ -4,7 +4,7 @@ mod operator;
 mod status;
 
 use crate::http::{self, Http};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use midflight_control::ShellCounters;
 use midflight_control::file;
@@ -37,7 +37,7 @@ what is in force they learn from the operators. docs/cache.md goes through a sma
 SIGINT and SIGTERM end it. What is in force stays in force.
 
 EXIT CODES
-  0 ended by a signal, 1 failed (port in use), 2 wrong usage or configuration";
+  0 ended by a signal, 1 failed (port in use, a thread of it panicked), 2 wrong usage or configuration";
 
 /// Where there is a file to start from.
 const EXAMPLE: &str = "`midflight controller --print-config` prints a file to start from";
@@ -114,7 +114,7 @@ impl Run {
             None => Some(own),
         };
         let mut shutdown = Shutdown::new()?;
-        let running = RunningController::start(file, own.ip(), http)?;
+        let running = RunningController::start(file, own.ip(), http, shutdown.ender())?;
         let operators = running.network.operators();
         stdout::print(&format!(
             "controller {} of {operators} operators, status {}\n",
@@ -122,6 +122,9 @@ impl Run {
             http::describe(running.http())
         ))?;
         let signal = shutdown.wait();
+        if let Some(why) = running.failure() {
+            bail!("{why}");
+        }
         tracing::info!("{signal}: ending");
         Ok(ExitCode::SUCCESS)
     }
@@ -131,14 +134,18 @@ impl Run {
 pub(crate) struct RunningController {
     /// What it controls.
     pub network: Arc<Network>,
-    /// It ends with this.
-    _process: Arc<ControllerProcess>,
+    process: Arc<ControllerProcess>,
     http: Option<Http>,
 }
 
 impl RunningController {
-    /// Starts it. `source`: the address from which it connects to operators.
-    pub(crate) fn start(file: ControllerFile, source: IpAddr, http: Option<SocketAddr>) -> Result<Self> {
+    /// Starts it. `source`: the address from which it connects to operators. `on_failure` is called where it has to end by itself.
+    pub(crate) fn start(
+        file: ControllerFile,
+        source: IpAddr,
+        http: Option<SocketAddr>,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<Self> {
         let ControllerFile { network, control, config, .. } = file;
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
@@ -146,10 +153,15 @@ impl RunningController {
         let planner = Options { time_limit: Duration::from_nanos(config.plan_timeout / 2), ..Options::default() };
         let source = Some(source).filter(|source| !source.is_unspecified());
         let options = ControllerOptions { network: Arc::clone(&network), control, source, config, planner };
-        let process = Arc::new(ControllerProcess::start(options)?);
+        let process = Arc::new(ControllerProcess::start(options, on_failure)?);
         let seen = Seen { network: Arc::clone(&network), process: Arc::clone(&process) };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
-        Ok(Self { network, _process: process, http })
+        Ok(Self { network, process, http })
+    }
+
+    /// Why it has ended by itself, on one line; `None` if it has not.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.process.failure()
     }
 
     /// Where HTTP is served, if at all.

@@ -122,10 +122,10 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
         tracing::info!("{left}");
     }
     let running = prepared.run(shutdown.ender())?;
-    P::begin(beside, &running.switch)?;
+    P::begin(beside, &running.switch, shutdown.ender())?;
     stdout::print(&greeting(&running))?;
     let signal = shutdown.wait();
-    if let Some(why) = running.switch.failure() {
+    if let Some(why) = running.failure() {
         bail!("{why}");
     }
     tracing::info!("{signal}: ending");

@@ -49,6 +49,10 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
     /// What of it has to do with the switch before this serves.
     fn attach(_beside: &mut Self::Beside, _prepared: &mut Prepared<Self>) {}
 
-    /// Begins with that; the switch serves.
-    fn begin(beside: Self::Beside, switch: &Arc<Switch<Self>>) -> Result<()>;
+    /// Begins with that; the switch serves. `on_failure` is called where a thread of it has to end by itself.
+    fn begin(
+        beside: Self::Beside,
+        switch: &Arc<Switch<Self>>,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<()>;
 }

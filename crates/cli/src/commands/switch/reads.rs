@@ -52,7 +52,11 @@ impl SwitchProgram for ReadsProgram {
     }
 
     /// Adds the sets. Those that a former process has kept go on, with what may be changed as it is configured now.
-    fn begin(Sets { mut sets, socket }: Sets, switch: &Arc<Switch<Self>>) -> Result<()> {
+    fn begin(
+        Sets { mut sets, socket }: Sets,
+        switch: &Arc<Switch<Self>>,
+        _on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
         for kept in switch.stats().present().filter(|kept| sets.iter().all(|set| set.number != kept.set)) {
             tracing::info!("the replica set {} was kept, and is not configured any more: it is removed", kept.set);
             switch.order(SetOrder::remove(kept.set))?;

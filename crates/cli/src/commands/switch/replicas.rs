@@ -78,7 +78,7 @@ impl SwitchProgram for ReplicasProgram {
         prepared.set_beside(Arc::clone(&parts.running) as Arc<dyn Beside>);
     }
 
-    fn begin(parts: Parts, switch: &Arc<Switch<Self>>) -> Result<()> {
+    fn begin(parts: Parts, switch: &Arc<Switch<Self>>, on_failure: impl FnOnce() + Send + 'static) -> Result<()> {
         let Parts { keeper, selector, is_in_core, running, .. } = parts;
         let selector = selector.map(BoundSelector::run).transpose()?.map(Arc::new);
         let selected_by = match &selector {
@@ -86,7 +86,7 @@ impl SwitchProgram for ReplicasProgram {
             None if is_in_core => SelectedBy::Core,
             None => SelectedBy::Nobody,
         };
-        let keeper = keeper.serve(switch, selected_by)?;
+        let keeper = keeper.serve(switch, selected_by, on_failure)?;
         // Cannot fail: they are set here only.
         let _ = running.parts.set((selector, keeper));
         Ok(())
@@ -147,6 +147,11 @@ impl Beside for RunningParts {
             None => "without a selector".into(),
         };
         format!(", {selector}, orders on {}", keeper.local_addr())
+    }
+
+    fn failure(&self) -> Option<String> {
+        let (_, keeper) = self.parts.get()?;
+        keeper.failure().map(str::to_owned)
     }
 
     fn counters(&self) -> ShellCounters {

@@ -19,6 +19,8 @@ pub(crate) trait Beside: Send + Sync {
     fn describe(&self) -> String;
     /// What it has counted.
     fn counters(&self) -> ShellCounters;
+    /// Why it has ended by itself, on one line; `None` if it has not.
+    fn failure(&self) -> Option<String>;
 }
 
 /// A switch and its HTTP server; dropping it ends both.
@@ -68,6 +70,12 @@ impl<P: SwitchProgram> Running<P> {
     /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
+    }
+
+    /// Why the switch, or what runs beside it, has ended by itself, on one line; `None` if both run.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let of_switch = self.switch.failure().map(str::to_owned);
+        of_switch.or_else(|| self.beside.as_ref()?.failure())
     }
 
     /// What runs beside it, for the first line that the process prints.

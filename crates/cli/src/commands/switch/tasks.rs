@@ -48,7 +48,7 @@ impl SwitchProgram for TasksProgram {
         OperatorSocket::bind(switch.admin_path(port), switch.admin == "auto", "midflight purge")
     }
 
-    fn begin(socket: OperatorSocket, switch: &Arc<Switch>) -> Result<()> {
+    fn begin(socket: OperatorSocket, switch: &Arc<Switch>, _on_failure: impl FnOnce() + Send + 'static) -> Result<()> {
         let switch = Arc::downgrade(switch);
         socket.serve(move |request| purge(&switch, request))
     }

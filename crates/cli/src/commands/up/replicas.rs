@@ -134,7 +134,7 @@ impl Cache {
         let (control, selector) = (beside.control(), beside.selector());
         ReplicasProgram::attach(&mut beside, &mut prepared);
         let operator = prepared.run(shutdown.ender())?;
-        ReplicasProgram::begin(beside, &operator.switch)?;
+        ReplicasProgram::begin(beside, &operator.switch, shutdown.ender())?;
         let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
         let agents = agents.map(|(at, store)| agent(at, address, &stores.socket(store), shutdown));
         let agents = agents.collect::<Result<Vec<_>>>()?;
@@ -150,14 +150,16 @@ impl Cache {
                 ..ControllerConfig::default()
             },
         };
-        let controller = RunningController::start(file, local, Some(free))?;
+        let controller = RunningController::start(file, local, Some(free), shutdown.ender())?;
         Ok(Self { operator, agents, controller })
     }
 
     fn failure(&self) -> Option<String> {
         let of_agent =
             self.agents.iter().find_map(|agent| agent.failure().map(|why| format!("an agent has ended: {why}")));
-        self.operator.switch.failure().map(|why| format!("the operator has ended: {why}")).or(of_agent)
+        let of_operator = self.operator.failure().map(|why| format!("the operator has ended: {why}"));
+        let of_controller = self.controller.failure().map(|why| format!("the controller has ended: {why}"));
+        of_operator.or(of_agent).or(of_controller)
     }
 
     fn greeting(&self, selector: Algorithm) -> String {

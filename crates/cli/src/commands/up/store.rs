@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
     let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, address.port()) };
     config.program.set = vec![set.clone()];
-    ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch)?;
+    ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch, || ())?;
     let data = Data::new(args.data.as_deref())?;
     data.check(&set)?;
     let replicas = start(&set, &data, &shutdown)?;

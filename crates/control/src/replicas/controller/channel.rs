@@ -79,6 +79,10 @@ pub(super) struct Channel {
     pub(super) is_loading: bool,
     /// What its core has refused, and why; `None`: nothing that we know.
     pub(super) refused: BTreeMap<Key, Option<Outcome>>,
+    /// Other operators that it has refused to know as RSNodes, since it knew all RSNodes last.
+    pub(super) refused_owners: BTreeSet<usize>,
+    /// It has refused several of them, so it has failed itself: nobody waits until it knows RSNodes.
+    pub(super) is_refusing: bool,
     /// Of what it had refused, what it is sent again.
     retried: BTreeSet<Key>,
     /// When it is sent again what it has refused.
@@ -112,6 +116,8 @@ impl Channel {
             sent: None,
             is_loading: false,
             refused: BTreeMap::new(),
+            refused_owners: BTreeSet::new(),
+            is_refusing: false,
             retried: BTreeSet::new(),
             retry_at: now,
         }
@@ -132,7 +138,8 @@ impl Channel {
             Barred::Failed => true,
             Barred::Back(since) => now < since.saturating_add(barred_for),
         };
-        has_failed || self.is_dead || self.is_stuck() || !self.can_select || self.selector_gone.is_some()
+        let works = !self.is_dead && !self.is_stuck() && !self.is_refusing;
+        has_failed || !works || !self.can_select || self.selector_gone.is_some()
     }
 
     /// It lacks this, or may lack it.
@@ -143,15 +150,16 @@ impl Channel {
     }
 
     /// Whether others should wait until it knows this. One that was started again gets its hosts last, so nothing comes from them before
-    /// it knows all else; what died or does not obey is not waited for.
+    /// it knows all else; what died, does not obey, or refuses RSNodes is not waited for.
     pub(super) fn will_learn(&self, key: Key) -> bool {
-        let is_expected = !self.is_dead && !self.is_stuck() && !self.is_fresh;
+        let is_expected = !self.is_dead && !self.is_stuck() && !self.is_refusing && !self.is_fresh;
         is_expected && (self.state == State::Unknown || self.lacks(key) || self.refused.contains_key(&key))
     }
 
     /// Whether it has refused this although nothing was in the way any more.
     pub(super) fn refuses(&self, key: Key) -> bool {
-        self.is_live() && !self.is_loading && self.refused.contains_key(&key) && !self.retried.contains(&key)
+        let is_told = self.is_live() && !self.is_refusing && !self.is_loading;
+        is_told && self.refused.contains_key(&key) && !self.retried.contains(&key)
     }
 
     /// Whether it may lack this: an order for it waits, or was refused.
@@ -215,6 +223,12 @@ impl Channel {
             self.retried.remove(&key);
             self.refused.remove(&key);
         }
+    }
+
+    /// Which RSNodes it has refused says nothing any more.
+    pub(super) fn forget_refusals(&mut self) {
+        self.refused_owners.clear();
+        self.is_refusing = false;
     }
 
     /// What it has is not known any more: a new loading begins.

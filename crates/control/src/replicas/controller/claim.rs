@@ -79,6 +79,7 @@ impl Controller {
             channel.close();
             // It would not see what ends a failure. If it is active again, it finds those that last.
             (channel.stuck_since, channel.selector_gone) = (None, None);
+            channel.forget_refusals();
             if !channel.is_dead && channel.barred == Barred::Failed {
                 channel.barred = Barred::Back(now);
             }

@@ -9,6 +9,11 @@ use super::{Controller, Role};
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Groups are labelled with it, or will be.
+fn is_in_use(node: &RsNode) -> bool {
+    matches!(node.used, Use::Preparing | Use::Serving)
+}
+
 impl Controller {
     /// Does what can be done now.
     pub(super) fn step(&mut self) {
@@ -72,16 +77,50 @@ impl Controller {
         }
     }
 
-    /// An RSNode that an operator refuses to know has failed: labels would wait for that operator for ever.
+    /// An RSNode that an operator refuses to know has failed: labels would wait for that operator for ever. An operator that refuses
+    /// several has failed itself, and they have not.
     fn fail_refused(&mut self) {
-        let refusing: Vec<_> = self.channels.iter().filter(|channel| !channel.refused.is_empty()).collect();
-        let is_in_use = |node: &RsNode| matches!(node.used, Use::Preparing | Use::Serving);
-        let is_refused = |id: u16| refusing.iter().any(|channel| channel.refuses(Key::RsNode(id)));
-        let refused = self.ids.iter().find(|(id, node)| is_in_use(node) && is_refused(*id));
-        if let Some(owner) = refused.and_then(|(_, node)| node.operator) {
+        let mut refused = None;
+        for operator in 0..self.channels.len() {
+            let owners = self.refused_owners(operator);
+            let channel = &mut self.channels[operator];
+            channel.refused_owners.extend(owners.iter().filter(|&&owner| owner != operator));
+            if channel.refused_owners.len() > 1 && !channel.is_refusing {
+                (channel.is_refusing, channel.barred) = (true, Barred::Failed);
+                return self.fail(operator, Failure::RefusesOthers);
+            }
+            refused = refused.or(owners.first().copied());
+        }
+        if let Some(owner) = refused {
             self.channels[owner].barred = Barred::Back(self.now);
             self.fail(owner, Failure::Refuses);
         }
+    }
+
+    /// The operators of RSNodes that this one refuses to know.
+    fn refused_owners(&self, operator: usize) -> BTreeSet<usize> {
+        let channel = &self.channels[operator];
+        if channel.refused.is_empty() {
+            return BTreeSet::new();
+        }
+        let refused = self.ids.iter().filter(|(id, node)| is_in_use(node) && channel.refuses(Key::RsNode(*id)));
+        refused.filter_map(|(_, node)| node.operator).collect()
+    }
+
+    /// An operator has carried out orders. If it knows all RSNodes that there are, it refuses none any more.
+    pub(super) fn forgive(&mut self, operator: usize) {
+        let channel = &self.channels[operator];
+        let mut ids = self.ids.iter().filter(|(_, node)| is_in_use(node)).map(|(id, _)| id).peekable();
+        if channel.refused_owners.is_empty() || ids.peek().is_none() || ids.any(|id| channel.may_lack(Key::RsNode(id)))
+        {
+            return;
+        }
+        let channel = &mut self.channels[operator];
+        if channel.is_refusing {
+            channel.barred = Barred::Back(self.now);
+            self.events.push_back(Event::OperatorBack(operator));
+        }
+        channel.forget_refusals();
     }
 
     /// An id may be a label once its selector has the replica groups and all operators know where it is.

@@ -23,7 +23,7 @@ pub enum Event {
         /// Traffic groups that have lost their RSNode.
         groups: usize,
     },
-    /// An operator that was dead answers, or one that was stuck carries out orders.
+    /// An operator that was dead answers, one that was stuck carries out orders, or one that refused RSNodes knows them.
     OperatorBack(usize),
     /// The driver should have this planned, and call [`super::Controller::planned`].
     PlanWanted(Box<PlanWanted>),
@@ -62,6 +62,8 @@ pub enum Failure {
     NoSelector,
     /// An operator refused to know it as an RSNode.
     Refuses,
+    /// It refused to know several RSNodes: it has failed, and not they.
+    RefusesOthers,
     /// It answers questions, but has carried out no orders for too long.
     Stuck,
 }

@@ -21,6 +21,7 @@ impl Controller {
     pub(super) fn is_alive(&mut self, operator: usize, question: Question) {
         self.questions.hear();
         let channel = &mut self.channels[operator];
+        let is_first = channel.answered == 0;
         channel.answered = channel.answered.max(question.number);
         // An answer to a question of long ago: it would be dead again at the next look.
         let is_late = self.questions.listened().saturating_sub(question.listened) > self.config.dead_after;
@@ -31,7 +32,8 @@ impl Controller {
         channel.heard_listened = channel.heard_listened.max(question.listened);
         if channel.is_dead {
             channel.is_dead = false;
-            channel.barred = Barred::Back(self.now);
+            // One that was never heard of has not failed: it was started later than this controller.
+            channel.barred = if is_first { Barred::No } else { Barred::Back(self.now) };
             self.event(Event::OperatorBack(operator));
             self.step();
         }
@@ -88,6 +90,7 @@ impl Controller {
         channel.former = channel.incarnation.replace(incarnation);
         channel.is_fresh = true;
         (channel.stuck_since, channel.selector_gone) = (None, None);
+        channel.forget_refusals();
         channel.selector = None;
         channel.barred = Barred::Back(self.now);
         for group in 0..self.labels.len() {
@@ -111,7 +114,7 @@ impl Controller {
             None => drop(channel.selector_gone.get_or_insert(listened)),
             Some(_) => {
                 let was_gone = channel.selector_gone.take().is_some();
-                if was_gone && !channel.is_stuck() && channel.barred == Barred::Failed {
+                if was_gone && !channel.is_stuck() && !channel.is_refusing && channel.barred == Barred::Failed {
                     channel.barred = Barred::Back(now);
                 }
             }

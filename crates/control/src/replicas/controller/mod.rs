@@ -167,6 +167,7 @@ impl Controller {
                 self.find_the_dead();
                 self.forget_the_unreachable();
                 self.retry_refused();
+                self.begin_again();
                 self.ask_for_plan();
                 self.step();
             }

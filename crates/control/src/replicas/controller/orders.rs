@@ -146,6 +146,7 @@ impl Controller {
             return self.reload(operator);
         }
         self.take_outcomes(operator, &sent, &done.refused);
+        self.forgive(operator);
         let channel = &mut self.channels[operator];
         if channel.is_loading && sent.set.complete {
             (channel.is_loading, channel.is_fresh) = (false, false);

@@ -2,6 +2,7 @@
 //! made it.
 
 use super::Controller;
+use super::config::Start;
 use super::event::{Event, PlanRefused, PlanWanted};
 use super::ids::Use;
 use midflight_endpoint::Nanos;
@@ -44,14 +45,31 @@ impl Controller {
             let operator = &self.channels[self.network.labeller(group)];
             !self.traffic.is_known(group) && operator.is_live() && self.has_hosts(group)
         };
-        let has_traffic = groups.clone().any(|group| self.traffic.rate(group) > 0.0);
-        if !has_traffic || groups.clone().any(is_missing) {
+        if !self.has_traffic() || groups.clone().any(is_missing) {
             return None;
         }
         let traffic = self.network.traffic(|group| self.traffic.by_tier(group));
         let topology = self.network.topology().clone();
         let instance = Instance::with_share(topology, traffic, self.config.extra_hops, self.config.packets_per_request);
         Some(instance.bar(barred.iter().copied()))
+    }
+
+    fn has_traffic(&self) -> bool {
+        (0..self.labels.len()).any(|group| self.traffic.rate(group) > 0.0)
+    }
+
+    /// Without traffic there is no plan. Groups whose operator has failed then begin again as at the start, when it works again.
+    pub(super) fn begin_again(&mut self) {
+        if self.config.start != Start::OwnRack || self.target.iter().all(Option::is_some) || self.has_traffic() {
+            return;
+        }
+        let barred = self.barred();
+        for group in 0..self.target.len() {
+            let own = self.network.labeller(group);
+            if self.target[group].is_none() && self.channels[own].is_live() && !barred.contains(&own) {
+                self.target[group] = Some(own);
+            }
+        }
     }
 
     fn has_hosts(&self, group: usize) -> bool {

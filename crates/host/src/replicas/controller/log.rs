@@ -45,6 +45,7 @@ fn reason(why: Failure) -> &'static str {
         Failure::Restarted => "was started again",
         Failure::NoSelector => "has no selector",
         Failure::Refuses => "is refused as an RSNode by another operator",
+        Failure::RefusesOthers => "refuses to know RSNodes (compare its bounds with this configuration)",
         Failure::Stuck => "carries out no orders",
     }
 }

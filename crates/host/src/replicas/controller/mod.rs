@@ -10,6 +10,7 @@ pub use operators::StreamsReport;
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
+use crate::failing::Failing;
 use midflight_control::replicas::controller::Status;
 use midflight_control::replicas::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted};
 use midflight_endpoint::{MS, Nanos};
@@ -28,6 +29,8 @@ use tokio::sync::{mpsc, oneshot};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A report is at most so old.
 const PUBLISH_EVERY: Nanos = 100 * MS;
+/// What the thread does, for whoever reads why it has ended.
+const DRIVES: &str = "drives the controller";
 
 /// What a controller controls, and how.
 #[derive(Clone, Debug)]
@@ -68,14 +71,17 @@ struct Shared {
     published: Mutex<ControllerReport>,
     /// When the thread last made progress.
     turned: AtomicU64,
+    /// No operator would be asked any more, and a standby must take over.
+    failing: Arc<Failing>,
 }
 
 impl ControllerProcess {
-    /// Starts a controller. Operators that cannot be reached yet are connected to when they can.
+    /// Starts a controller. Operators that cannot be reached yet are connected to when they can. Its thread calls `on_failure` if it
+    /// has to end by itself; [`failure`](Self::failure) then says why.
     ///
     /// # Errors
     /// If the system refuses a thread.
-    pub fn start(options: ControllerOptions) -> Result<Self, Error> {
+    pub fn start(options: ControllerOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let failed = |source| Error::Resources { what: "start the streams to operators", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let ControllerOptions { network, control, source, config, planner } = options;
@@ -83,12 +89,15 @@ impl ControllerProcess {
         let controller = Controller::new(clock::now(), config, Arc::clone(&network), rand::random_range(1..=u64::MAX));
         let streams = StreamsReport::new(control.len());
         let published = Mutex::new(ControllerReport { status: controller.status(), plan: None, streams });
-        let shared = Arc::new(Shared { published, turned: AtomicU64::new(clock::now()) });
+        let failing = Arc::new(Failing::new(on_failure));
+        let shared = Arc::new(Shared { published, turned: AtomicU64::new(clock::now()), failing });
         let (stop, stopped) = oneshot::channel();
         let of_thread = Arc::clone(&shared);
         let thread = spawn("mf-controller", move || {
+            let failing = Arc::clone(&of_thread.failing);
+            let _watch = failing.watch(DRIVES);
             runtime.block_on(async {
-                let operators = Operators::start(control, source, patience);
+                let operators = Operators::start(control, source, patience, &failing);
                 let (planned, plans) = mpsc::channel(1);
                 let driver = Driver {
                     shared: of_thread,
@@ -102,7 +111,7 @@ impl ControllerProcess {
                 };
                 tokio::select! {
                     () = driver.run(plans) => {}
-                    _ = stopped => {}
+                    stopped = stopped => assert!(stopped.is_err(), "a test wants the thread to panic"),
                 }
             });
         })?;
@@ -113,6 +122,19 @@ impl ControllerProcess {
     #[must_use]
     pub fn report(&self) -> ControllerReport {
         lock(&self.shared.published).clone()
+    }
+
+    /// Why it has ended by itself, on one line; `None` if it has not.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.shared.failing.why()
+    }
+
+    /// Its thread panics, as by a bug: for tests.
+    #[doc(hidden)]
+    pub fn panic_in_thread(&mut self) {
+        // It fails if the thread has ended.
+        let _ = self.stop.take().map(|stop| stop.send(()));
     }
 
     /// Time since its thread last made progress.

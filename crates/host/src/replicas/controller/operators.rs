@@ -1,5 +1,6 @@
 //! The streams to operators, a task each. What is sent while there is no stream is lost: the controller repeats it.
 
+use crate::failing::Failing;
 use midflight_wire::replicas::control::{self, ControlMessage};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -72,14 +73,24 @@ enum Ended {
 impl Operators {
     /// Begins to connect to all of them; within a tokio runtime.
     /// `source`: from which address of this machine. `patience`: how long a connection may take, and an operator say nothing.
-    pub(super) fn start(addresses: Vec<SocketAddr>, source: Option<IpAddr>, patience: Duration) -> Self {
+    pub(super) fn start(
+        addresses: Vec<SocketAddr>,
+        source: Option<IpAddr>,
+        patience: Duration,
+        failing: &Arc<Failing>,
+    ) -> Self {
         let (sender, come) = mpsc::channel(COME_MAX);
         let mut tasks = JoinSet::new();
         let peers = addresses.into_iter().enumerate().map(|(operator, address)| {
             let (send, waiting) = mpsc::channel(WAITING_MAX);
             let peer = Arc::new(Peer::default());
             let place = Place { operator, address, source, patience };
-            tasks.spawn(keep(place, Arc::clone(&peer), waiting, sender.clone()));
+            let kept = keep(place, Arc::clone(&peer), waiting, sender.clone());
+            let failing = Arc::clone(failing);
+            tasks.spawn(async move {
+                let _watch = failing.watch(super::DRIVES);
+                kept.await
+            });
             (send, peer)
         });
         Self { peers: peers.collect(), come, _come: sender, dropped: 0, _tasks: tasks }

@@ -1,0 +1,164 @@
+//! The operator of this process, as its keeper sees it: the switch, and whoever selects beside it.
+
+use super::selector::Selector;
+use crate::switch::Switch;
+use midflight_control::replicas::Parts;
+use midflight_control::replicas::keeper::Load;
+use midflight_dataplane::replicas::{Outcome, ReplicasProgram, Rule, RuleOrder, TIERS_MAX};
+use midflight_replicas::rsnode::GroupError;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// An order that the switch does not carry out within this time counts as not carried out: it takes microseconds, and controllers take
+/// the operator for dead long before.
+const ORDER_WITHIN: Duration = Duration::from_secs(1);
+
+/// Who selects at an operator.
+#[derive(Clone, Debug)]
+pub enum SelectedBy {
+    /// Nobody: it is never an RSNode.
+    Nobody,
+    /// A selector in a thread of this process.
+    Thread(Arc<Selector>),
+    /// The operator's core, as its configuration says.
+    Core,
+}
+
+impl SelectedBy {
+    /// The number of the selector that works.
+    pub(super) fn incarnation(&self, of_core: u64) -> Option<u64> {
+        match self {
+            Self::Nobody => None,
+            Self::Thread(selector) => selector.incarnation(),
+            Self::Core => Some(of_core),
+        }
+    }
+}
+
+/// The operator of this process.
+pub(super) struct OperatorParts<'a> {
+    switch: &'a Switch<ReplicasProgram>,
+    selected_by: &'a SelectedBy,
+    has_warned: &'a AtomicBool,
+    /// The switch did not carry out an order.
+    has_failed: Cell<bool>,
+}
+
+impl<'a> OperatorParts<'a> {
+    /// `has_warned`: whether the log was told of a selector at another address.
+    pub(super) fn new(
+        switch: &'a Switch<ReplicasProgram>,
+        selected_by: &'a SelectedBy,
+        has_warned: &'a AtomicBool,
+    ) -> Self {
+        Self { switch, selected_by, has_warned, has_failed: Cell::new(false) }
+    }
+
+    /// Whether the switch has ended, hangs, or its engine cannot be called: what was ordered may not be in force.
+    pub(super) fn have_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// Whether the controller means another selector than there is: what is sent to it would reach nobody.
+    fn is_elsewhere(&self, rule: Rule) -> bool {
+        let (Rule::Own { selector: Some(said), .. }, SelectedBy::Thread(_) | SelectedBy::Nobody) =
+            (rule, self.selected_by)
+        else {
+            return false;
+        };
+        let present = match self.selected_by {
+            SelectedBy::Thread(selector) => Some(selector.local_addr()),
+            _ => None,
+        };
+        let is_elsewhere = present != Some(said);
+        if is_elsewhere && !self.has_warned.swap(true, Relaxed) {
+            let present = present.map_or_else(|| "none".into(), |present| present.to_string());
+            tracing::warn!(
+                "a controller says that the selector here is {said}, but it is {present}: correct one of the configurations"
+            );
+        }
+        is_elsewhere
+    }
+
+    /// After one that failed no further one is tried: together they would take too long.
+    fn order(&self, order: RuleOrder) -> Option<RuleOrder> {
+        if self.has_failed.get() {
+            return None;
+        }
+        let done = self.switch.order_within(order, ORDER_WITHIN);
+        self.has_failed.set(done.is_err());
+        done.ok()
+    }
+}
+
+impl Parts for OperatorParts<'_> {
+    fn set(&mut self, rule: Rule) -> Outcome {
+        if self.is_elsewhere(rule) {
+            return Outcome::Bad;
+        }
+        // A core that selects sends nothing to a selector, wherever the controller believes it to be.
+        let rule = match (rule, self.selected_by) {
+            (Rule::Own { rack, .. }, SelectedBy::Core) => Rule::Own { rack, selector: None },
+            (rule, _) => rule,
+        };
+        self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
+    }
+
+    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
+        self.order(RuleOrder::counts_of(group)).map_or([0; TIERS_MAX], |done| done.counts())
+    }
+
+    fn load(&self) -> Load {
+        let stats = self.switch.stats();
+        Load { selected: stats.selected, copied: stats.copied }
+    }
+
+    fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
+        match self.selected_by {
+            SelectedBy::Nobody => Outcome::Done,
+            SelectedBy::Thread(selector) => match selector.set_group(group, servers) {
+                Ok(()) => Outcome::Done,
+                Err(GroupError::NoRoomForGroup(_) | GroupError::NoRoomForServer(..)) => Outcome::NoRoom,
+                Err(_) => Outcome::Bad,
+            },
+            SelectedBy::Core => {
+                let done = self.order(RuleOrder::replica_group(group, servers));
+                done.map_or(Outcome::Bad, |done| done.outcome())
+            }
+        }
+    }
+
+    fn set_selectors(&mut self, selectors: u32) {
+        match self.selected_by {
+            SelectedBy::Nobody => {}
+            SelectedBy::Thread(selector) => selector.set_selectors(selectors),
+            SelectedBy::Core => drop(self.order(RuleOrder::selectors(selectors))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SwitchConfig;
+    use midflight_dataplane::replicas::ReplicasConfig;
+    use std::time::Instant;
+
+    /// All orders of a message wait for a switch that hangs as long as one does.
+    #[test]
+    fn n8_a_switch_that_hangs_is_waited_for_once() {
+        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReplicasConfig::default());
+        let (switch, _hangs) = Switch::<ReplicasProgram>::bind(&config).unwrap().hang();
+        let has_warned = AtomicBool::new(false);
+        let mut parts = OperatorParts::new(&switch, &SelectedBy::Nobody, &has_warned);
+        let began = Instant::now();
+        for id in 1..100 {
+            assert_eq!(parts.set(Rule::Serve(id)), Outcome::Bad);
+        }
+        assert_eq!((parts.counts(0), parts.have_failed()), ([0; TIERS_MAX], true));
+        assert!((ORDER_WITHIN..2 * ORDER_WITHIN).contains(&began.elapsed()), "{:?}", began.elapsed());
+    }
+}

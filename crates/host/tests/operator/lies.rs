@@ -1,0 +1,130 @@
+//! N8: an operator that lies to its controller, over real streams. Each lie is counted by its name, and the others work as if there was
+//! none.
+
+use crate::world::{World, wait_until};
+use midflight_control::replicas::keeper::Load;
+use midflight_control::replicas::{Parts, Role, RuleKeeper};
+use midflight_dataplane::replicas::{Outcome, Rule};
+use midflight_host::clock;
+use midflight_wire::replicas::control::{self, Ask, ControlMessage, Done, SetNumber, TERM_MAX, Term};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// It says that it has carried out everything.
+struct Nothing;
+
+impl Parts for Nothing {
+    fn set(&mut self, _: Rule) -> Outcome {
+        Outcome::Done
+    }
+    fn counts(&self, _: u16) -> [u64; 4] {
+        [0; 4]
+    }
+    fn load(&self) -> Load {
+        Load::default()
+    }
+    fn set_replica_group(&mut self, _: u32, _: &[SocketAddr]) -> Outcome {
+        Outcome::Done
+    }
+    fn set_selectors(&mut self, _: u32) {}
+}
+
+/// What it says in the place of an answer.
+fn lie(number: usize, answer: ControlMessage) -> Vec<ControlMessage> {
+    match (number % 6, answer) {
+        // It serves ids that nobody has given it, and labels groups of others.
+        (_, ControlMessage::Inventory(mut inventory)) => {
+            inventory.rsnodes = (1..50).map(|id| (id, None)).collect();
+            inventory.labels = vec![(0, 77), (9, 78)];
+            vec![ControlMessage::Inventory(inventory)]
+        }
+        // It has refused orders that it was not given.
+        (_, ControlMessage::Done(mut done)) => {
+            done.refused.push((u16::MAX, 200));
+            vec![ControlMessage::Done(done)]
+        }
+        (0, ControlMessage::Report(mut report)) => {
+            report.term = Term { number: TERM_MAX, controller: 1 };
+            vec![ControlMessage::Report(report)]
+        }
+        (1, ControlMessage::Report(mut report)) => {
+            report.counts = vec![(0, [7; 4]), (9_999, [u64::MAX; 4])];
+            vec![ControlMessage::Report(report)]
+        }
+        (2, ControlMessage::Report(mut report)) => {
+            report.at_ns = 0;
+            vec![ControlMessage::Report(report)]
+        }
+        // An answer to nothing, and what only a controller says.
+        (3, ControlMessage::Report(report)) => {
+            let (incarnation, term) = (report.incarnation, report.term);
+            let number = SetNumber { loading: 9, sequence: 9 };
+            let done = Done { incarnation, term, number, selector: None, refused: Vec::new() };
+            let ask = Ask { number: 1, term: None, inventory: None };
+            vec![ControlMessage::Done(done), ControlMessage::Ask(ask), ControlMessage::Report(report)]
+        }
+        (_, answer) => vec![answer],
+    }
+}
+
+fn talk(mut stream: TcpStream, keeper: &mut RuleKeeper, said: &mut usize) {
+    let (mut come, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        come.extend_from_slice(&buffer[..length]);
+        while let Some((message, length)) = control::parse(&come).unwrap() {
+            come.drain(..length);
+            let answer = keeper.handle(clock::now(), &message, &mut Nothing).unwrap();
+            let mut bytes = Vec::new();
+            lie(*said, answer).iter().for_each(|message| control::write(message, &mut bytes));
+            *said += 1;
+            if *said % 40 == 0 {
+                bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+            }
+            let _ = stream.write_all(&bytes);
+        }
+    }
+}
+
+/// Where the liar takes orders. It lies until the process ends. It says of itself that it has no selector: who is an RSNode and lies about
+/// its rules loses what is sent to it, and nobody can tell.
+fn liar() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut keeper, mut said) = (RuleKeeper::new(77, None), 0);
+        while let Ok((stream, _)) = listener.accept() {
+            talk(stream, &mut keeper, &mut said);
+        }
+    });
+    address
+}
+
+#[test]
+fn n8_what_a_lying_operator_says_is_counted_and_costs_the_others_nothing() {
+    let mut world = World::new();
+    world.redirect("core-0", liar());
+    let controller = world.controller(|config| config.window = 100_000_000);
+    wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
+    let mut client = world.client();
+    let before = world.selected("tor-0");
+    wait_until("each lie is counted", || {
+        assert!(client.read(5).iter().all(Result::is_ok), "{:?}", controller.report());
+        let report = controller.report();
+        let counters = report.status.counters;
+        let lies = [
+            counters.terms_absurd,
+            counters.statistics_foreign,
+            counters.statistics_backwards,
+            counters.stale,
+            counters.foreign,
+            report.streams.malformed,
+        ];
+        lies.iter().all(|&count| count > 0)
+    });
+    let status = controller.report().status;
+    assert!(matches!(status.role, Role::Active(_)) && status.counters.steps_down == 0, "{status:?}");
+    let name = |operator: usize| world.network.topology().operators()[operator].id.clone();
+    let dead: Vec<_> = (0..3).filter(|&operator| !status.operators[operator].is_alive).map(name).collect();
+    assert!(dead.iter().all(|dead| dead == "core-0"), "{dead:?}");
+    assert!(status.labels[0].is_some() && world.selected("tor-0") > before, "{status:?}");
+}
