@@ -121,9 +121,10 @@ fn flags_of_the_kernel_engine_need_it() {
 #[cfg(not(feature = "kernel"))]
 #[test]
 fn a_build_without_the_kernel_engine_says_how_to_get_it() {
-    for args in
-        [&["switch", "--engine", "kernel", "--interface", "lo", "--listen", "127.0.0.1:0", "--http", "off"][..], &["switch", "--detach"]]
-    {
+    for args in [
+        &["switch", "--engine", "kernel", "--interface", "lo", "--listen", "127.0.0.1:0", "--http", "off"][..],
+        &["switch", "--detach"],
+    ] {
         assert_error(&run(args), 1, &["without the kernel engine", "clang 19", "--features kernel", "./do"]);
     }
 }
