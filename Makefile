@@ -33,10 +33,11 @@ HAS_KERNEL = $(KERNEL_$(KERNEL))
 FEATURES = $(addprefix --features ,$(HAS_KERNEL) $(ILP_$(ILP)))
 # The whole workspace has a program of its own in the tests.
 ALL = --workspace $(FEATURES) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
+BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release demo package test lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +50,11 @@ release:
 
 demo: release ## the main job: schedule a generated workload through the switch and print the delays
 	@$(MIDFLIGHT) replay $(ARGS)
+
+package: release ## a Debian package of this build, with manual pages, completions and services; installs cargo-deb
+	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deb
+	@deploy/debian/contents $(BUILT)/midflight $(BUILT)/package
+	@$(CARGO) deb --locked --package midflight-cli --no-build
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
 	$(CARGO) test --locked $(ALL)

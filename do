@@ -28,13 +28,23 @@ as_root() { # [ask]
     fi
 }
 
-# apt-get as root, in silence unless it fails.
+# apt-get as root, in silence unless it fails. Waits up to five minutes for another one, such as the first upgrade of a fresh
+# machine: apt-get itself waits for one of its three locks only.
 apt_get() {
     log=$(mktemp)
-    if $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "$@" >"$log" 2>&1
-    then rm -f "$log"
-    else say "apt-get $* failed: $(grep '^E: ' "$log" | head -n 1) (the whole log is $log)"; return 1
-    fi
+    waits=0
+    until $root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 \
+        "$@" >"$log" 2>&1
+    do
+        if ! grep -q '^E: Could not get lock' "$log" || [ "$waits" -ge 100 ]; then
+            say "apt-get $* failed: $(grep '^E: ' "$log" | head -n 1) (the whole log is $log)"
+            return 1
+        fi
+        [ "$waits" -gt 0 ] || say "waiting for another apt-get to end"
+        waits=$((waits + 1))
+        sleep 3
+    done
+    rm -f "$log"
 }
 
 install_packages() {

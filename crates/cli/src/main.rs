@@ -1,5 +1,8 @@
 //! The `midflight` command: one file per subcommand in [`commands`].
 
+#[macro_use(eprint, eprintln)]
+extern crate midflight_terminal;
+
 mod agent;
 mod commands;
 mod embedded;
@@ -52,13 +55,24 @@ fn main() -> ExitCode {
             eprintln!("{}", in_one_line(&error.to_string()));
             return ExitCode::from(USAGE);
         }
-        Err(help) => help.exit(),
+        Err(help) => return print_help(&help),
     };
     if cli.command.ends_with_its_reader() {
         signals::end_with_the_reader();
     }
     let result = start_log(cli.log.as_deref(), cli.command.default_log()).and_then(|()| commands::run(cli.command));
     result.unwrap_or_else(|error| end(&error))
+}
+
+/// Prints what is no error to clap: a help or the version.
+fn print_help(help: &clap::Error) -> ExitCode {
+    match help.print() {
+        // A help that was not asked for is on stderr, and its exit code says more.
+        Err(error) if !help.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
+            end(&anyhow::Error::new(error).context("cannot write the output"))
+        }
+        _ => ExitCode::from(u8::try_from(help.exit_code()).unwrap_or(FAILURE)),
+    }
 }
 
 /// Prints why a command failed, and returns its exit code.
@@ -87,7 +101,9 @@ fn start_log(filter: Option<&str>, default: &str) -> anyhow::Result<()> {
         usage::error(format!("--log {text}: {error}; use error, warn, info, debug, trace or target=level lists"))
     })?;
     let ansi = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
+    // A log that cannot be written is no reason to end: the subscriber would report it to stderr, and panic there.
+    let log = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter);
+    log.with_writer(std::io::stderr).with_ansi(ansi).init();
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct TaskOptions {
     /// How long one attempt may take, such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// How often a task that failed is tried again
+    /// How often a task that failed or took too long is tried again
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub retries: u32,
 }

@@ -7,6 +7,7 @@ mod common;
 use common::{Directory, Running, run, run_with, signal, status, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
+use std::time::Instant;
 
 fn get(http: &str, path: &str) -> String {
     let mut response = ureq::get(format!("http://{http}{path}")).call().unwrap();
@@ -116,6 +117,32 @@ fn ctrl_c_cancels_what_submit_has_not_started() {
     let said = common::Said::from(submit.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
     assert!(said.stderr.contains("1 ok, 0 failed, 0 lost, 99 cancelled"), "{said:?}");
+}
+
+#[test]
+fn a_timeout_is_waited_for_once_and_for_each_retry_again() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address().to_string();
+    for (retries, attempts) in [("0", 1), ("1", 2)] {
+        let started = Instant::now();
+        let said = run(&["submit", "noop", "--timeout", "300ms", "--retries", retries, "--switch", &address]);
+        let took = started.elapsed();
+        assert_eq!(said.code, Some(1));
+        assert!(said.stderr.contains("timed out"), "{said:?}");
+        let (least, most) = (300 * attempts, 300 * (attempts + 1));
+        assert!((least..most).contains(&took.as_millis()), "{took:?} with {retries} retries");
+    }
+}
+
+#[test]
+fn a_status_has_what_was_counted_until_it_was_asked() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let _executor = Running::executor(address, 1, &[]);
+    for asked in 1..=3 {
+        assert_eq!(run(&["submit", "noop", "--switch", &address.to_string()]).code, Some(0));
+        assert_eq!(status(&switch.http())["tasks"]["submitted"], asked);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod common;
 
 use common::{Directory, Running, assert_error, free_address, midflight, run, run_with, signal};
 use rustix::process::Signal;
+use std::time::Instant;
 
 #[test]
 fn a_wrong_flag_is_named_with_what_is_similar() {
@@ -18,7 +19,7 @@ fn a_wrong_flag_is_named_with_what_is_similar() {
 #[test]
 fn every_subcommand_has_examples_and_exit_codes() {
     let plain = ["switch", "executor", "up", "submit", "map", "status", "lab", "lab up", "lab exec", "lab status"];
-    let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history"]].concat();
+    let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history", "completions", "man"]].concat();
     let plain = [&plain[..], &["controller", "controller status", "controller operator"]].concat();
     let plain = [&plain[..], &["agent", "replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();
     let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
@@ -82,6 +83,17 @@ fn a_switch_that_does_not_answer_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_switch_that_is_stopped_is_not_waited_for_long() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    signal(&switch.child, Signal::STOP);
+    let started = Instant::now();
+    let said = run(&["status", "--http", &switch.http()]);
+    let took = started.elapsed();
+    assert_error(&said, 1, &[&switch.http(), "no answer for 2.00 s", "stopped", "kill -CONT"]);
+    assert!(took.as_secs() < 4, "{took:?}");
+}
+
+#[test]
 fn a_duration_that_is_none_says_how_to_write_it() {
     assert_error(&run(&["submit", "sleep", "long"]), 2, &["`long`", "500ms"]);
     assert_error(&run(&["map", "--timeout", "5"]), 2, &["--timeout", "500ms"]);
@@ -109,9 +121,10 @@ fn flags_of_the_kernel_engine_need_it() {
 #[cfg(not(feature = "kernel"))]
 #[test]
 fn a_build_without_the_kernel_engine_says_how_to_get_it() {
-    for args in
-        [&["switch", "--engine", "kernel", "--interface", "lo", "--listen", "127.0.0.1:0"][..], &["switch", "--detach"]]
-    {
+    for args in [
+        &["switch", "--engine", "kernel", "--interface", "lo", "--listen", "127.0.0.1:0", "--http", "off"][..],
+        &["switch", "--detach"],
+    ] {
         assert_error(&run(args), 1, &["without the kernel engine", "clang 19", "--features kernel", "./do"]);
     }
 }
@@ -126,10 +139,50 @@ fn a_full_disk_is_an_error_of_one_line() {
         &["up", "--listen", "127.0.0.1:0", "--http", "off"],
         &["replay", "--limit", "100"],
     ] {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let child = midflight(args).stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let child = midflight(args).stdout(full()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         let said = child.wait_with_output().unwrap().into();
         assert_error(&said, 1, &["cannot write the output", "No space left"]);
+    }
+}
+
+/// A stderr that takes nothing.
+fn full() -> std::fs::File {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()
+}
+
+#[test]
+fn a_stderr_that_takes_nothing_changes_no_exit_code() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
+    let (switch, nobody) = (up.address().to_string(), free_address().to_string());
+    for (args, code) in [
+        (&["frobnicate"][..], 2),
+        (&["submit", "noop", "--switch", "localhost"], 2),
+        (&["status", "--http", &nobody], 1),
+        (&["submit", "noop", "--switch", &switch], 0),
+        (&["submit", "frobnicate", "--switch", &switch], 1),
+        (&["map", "--switch", &switch, "--quiet", "--", "true {}"], 0),
+        (&["--log", "trace", "submit", "noop", "--switch", &switch], 0),
+        (&["sim", "check", "tasks", "--seeds", "1"], 0),
+    ] {
+        let ended = midflight(args).stdout(std::process::Stdio::null()).stderr(full()).status().unwrap();
+        assert_eq!(ended.code(), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn processes_that_cannot_write_to_stderr_end_as_they_should() {
+    let mut up = midflight(&["--log", "trace", "up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
+    up.stderr(full());
+    let up = Running::spawn(up);
+    signal(&up.child, Signal::TERM);
+    assert_eq!(up.end().0, Some(0));
+}
+
+#[test]
+fn a_help_that_cannot_be_written_is_an_error() {
+    for args in [&["--help"][..], &["--version"], &["submit", "--help"]] {
+        let child = midflight(args).stdout(full()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        assert_error(&child.wait_with_output().unwrap().into(), 1, &["cannot write the output", "No space left"]);
     }
 }
 

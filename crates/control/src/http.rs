@@ -1,6 +1,11 @@
 //! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
 //! request, and everything about it is bounded: see [`Limits`].
 
+mod exposition;
+#[cfg(test)]
+pub(crate) mod promtool;
+
+use self::exposition::Exposition;
 use crate::load::{ASKED_FORMAT, HEADER};
 use crate::metrics::{AnySnapshot, ShellCounters};
 use axum::extract::State;
@@ -192,9 +197,12 @@ fn router(served: Arc<Served>) -> Router {
 }
 
 async fn metrics(State(served): State<Arc<Served>>, asked: HeaderMap) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let exposition = Exposition::asked(&asked);
     let snapshot = served.snapshot();
-    let mut response = ([(header::CONTENT_TYPE, kind)], snapshot.to_prometheus()).into_response();
+    let text = exposition.of(snapshot.to_prometheus());
+    // Not the same for all who ask, which is for caches to know.
+    let kind = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
+    let mut response = (kind, text).into_response();
     let is_json = asked.get(ASKED_FORMAT).is_some_and(|format| format == "JSON");
     let load = snapshot.load().map(|load| if is_json { load.to_json() } else { load.to_text() });
     // Neither form has a letter that a header may not have.

@@ -12,6 +12,9 @@
 //! | [`cache`] | a load on a replicated cache |
 //! | [`soak`], [`attack`] | a cluster in a lab, under load and disturbances, and under attack |
 
+#[macro_use(eprint, eprintln)]
+extern crate midflight_terminal;
+
 pub mod attack;
 pub mod bench;
 pub mod cache;

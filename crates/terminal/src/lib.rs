@@ -5,13 +5,17 @@
 //! | [`envelope`] | results: names, values and units, as JSON or for people |
 //! | [`columns`], [`units`] | text in columns; times and large numbers for people |
 //! | [`progress`] | progress bars |
-//! | [`stdout`], [`files`] | output that may fail |
+//! | [`stdout`], [`stderr`], [`files`] | output that may fail |
 //! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`store`] | a store: which one, and a client of it |
 //! | [`cache`] | a cache: which one, and a client of it |
 //! | [`switches`] | a running switch: a client of it, and its status |
+
+// First, for its macros.
+#[macro_use]
+pub mod stderr;
 
 pub mod cache;
 pub mod columns;

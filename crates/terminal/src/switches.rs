@@ -1,6 +1,7 @@
 //! A switch that runs somewhere: a client of it, and its status.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::units;
+use anyhow::{Result, anyhow, ensure};
 use midflight_host::{Client, ClientOptions};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,6 +26,9 @@ pub fn connect_with(options: ClientOptions) -> Result<Client> {
     Ok(client)
 }
 
+/// How long a process may take to say how it is.
+pub const STATUS_WITHIN: Duration = Duration::from_secs(2);
+
 /// What its `/status` says.
 pub fn status(http: &str) -> Result<String> {
     status_of("switch", "midflight up` or `midflight switch", http)
@@ -33,10 +37,17 @@ pub fn status(http: &str) -> Result<String> {
 /// What the `/status` of another process says: `what` it is, and the command that starts one.
 pub fn status_of(what: &str, start: &str, http: &str) -> Result<String> {
     let host = http.trim_start_matches("http://").trim_end_matches('/');
-    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(STATUS_WITHIN)).build().into();
     let response = agent.get(format!("http://{host}/status")).call();
-    let mut response = response.map_err(|error| {
-        anyhow!("no {what} answers on http://{host}: {error}; start one with `{start}`, or give --http HOST:PORT")
-    })?;
-    response.body_mut().read_to_string().with_context(|| format!("the answer of {host} broke off"))
+    response.and_then(|mut response| response.body_mut().read_to_string()).map_err(|error| match error {
+        ureq::Error::Timeout(_) => anyhow!(
+            "the {what} on http://{host} has given no answer for {}: its process is stopped (kill -CONT continues it) or \
+             overloaded, or a firewall drops the packets",
+            units::duration(STATUS_WITHIN)
+        ),
+        ureq::Error::StatusCode(code) => anyhow!("http://{host} is no {what}: it answered /status with {code}; give --http HOST:PORT"),
+        error => {
+            anyhow!("no {what} answers on http://{host}: {error}; start one with `{start}`, or give --http HOST:PORT")
+        }
+    })
 }

@@ -1,12 +1,20 @@
 //! Numbers for people: times in a fitting unit, large numbers in groups of three digits.
 
 use indicatif::HumanCount;
+use std::time::Duration;
 
-/// Nanoseconds with a fitting unit and three digits: 12.3 µs.
+/// From here on times are written in whole seconds, minutes and hours.
+const LONG_NS: u64 = 99_950_000_000;
+
+/// Nanoseconds with a fitting unit and three digits: 12.3 µs; from a hundred seconds on as 2m 5s.
 #[must_use]
 pub fn time(ns: u64) -> String {
     if ns == 0 {
         return "0".into();
+    }
+    if ns >= LONG_NS {
+        let seconds = Duration::from_nanos(ns).as_secs_f64().round();
+        return humantime::format_duration(Duration::from_secs(seconds as u64)).to_string();
     }
     let (unit_ns, unit) = time_unit(ns as f64);
     let value = ns as f64 / unit_ns;
@@ -34,6 +42,12 @@ fn time_unit(ns: f64) -> (f64, &'static str) {
         ..1e9 => (1e6, "ms"),
         _ => (1e9, "s"),
     }
+}
+
+/// A duration, as [`time`].
+#[must_use]
+pub fn duration(duration: Duration) -> String {
+    time(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// 2300000 as 2.3 M, 0.5 as 0.5.
@@ -65,6 +79,10 @@ mod tests {
     fn times_are_written_with_three_digits() {
         let written = [0, 999, 9_994, 12_345, 999_000, 5_000_000, 61_000_000_000].map(time);
         assert_eq!(written, ["0", "999 ns", "9.99 µs", "12.3 µs", "999 µs", "5.00 ms", "61.0 s"]);
+        assert_eq!(
+            [99_949, 99_950, 125_400, 7_384_000].map(|ms| time(ms * 1_000_000)),
+            ["99.9 s", "1m 40s", "2m 5s", "2h 3m 4s"]
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::Shutdown;
+use midflight_terminal::units;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -40,9 +41,11 @@ impl Ends {
         let [p50, p99] = [0.5, 0.99].map(|quantile| latency_us.value_at_quantile(quantile));
         let Some(last) = json else {
             let cancelled = cancelled.map_or_else(String::new, |tasks| format!(", {tasks} cancelled"));
-            eprintln!("{ok} ok, {failed} failed, {lost} lost{cancelled} in {seconds:.3} s ({rate:.0} tasks/s)");
+            let took = units::duration(elapsed);
+            eprintln!("{ok} ok, {failed} failed, {lost} lost{cancelled} in {took} ({rate:.0} tasks/s)");
             if !latency_us.is_empty() {
-                eprintln!("submit to {until}: p50 {p50} us, p99 {p99} us, max {} us", latency_us.max());
+                let [p50, p99, max] = [p50, p99, latency_us.max()].map(|us| units::time(us.saturating_mul(1_000)));
+                eprintln!("submit to {until}: p50 {p50}, p99 {p99}, max {max}");
             }
             return Ok(());
         };

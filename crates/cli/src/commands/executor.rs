@@ -1,5 +1,6 @@
 //! `midflight executor`: slots on this machine that pull tasks from a switch.
 
+use super::up::slurm;
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -39,7 +40,7 @@ pub(crate) struct Args {
     /// Switches to pull from, the preferred one first
     #[arg(long, value_name = "HOST:PORT,..", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
     switch: String,
-    /// Tasks at one time; default: cores of this machine
+    /// Tasks at one time; default: cores of this machine, in a step of Slurm its CPUs
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     slots: Option<u32>,
     /// Resources that this machine offers, such as gpu,ssd (names of --config, or r0 to r7)
@@ -57,12 +58,15 @@ pub(crate) struct Args {
     /// How long tasks may go on after SIGTERM before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1h")]
     drain: Duration,
+    /// End as after SIGTERM when the standard input ends: with whoever started it by ssh or srun
+    #[arg(long)]
+    until_eof: bool,
     #[command(flatten)]
     config: options::ConfigFile,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let slots = args.slots.unwrap_or_else(cores);
+    let slots = args.slots.or_else(slurm::cpus_of_step).unwrap_or_else(cores);
     let resources = args.config.mask(&args.resources)?;
     if let Some(directory) = args.output_dir.as_deref().filter(|directory| !directory.is_dir()) {
         let error = format!("--output-dir {} is no directory: make it, or name another one", directory.display());
@@ -80,6 +84,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let executor = builder.start()?;
     announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args)?;
+    if args.until_eof {
+        let end = shutdown.ender();
+        std::thread::spawn(move || {
+            // What comes before the end is of no interest; an input that cannot be read has ended.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            end();
+        });
+    }
     let signal = shutdown.wait();
     tracing::info!("{signal}: draining");
     shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));

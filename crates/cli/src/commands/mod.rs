@@ -3,11 +3,13 @@
 mod agent;
 mod baseline;
 mod cache;
+mod completions;
 pub(crate) mod controller;
 mod ends;
 mod executor;
 mod kv;
 mod lab;
+mod man;
 mod map;
 mod plan;
 mod purge;
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     Sim(sim::Args),
     /// Search every state of small queues of the asic engine for broken rules
     Check(check::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
 }
 
 impl Command {
@@ -115,5 +121,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Baseline(args) => baseline::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     }
 }

@@ -5,6 +5,7 @@ use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::reads::SetStatus;
 use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
+use midflight_terminal::units::{short_time, time};
 use midflight_terminal::{stdout, switches};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -134,7 +135,9 @@ fn waits(p: &TasksStatus) -> String {
     let (Some(p50), Some(p99)) = (p.wait_quantile_us(0.5), p.wait_quantile_us(0.99)) else {
         return "nothing assigned yet".into();
     };
-    format!("half below {p50} us, 99 % below {p99} us, mean {:.1} us", p.wait_sum_us as f64 / count as f64)
+    let [p50, p99] = [p50, p99].map(|us| short_time(us as f64 * 1e3));
+    let mean_us = p.wait_sum_us as f64 / count as f64;
+    format!("half below {p50}, 99 % below {p99}, mean {}", time((mean_us * 1e3).round() as u64))
 }
 
 fn nonzero(counts: &BTreeMap<String, u64>) -> String {

@@ -26,8 +26,8 @@ EXAMPLES
 
 Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
 sleep and spin take a duration, other functions get the bytes of ARGUMENT. --timeout counts from
-the submission, with the time in the queue. Ctrl-C cancels what has not started; a second one ends
-at once.
+the submission, with the time in the queue, and for each of the --retries anew. Ctrl-C cancels what
+has not started; a second one ends at once.
 
 EXIT CODES
   0 all succeeded, 1 some did not, or failed, 2 wrong usage, 130 interrupted";
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .priority(args.tasks.priority)
         .resources(resources)
         .retry_failed(args.tasks.retries > 0);
-    if args.tasks.retries > 0 {
+    // Who gives neither has no opinion on how often a task is tried whose argument no executor could fetch.
+    if args.tasks.retries > 0 || args.tasks.timeout.is_some() {
         job = job.attempts(args.tasks.retries.saturating_add(1));
     }
     if let Some(timeout) = args.tasks.timeout {

@@ -1,6 +1,7 @@
 //! `midflight up`: everything on this machine.
 
 mod replicas;
+pub(super) mod slurm;
 mod store;
 
 use crate::commands::switch::SwitchProgram;
@@ -31,7 +32,13 @@ EXAMPLES
   midflight up --store --reads raft      the same; reads are served in another mode
   midflight up --replicas                a replicated cache: three memcached, their operator
 
+  salloc -N 4 midflight up               executors on all four nodes of a Slurm allocation
+
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
+
+Inside an allocation of Slurm the executors are started by `srun`, --executors of them on each of its
+nodes, with a slot for each CPU; the switch is on this machine's own address, not on loopback. Whoever
+reaches it there may run commands as you.
 
 Ctrl-C finishes what runs and ends it; a second one ends at once.
 
@@ -71,6 +78,9 @@ pub(crate) struct Args {
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
     selector: Algorithm,
+    /// Inside a Slurm allocation: start the executors in this process all the same
+    #[arg(long)]
+    local: bool,
     #[command(flatten)]
     file: options::ConfigFile,
 }
@@ -81,6 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if args.replicas {
         return replicas::run(args);
+    }
+    if !args.local
+        && let Some(allocation) = slurm::Allocation::of_environment()?
+    {
+        return slurm::run(args, &allocation);
     }
     let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {

@@ -1,10 +1,17 @@
 //! The server over loopback. Each source is an address of 127.0.0.0/8.
 
+use super::promtool::assert_promtool_takes;
 use super::*;
+use crate::metrics::{ProgramStatus, Snapshot};
+use crate::reads::{ReadsStatus, SetStatus};
+use crate::replicas::ReplicasStatus;
 use midflight_connections::testing::{PATIENCE, connect};
+use midflight_dataplane::reads::SetStats;
+use midflight_dataplane::replicas::Stats;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use zerocopy::FromZeros;
 
 /// A short limit, for tests that wait until a time runs out.
 const SOON: Duration = Duration::from_millis(50);
@@ -74,11 +81,42 @@ fn counted(name: &str) -> BTreeMap<String, u64> {
     BTreeMap::from([(name.to_owned(), 1)])
 }
 
+/// `/metrics` as asked for by this `Accept`: its type and text.
+fn metrics_as(accept: &str) -> (String, String) {
+    let (_runtime, address) = serve(0, Limits::default());
+    let mut response = ureq::get(format!("http://{address}/metrics")).header("accept", accept).call().unwrap();
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    (kind, response.body_mut().read_to_string().unwrap())
+}
+
 #[test]
-fn metrics_are_openmetrics_text() {
-    let (code, text) = get(0, "/metrics");
-    assert_eq!(code, 200);
-    assert!(text.contains("midflight_tasks_submitted_total 10\n") && text.ends_with("# EOF\n"), "{text}");
+fn metrics_are_classic_text_unless_openmetrics_are_asked_for() {
+    let (kind, text) = metrics_as("*/*");
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(
+        text.contains("# TYPE midflight_tasks_submitted_total counter\nmidflight_tasks_submitted_total 10\n"),
+        "{text}"
+    );
+    assert!(!text.contains("# EOF"), "{text}");
+    let (kind, text) = metrics_as("application/openmetrics-text; version=1.0.0");
+    assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert!(text.contains("# TYPE midflight_tasks_submitted counter\nmidflight_tasks_submitted_total 10\n"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+/// A snapshot of a switch with this program.
+fn snapshot_of<S: ProgramStatus>(program: S) -> Snapshot<S> {
+    let Snapshot { version, listen, engine, epoch, uptime_ms, packets, drops, taken, shell, .. } =
+        crate::tasks::status::tests::snapshot();
+    Snapshot { version, listen, engine, epoch, uptime_ms, packets, drops, taken, program, shell }
+}
+
+#[test]
+fn promtool_takes_the_metrics_of_every_switch() {
+    assert_promtool_takes(&crate::tasks::status::tests::snapshot());
+    let set = SetStatus::from(&SetStats::new_zeroed());
+    assert_promtool_takes(&snapshot_of(ReadsStatus { sets: vec![set] }));
+    assert_promtool_takes(&snapshot_of(ReplicasStatus::from(&Stats::new_zeroed())));
 }
 
 #[test]

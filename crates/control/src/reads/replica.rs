@@ -381,6 +381,11 @@ mod tests {
     }
 
     #[test]
+    fn promtool_takes_the_metrics() {
+        crate::http::promtool::assert_promtool_takes(&status());
+    }
+
+    #[test]
     fn a_status_is_read_as_it_was_written() {
         let status = status();
         assert_eq!(serde_json::from_str::<ReplicaStatus>(&status.to_json().unwrap()).unwrap(), status);

@@ -271,6 +271,11 @@ mod tests {
     }
 
     #[test]
+    fn promtool_takes_the_metrics() {
+        crate::http::promtool::assert_promtool_takes(&snapshot());
+    }
+
+    #[test]
     fn a_status_is_read_as_it_was_written() {
         let snapshot = snapshot();
         assert_eq!(serde_json::from_str::<ControllerSnapshot>(&snapshot.to_json().unwrap()).unwrap(), snapshot);

@@ -5,6 +5,7 @@
 //! model of a switch's pipeline ([`asic`]). The thread is the same for all three.
 
 mod asic;
+mod counted;
 mod diversion;
 mod hosted;
 #[cfg(feature = "kernel")]
@@ -20,17 +21,18 @@ pub use hosted::{Hosted, HostedProgram, SendFrom};
 pub use options::{AsicOptions, AsicQueue, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
-use crate::driver::{lock, spawn};
+use crate::driver::spawn;
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
-use midflight_dataplane::program::{Program, SoftProgram};
+use counted::{COPIED_WITHIN, Counted};
+use midflight_dataplane::program::SoftProgram;
 use midflight_dataplane::{Native, Purge, TasksProgram, Which};
 use orders::{CurrentOrder, Orders};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::SwitchThread;
@@ -84,26 +86,11 @@ struct Shared<P: SoftProgram> {
     waker: Waker,
     orders: Orders<P>,
     stop: AtomicBool,
-    /// At most 100 ms old.
-    published: Mutex<Published<P>>,
+    counted: Counted<P>,
     /// When the thread last ticked.
     ticked: AtomicU64,
     /// Why the thread ended by itself, if it did.
     failure: OnceLock<String>,
-}
-
-#[derive(Debug)]
-struct Published<P: Program> {
-    stats: P::Stats,
-    counts: ShellCounts,
-}
-
-impl<P: SoftProgram> Published<P> {
-    fn new(engine: &dyn Hosted<P>) -> Mutex<Self> {
-        let mut counts = ShellCounts::new();
-        engine.counts(&mut counts);
-        Mutex::new(Self { stats: engine.stats(), counts })
-    }
 }
 
 impl<P: HostedProgram> Switch<P> {
@@ -140,10 +127,10 @@ impl<P: HostedProgram> Switch<P> {
             #[cfg(not(feature = "kernel"))]
             SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
-        let published = Published::new(&*engine);
+        let counted = Counted::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let (orders, order) = orders::queue();
-        let shared = Arc::new(Shared { socket, waker, orders, stop, published, ticked, failure: OnceLock::new() });
+        let shared = Arc::new(Shared { socket, waker, orders, stop, counted, ticked, failure: OnceLock::new() });
         let ticks = P::ticks(&config.program);
         Ok(BoundSwitch { shared, facts, engine, order, ticks, diversion: None, busy_poll: config.busy_poll })
     }
@@ -172,10 +159,10 @@ impl<P: HostedProgram> Switch<P> {
         self.facts.inheritance
     }
 
-    /// What the program has counted, at most 100 ms ago.
+    /// What the program has counted until now; if its thread hangs, until that began.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
-        lock(&self.shared.published).stats
+        self.counted(|stats, _| *stats)
     }
 
     /// Time since its thread last ticked, which it does every 10 ms: much more means that the thread hangs.
@@ -190,10 +177,18 @@ impl<P: HostedProgram> Switch<P> {
         self.shared.socket.counts()
     }
 
-    /// Counts of the shells or the pipeline, at most 100 ms old; none for a program in user space.
+    /// Counts of the shells or the pipeline, as new as [`stats`](Self::stats); none for a program in user space.
     #[must_use]
     pub fn shell_counts(&self) -> ShellCounts {
-        lock(&self.shared.published).counts.clone()
+        self.counted(|_, counts| counts.clone())
+    }
+
+    fn counted<T>(&self, take: impl FnOnce(&P::Stats, &ShellCounts) -> T) -> T {
+        // A thread that hangs is not waited for by each reader again.
+        if self.silent_for() > COPIED_WITHIN {
+            return self.shared.counted.read_last(take);
+        }
+        self.shared.counted.read(|| self.shared.waker.wake(), take)
     }
 
     /// Why it has ended by itself, on one line; `None` if it has not.

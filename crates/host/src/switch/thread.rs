@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const TICK_EVERY_NS: Nanos = 10 * MS;
+/// How old the counts are at most that are read from a thread that hangs.
 const PUBLISH_EVERY_NS: Nanos = 100 * MS;
 const WATCH_EVERY_NS: Nanos = SECOND;
 
@@ -128,6 +129,9 @@ impl<P: SoftProgram> SwitchThread<P> {
             if now >= self.next_tick {
                 self.tick(now)?;
             }
+            if self.shared.counted.is_wanted() {
+                self.publish(now);
+            }
             self.outgoing.flush(&self.shared.socket);
             if !received && !has_orders && !self.busy_poll.is_polling() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
@@ -173,13 +177,10 @@ impl<P: SoftProgram> SwitchThread<P> {
 
     /// Copies the counts to where other threads read them; if one is reading just now, the next tick tries again.
     fn publish(&mut self, now: Nanos) {
-        let stats = self.engine.stats();
-        if let Ok(mut published) = self.shared.published.try_lock() {
-            published.stats = stats;
-            self.engine.counts(&mut published.counts);
+        if let Some(stats) = self.shared.counted.copy(&*self.engine) {
             self.next_publish = now + PUBLISH_EVERY_NS;
+            self.warn_of_versions(&stats);
         }
-        self.warn_of_versions(&stats);
     }
 
     /// Warns the user, once, if a peer speaks another version of the wire format.

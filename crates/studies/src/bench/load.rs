@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use midflight_host::{Client, Job, JobHandle, TaskSpec};
 use midflight_tasks::functions::NOOP;
 use midflight_terminal::envelope::Measure;
+use midflight_terminal::units;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,8 @@ pub(super) fn runs<L: Load>(load: &L, effort: &Effort, cpu: impl Fn() -> Result<
             };
             let Run { p50_us, p99_us, per_s, .. } = run;
             let (all, what) = (effort.runs, L::WHAT);
-            eprintln!("run {number} of {all}: round trip p50 {p50_us:.1} us, p99 {p99_us:.1} us; {per_s:.0} {what}/s");
+            let [p50, p99] = [p50_us, p99_us].map(|us| units::time((us * 1e3).round() as u64));
+            eprintln!("run {number} of {all}: round trip p50 {p50}, p99 {p99}; {per_s:.0} {what}/s");
             Ok(run)
         })
         .collect()

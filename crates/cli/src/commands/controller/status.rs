@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::replicas::{ControllerSnapshot, OperatorLine};
-use midflight_terminal::{stdout, switches};
+use midflight_terminal::{stdout, switches, units};
 use std::process::ExitCode;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -61,9 +62,13 @@ fn plan(s: &ControllerSnapshot) -> String {
     s.plan.as_ref().map_or_else(
         || "none taken yet: it needs traffic to plan for".into(),
         |plan| {
+            let took = match plan.took_ms {
+                0 => "less than 1 ms".into(),
+                ms => units::duration(Duration::from_millis(ms)),
+            };
             format!(
-                "{} RSNodes ({} at least), {} groups degraded, {} in {} ms, {deployed}",
-                plan.rsnodes, plan.bound, plan.degraded, plan.method, plan.took_ms
+                "{} RSNodes ({} at least), {} groups degraded, {} in {took}, {deployed}",
+                plan.rsnodes, plan.bound, plan.degraded, plan.method
             )
         },
     )
