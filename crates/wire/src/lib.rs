@@ -22,7 +22,7 @@ pub use parse::{Completions, Packet, Reject, parse};
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
 /// The version of the format.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The operation of [`Version`], which opens no other packet.
 pub const VERSION_OPERATION: u8 = 0;
 /// Bytes of the largest datagram: what every link passes that may carry IPv6 (T15).

@@ -267,7 +267,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 cookie: CLIENTS_COOKIE.into(),
             }),
         ),
-        ("version", "The sender speaks version 2.", Owned::Version(Version::OURS)),
+        ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
     ]
 }
 
