@@ -24,7 +24,8 @@ impl Embedded {
     pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
-        let start = |_| Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).start();
+        let ahead = config.program.executors.ahead;
+        let start = |_| Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead).start();
         let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(

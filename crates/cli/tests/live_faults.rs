@@ -358,7 +358,8 @@ fn ask_for_cookies(packets: u64) {
             cookie: 0.into(),
             first: 0.into(),
             resources: 0,
-            reserved: [0; 3],
+            kind: 0,
+            reserved: [0; 2],
         };
         Builder::new(&mut packet, &fixed).set_count(1);
         socket.send_to(&packet, address()).unwrap();

@@ -129,6 +129,24 @@ codes! {
         Fetching = 1,
     }
 
+    /// What slots are for, in REGISTER.
+    SlotKind {
+        /// For tasks that start at once.
+        Ordinary = 0,
+        /// For tasks that are taken ahead: refused first where slots become few (T14).
+        Ahead = 1,
+    }
+
+    /// What RELEASE says of a slot. Every other number means the same as [`LeaveHow::Done`].
+    LeaveHow {
+        /// It leaves and withdraws its wait; a task given to it meanwhile is queued again.
+        Withdrawn = 0,
+        /// It leaves; its task is done.
+        Done = 1,
+        /// As withdrawn, but it stays registered, and the attempt of its task does not count: it never began.
+        Stays = 2,
+    }
+
     /// Whether a switch remembers a client, in PROBE_ACK.
     Known {
         /// It does not.

@@ -55,7 +55,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let slots = args.slots.unwrap_or_else(cores);
     let resources = args.config.mask(&args.resources)?;
-    let mut builder = Executor::builder().slots(slots).resources(resources);
+    let mut builder = Executor::builder().slots(slots).resources(resources).ahead(args.config.ahead()?);
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }
