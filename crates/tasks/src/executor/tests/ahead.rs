@@ -16,6 +16,7 @@ fn busy(slots: u32) -> World {
     let requests = world.registers();
     assert!(requests.iter().all(|(_, request)| request.kind == u8::from(SlotKind::Ahead)));
     assert_eq!(requests.iter().map(|(_, request)| request.first.get()).min(), Some(slots));
+    world.now += ROUND_TRIP;
     world.grant(EPOCH, 7);
     world
 }
