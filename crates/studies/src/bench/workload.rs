@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, TasksProgram};
 use midflight_wire::{
-    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotKind, Submit, TaskInfo,
-    Wait, parse,
+    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotKind, Submit,
+    TaskInfo, Wait, parse,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 

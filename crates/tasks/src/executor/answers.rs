@@ -149,7 +149,9 @@ impl Executor {
 
     /// A packet answers the waits ahead of this number. Returns whether such an answer was expected.
     fn answered_ahead(&mut self, now: Nanos, number: u32) -> bool {
-        let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number)).flatten() else { return false };
+        let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number)).flatten() else {
+            return false;
+        };
         self.link.heard(now);
         self.link.round_trip.sample(answered.round_trip);
         self.ahead.has_backlog = !answered.is_short;

@@ -92,9 +92,7 @@ impl Executor {
         let census = &self.slots.census;
         let resting = census.ordinary(State::Resting);
         let busy = census.all(State::Running) + census.ordinary(State::Waiting) + self.slots.ready();
-        resting > 0
-            && resting + census.ordinary(State::Returning) > census.overdue
-            && busy < self.slots.ordinary().end
+        resting > 0 && resting + census.ordinary(State::Returning) > census.overdue && busy < self.slots.ordinary().end
     }
 
     /// When slots for asking ahead that are not used are given up.

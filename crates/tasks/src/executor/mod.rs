@@ -247,8 +247,7 @@ impl Executor {
         self.lend();
         let census = self.slots.census;
         let is_releasing = census.all(State::Leaving) + census.all(State::Returning) > 0;
-        let expecting =
-            census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
+        let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
         match self.keepalive_due {
@@ -259,11 +258,7 @@ impl Executor {
         if self.registrar.is_quiet() {
             self.report_registration(now);
         }
-        if matches!(self.drain, Drain::Since(_))
-            && !has_tasks
-            && !is_releasing
-            && self.completions.len() == 0
-        {
+        if matches!(self.drain, Drain::Since(_)) && !has_tasks && !is_releasing && self.completions.len() == 0 {
             self.drain = Drain::Done;
             self.report.events.push_back(Event::Drained);
         }

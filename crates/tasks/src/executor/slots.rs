@@ -286,7 +286,7 @@ impl Slots {
     pub(super) fn released(&self, name: Name, counter: u64) -> Option<(u32, State)> {
         let local = self.find(name)?;
         let slot = &self.slots[local as usize];
-        let has_said = slot.tries > 0 && (counter >= slot.released_in || planted(29));
+        let has_said = slot.tries > 0 && counter >= slot.released_in;
         let is_asked = matches!(slot.state, State::Leaving | State::Returning);
         (is_asked && has_said).then_some((local, slot.state))
     }

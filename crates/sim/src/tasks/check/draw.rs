@@ -172,7 +172,8 @@ fn ask_ahead(trial: &mut Trial) {
     if random.random_bool(0.2) {
         return;
     }
-    let (run_us, copies, long) = (pick(random, &[0, 3, 20, 60]), pick(random, &[1, 3, 6]), pick(random, &[0.0, 0.0, 0.01]));
+    let (run_us, copies, long) =
+        (pick(random, &[0, 3, 20, 60]), pick(random, &[1, 3, 6]), pick(random, &[0.0, 0.0, 0.01]));
     for job in &mut trial.jobs {
         let short = |task: &TaskSpec| task.run_us < 100_000;
         let more: Vec<_> = job.tasks.iter().copied().filter(short).collect();

@@ -37,7 +37,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
     Mutant::new(27, "packet-beyond-bound", "crates/wire/src/builder.rs", 1000),
     Mutant::new(28, "one-worker-too-many", "crates/tasks/src/executor/slots.rs", 1000),
-    Mutant::new(29, "late-released-counts", "crates/tasks/src/executor/slots.rs", 1000),
+    Mutant::new(29, "done-told-as-return", "crates/tasks/src/executor/slots/ahead.rs", 1000),
     Mutant::new(30, "given-back-and-kept", "crates/tasks/src/executor/slots/ahead.rs", 1000),
     Mutant::new(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),

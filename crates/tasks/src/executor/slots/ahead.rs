@@ -77,7 +77,8 @@ impl Slots {
     pub(in super::super) fn next_idle(&mut self) -> Option<u32> {
         self.next_untold().or_else(|| {
             let slots = &self.slots;
-            let is_idle = |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].registered;
+            let is_idle =
+                |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].registered;
             std::iter::from_fn(|| self.idle.pop()).find(is_idle)
         })
     }
@@ -91,8 +92,9 @@ impl Slots {
 
     /// A slot whose task is done tells the switch so, and asks for nothing. The larger sequence says it.
     pub(in super::super) fn tell_done(&mut self, local: u32) {
+        let is_untold = planted(29) && self.ordinary > 2;
         let slot = &mut self.slots[local as usize];
-        slot.sequence = slot.sequence.wrapping_add(1);
+        slot.sequence = slot.sequence.wrapping_add(u32::from(!is_untold));
         self.give_back(local);
     }
 
@@ -128,7 +130,9 @@ impl Slots {
     pub(in super::super) fn give_back_before(&mut self, arrived: Nanos) -> u64 {
         let late = self.ready.iter().take_while(|(_, given)| given.arrived <= arrived).count();
         let locals: Vec<u32> = self.ready.iter().take(late).map(|(local, _)| *local).collect();
-        if !(planted(30) && late > 2) {
+        if planted(30) && late > 4 {
+            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrived = Nanos::MAX / 2); // a mutant: they may start
+        } else {
             self.ready.drain(..late);
         }
         locals.iter().rev().for_each(|&local| self.give_back(local));

@@ -32,9 +32,10 @@ fn run_queued(world: &mut World, sequence: u32) {
 /// The RETRIEVEs of waits ahead of the last turn: number, and waits as (local slot, sequence).
 fn asks(world: &World) -> Vec<(u32, Vec<(u32, u32)>)> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
-        Ok(Packet::Retrieve(fixed, waits)) if fixed.ahead == 1 => {
-            Some((fixed.header.sequence.get(), waits.iter().map(|wait| (wait.slot.get() - 100, wait.sequence.get())).collect()))
-        }
+        Ok(Packet::Retrieve(fixed, waits)) if fixed.ahead == 1 => Some((
+            fixed.header.sequence.get(),
+            waits.iter().map(|wait| (wait.slot.get() - 100, wait.sequence.get())).collect(),
+        )),
         _ => None,
     });
     packets.collect()

@@ -108,7 +108,8 @@ impl TasksSubject {
         for (n, node) in self.stage.places.of(Party::Switch).enumerate() {
             let Some(stats) = nodes::switch(&self.stage.world, node) else { continue };
             let here = self.stage.world.address(node);
-            let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered() + e.registered_ahead()).sum();
+            let living: u32 =
+                executors.iter().filter(|e| e.switch() == here).map(|e| e.registered() + e.registered_ahead()).sum();
             let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
             holds!(T14, kept == (0, 0, living), "switch {n} keeps {kept:?} clients, tasks, slots: {living} slots live");
         }
