@@ -29,7 +29,8 @@ impl Embedded {
     fn start_with(config: &Config, executors: u32, slots: u32, blobs: &BlobOptions) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
-        let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES);
+        let ahead = config.program.executors.ahead;
+        let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
         let start = |_| builder().blobs(blobs.clone()).start();
         let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {

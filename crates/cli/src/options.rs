@@ -22,6 +22,12 @@ impl ConfigFile {
         self.config.as_deref().map_or_else(|| Ok(Config::default()), |file| Config::load(file).map_err(error))
     }
 
+    /// Whether executors ask ahead.
+    pub(crate) fn ahead(&self) -> Result<bool> {
+        let config: Config = self.load()?;
+        Ok(config.program.executors.ahead)
+    }
+
     /// The mask of a list of names.
     pub(crate) fn mask(&self, list: &str) -> Result<u8> {
         let config: Config = self.load()?;

@@ -116,7 +116,9 @@ layout! {
         pub first: U32,
         /// A mask of what these slots offer.
         pub resources: u8,
-        pub reserved: [u8; 3],
+        /// A [`crate::SlotKind`].
+        pub kind: u8,
+        pub reserved: [u8; 2],
     }
 
     /// switch → executor; [`SlotName`] records follow.
@@ -165,7 +167,10 @@ layout! {
         pub counter: U64,
         /// What these slots offer from now on, without a new registration.
         pub resources: u8,
-        pub reserved: [u8; 7],
+        /// 1: they take a queued task or nothing, and are never parked. The header's sequence is then a number that the
+        /// answer repeats.
+        pub ahead: u8,
+        pub reserved: [u8; 6],
     }
 
     /// switch → executor; [`Assignment`] records follow.
@@ -213,13 +218,13 @@ layout! {
         pub counter: U64,
     }
 
-    /// A slot that wants no more tasks.
+    /// A slot that leaves, or gives back what it was given.
     pub struct Leave {
         pub slot: U32,
         pub generation: U32,
         /// The slot's last wait.
         pub sequence: U32,
-        /// 0: a task given to the slot meanwhile is queued again.
+        /// A [`crate::LeaveHow`].
         pub done: u8,
         pub reserved: [u8; 3],
     }

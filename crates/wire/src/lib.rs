@@ -22,7 +22,7 @@ pub use parse::{Completions, Packet, Reject, parse};
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
 /// The version of the format.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The operation of [`Version`], which opens no other packet.
 pub const VERSION_OPERATION: u8 = 0;
 /// Bytes of the largest datagram: what every link passes that may carry IPv6 (T15).
@@ -129,6 +129,24 @@ codes! {
         Done = 0,
         /// Is fetching the result by reference.
         Fetching = 1,
+    }
+
+    /// What slots are for, in REGISTER.
+    SlotKind {
+        /// For tasks that start at once.
+        Ordinary = 0,
+        /// For tasks that are taken ahead: refused first where slots become few (T14).
+        Ahead = 1,
+    }
+
+    /// What RELEASE says of a slot. Every other number means the same as [`LeaveHow::Done`].
+    LeaveHow {
+        /// It leaves and withdraws its wait; a task given to it meanwhile is queued again.
+        Withdrawn = 0,
+        /// It leaves; its task is done.
+        Done = 1,
+        /// As withdrawn, but it stays registered, and the attempt of its task does not count: it never began.
+        Stays = 2,
     }
 
     /// Whether a switch remembers a client, in PROBE_ACK.

@@ -48,6 +48,19 @@ enum mf_operation {
     MF_OP_END
 };
 
+/* What slots are for, in REGISTER. */
+enum mf_slot_kind {
+    MF_KIND_ORDINARY = 0, /* for tasks that start at once */
+    MF_KIND_AHEAD = 1,    /* for tasks that are taken ahead: refused first where slots become few (T14) */
+};
+
+/* What RELEASE says of a slot. Every other number means MF_LEAVE_DONE. */
+enum mf_leave_how {
+    MF_LEAVE_WITHDRAWN = 0, /* it leaves and withdraws its wait; a task given to it meanwhile is queued again */
+    MF_LEAVE_DONE = 1,      /* it leaves; its task is done */
+    MF_LEAVE_STAYS = 2,     /* as WITHDRAWN, but it stays registered, and the attempt of its task does not count: it never began */
+};
+
 /* Why a SUBMIT, REGISTER or CANCEL was not taken as a whole. */
 enum mf_reason {
     MF_REASON_NONE = 0,         /* it was */
@@ -144,7 +157,8 @@ struct MF_WIRE mf_register {
     uint32_t first;    /* the executor's own number of the first of these slots; the same number gets the same slot, so a repeat
                         * does not use up another one */
     uint8_t resources; /* a mask: what these slots offer to tasks */
-    uint8_t reserved[3];
+    uint8_t kind;      /* enum mf_slot_kind */
+    uint8_t reserved[2];
 };
 
 /* switch -> executor: `count` mf_slot_name follow, for the local numbers from `first` on. */
@@ -184,15 +198,18 @@ struct MF_WIRE mf_reset {
 
 /* executor -> switch: these slots want a task. `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
 struct MF_WIRE mf_retrieve {
-    struct mf_header header;
+    struct mf_header header; /* sequence: of waits ahead, a number that the answer repeats, not 0; else 0 */
     uint64_t counter;
     uint8_t resources; /* what these slots offer from now on: resources can change without a new registration */
-    uint8_t reserved[7];
+    uint8_t ahead;     /* 1: these slots' tasks are to run later. They take a queued task or nothing, and are never parked, so that
+                        * no task goes to a busy executor while another one is free (T6) */
+    uint8_t reserved[6];
 };
 
 /* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_assignment follow. */
 struct MF_WIRE mf_assign {
-    struct mf_header header;
+    struct mf_header header; /* sequence: of the RETRIEVE of waits ahead that this answers: those of its waits that are not named
+                              * here got nothing; else 0 */
 };
 
 /* A task for a slot, with all that the executor needs to run it and to answer its client without asking the switch. */
@@ -211,10 +228,10 @@ struct MF_WIRE mf_assignment {
     uint8_t reserved[3];
 };
 
-/* switch -> executor: no task now for the `count` (1 to MF_SLOTS_MAX) mf_wait that follow; ask again after `poll_us` of
- * REGISTERED. Only a switch that parks no slots sends it. */
+/* switch -> executor: no task now for the `count` (1 to MF_SLOTS_MAX) mf_wait that follow. They were waits ahead; or the switch
+ * parks no slots, and they ask again after `poll_us` of REGISTERED. */
 struct MF_WIRE mf_no_op {
-    struct mf_header header;
+    struct mf_header header; /* sequence: as in ASSIGN */
 };
 
 /* executor -> switch: the tasks of the `count` (1 to MF_REGISTER_MAX) mf_wait that follow still run. It renews their leases.
@@ -224,22 +241,22 @@ struct MF_WIRE mf_keepalive {
     uint64_t counter;
 };
 
-/* executor -> switch: these slots want no more tasks. `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
+/* executor -> switch: these slots do not want what they waited for. `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
 struct MF_WIRE mf_release {
     struct mf_header header;
     uint64_t counter;
 };
 
-/* A slot that its executor gives up, in RELEASE. */
+/* A slot in RELEASE: it leaves, or gives back what it was given. */
 struct MF_WIRE mf_leave {
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence; /* the slot's last wait */
-    uint8_t done;      /* 1: its task is done. 0: it withdraws the wait; a task given to it meanwhile is queued again */
+    uint8_t done;      /* enum mf_leave_how */
     uint8_t reserved[3];
 };
 
-/* switch -> executor: `count` mf_slot_name follow, which the switch has forgotten. Without it the executor repeats RELEASE. */
+/* switch -> executor: the RELEASE of the `count` mf_slot_name that follow was done. Without it the executor repeats RELEASE. */
 struct MF_WIRE mf_released {
     struct mf_header header;
     uint64_t counter; /* of the packet that this answers: a forged RELEASED must guess it */

@@ -62,24 +62,26 @@ static void vacate(struct mf_tasks *s, uint32_t i)
     s->stats.slots--;
 }
 
-/* Allocates a slot for an executor's local number; NONE if there is none, or its source has its share (T14). */
-static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, uint64_t executor, uint32_t local)
+/* Allocates a slot for an executor's local number; NONE if there is none, or its source has its share (T14). Slots for asking ahead
+ * take only what leaves as many free as their source holds. */
+static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, const struct mf_register *packet, uint32_t local)
 {
     uint32_t known = find_source(s, from), held = known == NONE ? 0 : source_at(s, known)->slots;
+    uint32_t free = s->slots.capacity - s->slots.used;
     if (MF_MUTANT(19) && s->slots.capacity > 16 && held > 8)
         held -= 8; /* planted bug: of a source's slots eight are not counted */
-    if (!is_within_share(held, s->slots.capacity - s->slots.used))
+    if (!is_within_share(held, free) || (packet->kind == MF_KIND_AHEAD && held >= free))
         return NONE;
     uint32_t i = take_slot(s);
     struct slot_owner *owner = slot_owner_at(s, i);
-    owner->executor = executor;
+    owner->executor = packet->executor;
     owner->local = local;
     owner->source = find_or_add_source(s, from);
     source_at(s, owner->source)->slots++;
     slot_at(s, i)->generation = 0;
     slot_at(s, i)->state = SLOT_FREE;
     MF_COPY(&slot_at(s, i)->address, from);
-    slot_index_insert(s, slot_bucket(s, executor, local), i);
+    slot_index_insert(s, slot_bucket(s, packet->executor, local), i);
     s->stats.slots++;
     return i;
 }
@@ -122,7 +124,7 @@ static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t 
     if (later < 0)
         return MF_V_STALE_REGISTER;
     if (i == NONE)
-        i = add_slot(s, &call->in->from, packet->executor, local);
+        i = add_slot(s, &call->in->from, packet, local);
     if (i == NONE)
         return s->slots.used == s->slots.capacity ? MF_V_SLOTS_FULL : MF_V_SLOTS_SHARE;
     if (later > 0)
@@ -311,6 +313,65 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     return WAIT_ASSIGNED;
 }
 
+/* One wait ahead: the slot gets what an ordinary wait would get, unless that was assigned before, written to `a`. It is never
+ * parked: WAIT_OPEN says that it got nothing. */
+MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call, const struct mf_wait *wait,
+                                          struct mf_assignment *a)
+{
+    uint32_t i = mf_net32(wait->slot), sequence = mf_net32(wait->sequence);
+    mf_verdict named = name_slot(s, call->in, i, mf_net32(wait->generation), counter_of(call->in));
+    if (MF_UNLIKELY(named != MF_V_OK)) {
+        count(s, named);
+        return named == MF_V_REPLAYED ? WAIT_SETTLED : WAIT_VOID;
+    }
+    call->out->is_genuine = 1;
+    struct slot *slot = slot_at(s, i);
+    int32_t ahead = mf_serial_distance(sequence, slot->sequence);
+    if (MF_UNLIKELY(ahead < 0)) {
+        count(s, MF_V_STALE_WAIT);
+        return WAIT_SETTLED;
+    }
+    if (slot->state == SLOT_WAITING)
+        unpark(s, i);
+    if (MF_LIKELY(ahead > 0)) {
+        slot->heard_ns = call->now_ns;
+        wait_anew(s, i, sequence, ((const struct mf_retrieve *)call->in->data)->resources);
+        slot->state = SLOT_FREE;
+    } else {
+        enum wait_state state = wait_again(s, call->now_ns, wait, slot, a);
+        if (state != WAIT_OPEN)
+            return state;
+    }
+    uint32_t list = queue_find_apart(s, slot->resources);
+    if (list == NO_LIST)
+        return WAIT_OPEN;
+    uint32_t task = queue_head(s, list);
+    if (was_tried(record_at(s, task)) && !(MF_MUTANT(20) && i > 32)) /* planted bug: by slots behind the 32nd also what was tried */
+        return WAIT_OPEN;
+    assign(s, a, wait, call->now_ns, task, slot);
+    queue_pop(s, list, task);
+    return WAIT_ASSIGNED;
+}
+
+/* Says which waits of a RETRIEVE of waits ahead got nothing. `open`: bit k is about its wait k. */
+MF_RARE mf_verdict put_no_op(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
+                             struct mf_out *out MF_IN_ARENA, uint32_t open)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_no_op));
+    put_header(s, answer->data, MF_OP_NO_OP, 0, packet->header.sequence);
+    for (; MF_LOOP(open != 0); open &= open - 1) {
+        MF_COPY((struct mf_wait *)(answer->data + answer->length), &waits[mf_lowest_bit(open) % MF_SLOTS_MAX]);
+        answer->length += sizeof(*waits);
+        header_of(answer)->count++;
+    }
+    return MF_V_OK;
+}
+
 /* The number of a wait in its RETRIEVE. */
 MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait *wait)
 {
@@ -331,6 +392,36 @@ MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct 
     return MF_V_OK;
 }
 
+/* A RETRIEVE of waits ahead: one answer, ASSIGN or NO_OP, and RESET for void waits. A function of its own, so that ordinary waits
+ * do not pay for it. */
+MF_RARE mf_verdict handle_retrieve_ahead(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_datagram *in MF_IN_ARENA,
+                                         struct mf_out *out MF_IN_ARENA)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
+    struct call call = {now_ns, in, out};
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign));
+    uint32_t given = MF_ZERO, open = MF_ZERO;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < packet->header.count && k < MF_SLOTS_MAX); k++) {
+        enum wait_state state = take_wait_ahead(s, &call, &waits[k], &first[given]);
+        if (MF_LIKELY(state == WAIT_ASSIGNED))
+            given++;
+        else if (state == WAIT_OPEN)
+            open |= 1u << k % MF_SLOTS_MAX;
+        else if (state == WAIT_VOID)
+            out->note |= 1u << k % MF_SLOTS_MAX;
+    }
+    if (given != 0)
+        put_header(s, first_packet(out, &in->from, sizeof(struct mf_assign) + given * sizeof(*first))->data, MF_OP_ASSIGN, given,
+                   packet->header.sequence);
+    else if (open != 0)
+        put_no_op(s, in, out, open);
+    return out->note ? put_voids(s, in, out) : MF_V_OK;
+}
+
 MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                                     struct mf_out *out)
 {
@@ -341,6 +432,8 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
         return verdict;
     if (MF_UNLIKELY(packet->header.epoch != s->epoch))
         return put_reset_all(s, in, out);
+    if (MF_UNLIKELY(packet->ahead))
+        return handle_retrieve_ahead(s, now_ns, in, out);
     const struct mf_wait *wait = (const struct mf_wait *)(packet + 1), *end = wait + packet->header.count;
     /* All slots belong to the sender, so their tasks share one ASSIGN. Its header is written at the end, if there are any. */
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
@@ -454,7 +547,14 @@ MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
     return MF_V_OK;
 }
 
-/* One slot leaves. Returns whether it is no longer registered; sets `*task` to a task that it gave back. */
+/* A task whose attempt has not begun: the next one has the same number. */
+MF_INLINE void undo_attempt(struct mf_tasks *s, uint32_t task)
+{
+    uint8_t *attempt = &record_at(s, task)->info.attempt;
+    *attempt -= *attempt < 255;
+}
+
+/* One slot leaves, or gives back what it was given. Returns whether that was done; sets `*task` to a task that it gave back. */
 static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
     uint32_t i = mf_net32(record->slot);
@@ -473,13 +573,21 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
     }
     if (slot->state == SLOT_WAITING) {
         unpark(s, i);
-    } else if (slot->state == SLOT_ASSIGNED && (record->done || ahead > 0)) {
+    } else if (slot->state == SLOT_ASSIGNED && (ahead > 0 || (record->done && record->done != MF_LEAVE_STAYS))) {
         finish_task(s, take_from_slot(slot));
     } else if (slot->state == SLOT_ASSIGNED) {
         s->stats.returned++;
         *task = take_from_slot(slot);
+        if (record->done == MF_LEAVE_STAYS)
+            undo_attempt(s, *task);
     }
-    vacate(s, i);
+    if (record->done == MF_LEAVE_STAYS) {
+        slot->sequence = mf_net32(record->sequence);
+        slot->spent = 1;
+        slot->heard_ns = call->now_ns;
+    } else {
+        vacate(s, i);
+    }
     return 1;
 }
 

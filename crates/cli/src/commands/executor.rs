@@ -74,7 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let max_file_bytes = u64::from(args.output_disk) << 20;
     let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
-    let mut builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
+    let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
+    let mut builder = builder.ahead(args.config.ahead()?);
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }

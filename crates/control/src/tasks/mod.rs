@@ -4,4 +4,4 @@ pub(crate) mod status;
 mod table;
 
 pub use status::TasksStatus;
-pub use table::{AsicTable, TasksTable};
+pub use table::{AsicTable, ExecutorsTable, TasksTable};

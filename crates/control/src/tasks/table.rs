@@ -15,6 +15,8 @@ pub struct TasksTable {
     pub bounds: TasksConfig,
     /// `[tasks.asic]`
     pub asic: AsicTable,
+    /// `[tasks.executors]`
+    pub executors: ExecutorsTable,
     /// `[tasks.resources]`
     pub resources: ResourceNames,
 }
@@ -26,6 +28,20 @@ pub struct AsicTable {
     /// How long a slot that found no task waits before it polls again.
     #[serde(deserialize_with = "duration")]
     pub poll: Duration,
+}
+
+/// Keys of executors only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecutorsTable {
+    /// Whether an executor whose tasks take less than a round trip asks ahead for those that it runs next.
+    pub ahead: bool,
+}
+
+impl Default for ExecutorsTable {
+    fn default() -> Self {
+        Self { ahead: true }
+    }
 }
 
 impl Default for AsicTable {
@@ -40,8 +56,9 @@ impl ProgramTable for TasksTable {
 
     fn read(mut table: Table<'_>) -> Result<Self, toml::de::Error> {
         let asic = table.take_table("asic")?.rest()?;
+        let executors = table.take_table("executors")?.rest()?;
         let resources = table.take_table("resources")?.rest()?;
-        Ok(Self { bounds: table.rest()?, asic, resources })
+        Ok(Self { bounds: table.rest()?, asic, executors, resources })
     }
 
     fn validate(&self) -> Result<(), String> {

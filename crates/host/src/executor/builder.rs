@@ -13,7 +13,7 @@ use crate::functions::{Call, Function, Functions, TaskContext, wrap};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
-use midflight_tasks::executor::{self as protocol, ExecutorConfig};
+use midflight_tasks::executor::{self as protocol, AHEAD_MAX, ExecutorConfig};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub struct ExecutorBuilder {
     bind: Option<SocketAddr>,
     slots: Option<u32>,
     resources: u8,
+    never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
     functions: Vec<(String, bool, Arc<Call>)>,
@@ -64,6 +65,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn resources(mut self, mask: u8) -> Self {
         self.resources = mask;
+        self
+    }
+
+    /// Whether it asks ahead, where its tasks take less than a round trip, for those that it runs next. A task may then wait
+    /// at this executor for up to two round trips, and goes back if it could not start. Default yes.
+    #[must_use]
+    pub fn ahead(mut self, asks: bool) -> Self {
+        self.never_ahead = !asks;
         self
     }
 
@@ -114,6 +123,7 @@ impl ExecutorBuilder {
         let slots = self.slots.unwrap_or_else(cores);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
+        let config = ExecutorConfig { ahead: if self.never_ahead { 0 } else { AHEAD_MAX }, ..config };
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 

@@ -184,7 +184,11 @@ fn executors(
             let shard = number % switches.len();
             number += 1;
             let host = site.add_host(world, HostConfig { rack: shard as u32, ..site.host() });
-            let config = ExecutorConfig::new(0, 0, vec![switches[shard]], g.executors, g.resources);
+            // The papers' executors ask for a task when they are free.
+            let config = ExecutorConfig {
+                ahead: 0,
+                ..ExecutorConfig::new(0, 0, vec![switches[shard]], g.executors, g.resources)
+            };
             config.check().map_err(|error| CellError::Bad(format!("cluster.groups: {error}")))?;
             world.add_actor(
                 Place::Host(host),

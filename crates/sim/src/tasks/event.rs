@@ -38,6 +38,8 @@ pub enum TaskEvent {
         argument: [u8; 16],
         /// The time from its slot's request to its arrival (the executor's clock).
         asked_for: Nanos,
+        /// The time from the arrival of its ASSIGN to its start: a task that was taken ahead waits for a worker.
+        held_for: Nanos,
         /// From its acceptance to its assignment (the switch's clock).
         waited_us: u32,
     },

@@ -54,6 +54,7 @@ impl ExecutorActor {
             priority: run.task.priority,
             argument: run.task.argument,
             asked_for: run.arrived.saturating_sub(run.asked),
+            held_for: context.now().saturating_sub(run.arrived),
             waited_us: run.waited_us,
         });
         let slot = run.key.slot as usize;

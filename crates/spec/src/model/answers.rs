@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Answers {
     epoch: u32,
+    /// What the ASSIGNs repeat.
+    number: u32,
     first: Vec<Datagram>,
     assigns: Vec<(SocketAddr, Vec<Assignment>)>,
     last: Vec<Datagram>,
@@ -15,7 +17,12 @@ pub(super) struct Answers {
 
 impl Answers {
     pub(super) fn new(epoch: u32) -> Self {
-        Self { epoch, first: Vec::new(), assigns: Vec::new(), last: Vec::new() }
+        Self { epoch, number: 0, first: Vec::new(), assigns: Vec::new(), last: Vec::new() }
+    }
+
+    /// The ASSIGNs answer waits ahead, whose RETRIEVE has this number.
+    pub(super) fn number_assigns(&mut self, number: u32) {
+        self.number = number;
     }
 
     /// Adds an answer that goes before the ASSIGNs.
@@ -45,7 +52,7 @@ impl Answers {
     pub(super) fn finish(self) -> Vec<Datagram> {
         let mut all = self.first;
         for (to, assignments) in &self.assigns {
-            all.push((*to, packet(&Assign::new(self.epoch, 0), assignments)));
+            all.push((*to, packet(&Assign::new(self.epoch, self.number), assignments)));
         }
         all.extend(self.last);
         all

@@ -7,8 +7,8 @@ use super::shares::Refusal;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Header, Keepalive, Leave, Reason, Register, Registered, Release, Released, Reset, Retrieve, SlotName, Wait,
-    counting, packet,
+    Header, Keepalive, Leave, LeaveHow, NoOp, Reason, Register, Registered, Release, Released, Reset, Retrieve,
+    SlotName, Wait, counting, packet,
 };
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
@@ -35,13 +35,25 @@ pub(super) struct Slot {
 /// What a registered slot does.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, so the same wait may come
-    /// again.
+    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, or its wait ahead got
+    /// nothing, so the same wait may come again.
     Free { may_repeat: bool },
     /// Is parked: waits for a task.
     Waiting,
     /// Has a task.
     Assigned(Box<Task>),
+}
+
+/// What became of a wait ahead.
+enum Ahead {
+    /// The executor must register the slot again.
+    Void,
+    /// It is an old one.
+    Stale,
+    /// It has got a task.
+    Assigned,
+    /// It has got none, and is not parked.
+    Nothing,
 }
 
 impl Slot {
@@ -106,7 +118,7 @@ impl Model {
                 return Err((Verdict::StaleRegister, Reason::TooOld));
             }
             Some(_) => {}
-            None => self.slot_room(from)?,
+            None => self.slot_room(from, register.kind)?,
         }
         let name = self.choose(|model| model.draw(known.as_ref().map(|(number, slot)| (*number, slot.generation))));
         if let Some((number, _)) = known {
@@ -196,6 +208,9 @@ impl Model {
         if self.is_foreign(from, &retrieve.header, counter, answers) {
             return Verdict::ForeignEpoch;
         }
+        if retrieve.ahead != 0 {
+            return self.retrieve_ahead(from, retrieve, waits, answers);
+        }
         let mut void = Vec::new();
         for wait in waits {
             let is_void = match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
@@ -211,6 +226,76 @@ impl Model {
         }
         self.say_reset(from, counter, &void, answers);
         Verdict::Ok
+    }
+
+    /// Waits ahead are never parked. The answer is an ASSIGN that repeats the sequence, or NO_OP for those that got nothing.
+    fn retrieve_ahead(
+        &mut self,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = retrieve.counter;
+        answers.number_assigns(retrieve.header.sequence.get());
+        let (mut void, mut nothing) = (Vec::new(), Vec::new());
+        for wait in waits {
+            match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
+                Ok(()) => match self.wait_ahead(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers) {
+                    Ahead::Void => void.push(*wait),
+                    Ahead::Nothing => nothing.push(*wait),
+                    Ahead::Stale | Ahead::Assigned => {}
+                },
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    if wrong != Verdict::Replayed {
+                        void.push(*wait);
+                    }
+                }
+            }
+        }
+        if answers.assigns() == 0 && !nothing.is_empty() {
+            answers.answer(from, packet(&NoOp::new(self.epoch, retrieve.header.sequence.get()), &nothing));
+        }
+        self.say_reset(from, counter, &void, answers);
+        Verdict::Ok
+    }
+
+    fn wait_ahead(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> Ahead {
+        let slot = self.slots[&number].clone();
+        let is_repeat = sequence == slot.sequence;
+        if !is_repeat && !is_later(sequence, slot.sequence) {
+            self.count(Verdict::StaleWait, 1);
+            return Ahead::Stale;
+        }
+        if is_repeat && matches!(slot.state, State::Free { may_repeat: false }) {
+            self.count(Verdict::StaleWait, 1);
+            return Ahead::Void;
+        }
+        if is_repeat {
+            self.count(Verdict::RepeatedWait, 1);
+            if slot.task().is_some() {
+                self.say_assignment(number, answers);
+                return Ahead::Assigned;
+            }
+        } else if slot.task().is_some() {
+            self.stats.tasks.completed += 1;
+        }
+        self.parked.retain(|&other| other != number);
+        let slot = self.hear(number);
+        slot.state = State::Free { may_repeat: true };
+        slot.sequence = sequence;
+        if !is_repeat {
+            slot.resources = resources;
+        }
+        let resources = slot.resources;
+        match self.dequeue_first_attempt(resources) {
+            Some(task) => {
+                self.assign(number, task, answers);
+                Ahead::Assigned
+            }
+            None => Ahead::Nothing,
+        }
     }
 
     /// One column of the table in `docs/internals/tasks.md`. Returns whether the executor must register the slot again.
@@ -338,13 +423,33 @@ impl Model {
             self.count(Verdict::StaleWait, 1);
             return false;
         }
-        let is_done = is_larger || leave.done != 0;
+        let stays = leave.done == LeaveHow::Stays as u8;
+        let is_done = is_larger || (leave.done != LeaveHow::Withdrawn as u8 && !stays);
         if is_done && matches!(slot.state, State::Assigned(_)) {
             slot.state = State::Free { may_repeat: false };
             self.stats.tasks.completed += 1;
         }
-        returned.extend(self.vacate(number));
+        if stays {
+            returned.extend(self.stay(number, sequence));
+        } else {
+            returned.extend(self.vacate(number));
+        }
         true
+    }
+
+    /// A slot gives back what it was given, and stays. Its task's attempt does not count, because it never began.
+    fn stay(&mut self, number: u32, sequence: u32) -> Option<Task> {
+        self.parked.retain(|&other| other != number);
+        let slot = self.hear(number);
+        slot.sequence = sequence;
+        let State::Assigned(mut task) = std::mem::replace(&mut slot.state, State::Free { may_repeat: false }) else {
+            return None;
+        };
+        if task.info.attempt < u8::MAX {
+            task.info.attempt -= 1;
+        }
+        self.stats.tasks.returned += 1;
+        Some(*task)
     }
 
     /// Whether a packet is for a switch that ran at this address before. If so, adds the answer: a RESET without records.

@@ -203,6 +203,7 @@ impl<C: Checker> Interpreter<'_, C> {
             cookie: self.cookie(who, self.executor_address(who)),
             first: self.bytes.below(4).into(),
             resources: self.bytes.pick(&MASKS),
+            kind: u8::from(self.bytes.below(4) == 0),
             ..Register::new(0, registration)
         };
         self.send_bytes(self.executor_address(who), counting(&fixed, count))
@@ -218,7 +219,10 @@ impl<C: Checker> Interpreter<'_, C> {
         }
         let resources = self.bytes.pick(&MASKS);
         let (epoch, counter) = (self.epoch(), self.counter(who));
-        self.send(self.executor_address(who), &Retrieve { counter, resources, ..Retrieve::new(epoch, 0) }, &waits)
+        let ahead = u8::from(self.bytes.below(3) == 0);
+        let number = if ahead == 0 { 0 } else { counter.get() as u32 };
+        let fixed = Retrieve { counter, resources, ahead, ..Retrieve::new(epoch, number) };
+        self.send(self.executor_address(who), &fixed, &waits)
     }
 
     fn keepalive(&mut self) -> Result<(), String> {
@@ -241,7 +245,7 @@ impl<C: Checker> Interpreter<'_, C> {
         for _ in 0..count {
             let (name, last) = self.slot(who);
             let sequence = if self.bytes.below(4) == 0 { self.bytes.sequence(last) } else { last };
-            let (slot, generation, done) = (name.slot, name.generation, self.bytes.below(2) as u8);
+            let (slot, generation, done) = (name.slot, name.generation, self.bytes.below(4) as u8);
             leaves.push(Leave { slot, generation, sequence: sequence.into(), done, reserved: [0; 3] });
         }
         let (epoch, counter) = (self.epoch(), self.counter(who));

@@ -62,6 +62,17 @@ pub struct SlotView {
     pub state: SlotState,
 }
 
+/// A task that a slot has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The slot.
+    pub slot: u32,
+    /// The wait that it answered.
+    pub sequence: u32,
+    /// Its jid, tid and attempt.
+    pub task: (u32, u32, u8),
+}
+
 /// What a registered slot does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
@@ -180,6 +191,20 @@ impl Model {
             };
             SlotView { number, address: slot.address, resources: slot.resources, state }
         })
+    }
+
+    /// The task that a slot has as the answer to this wait.
+    #[must_use]
+    pub fn given_to(&self, slot: u32, sequence: u32) -> Option<Given> {
+        let known = self.slots.get(&slot).filter(|known| known.sequence == sequence)?;
+        let task = known.task()?;
+        Some(Given { slot, sequence, task: (task.jid, task.info.tid.get(), task.info.attempt) })
+    }
+
+    /// Whether the slot has not got that task any more.
+    #[must_use]
+    pub fn has_taken_back(&self, given: &Given) -> bool {
+        self.given_to(given.slot, given.sequence).is_none()
     }
 
     fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {

@@ -64,6 +64,18 @@ impl Model {
 
     /// The oldest head of the lists that a slot may run, at the highest level that has one (T3, T4, T5).
     pub(super) fn dequeue(&mut self, offered: u8) -> Option<Task> {
+        let best = self.next_task(offered)?;
+        Some(self.queued.remove(best))
+    }
+
+    /// The same, if it was never assigned: else nothing, because what was given back is not taken ahead again.
+    pub(super) fn dequeue_first_attempt(&mut self, offered: u8) -> Option<Task> {
+        let best = self.next_task(offered).filter(|&best| !self.queued[best].was_assigned)?;
+        Some(self.queued.remove(best))
+    }
+
+    /// The place of the task that a slot gets next.
+    fn next_task(&self, offered: u8) -> Option<usize> {
         let (mut lists, mut heads) = (Vec::new(), Vec::new());
         for (position, task) in self.queued.iter().enumerate() {
             let list = (task.info.priority, task.info.resources);
@@ -75,9 +87,7 @@ impl Model {
                 heads.push(position);
             }
         }
-        let best =
-            heads.into_iter().min_by_key(|&head| (self.queued[head].info.priority, self.queued[head].accepted_ns))?;
-        Some(self.queued.remove(best))
+        heads.into_iter().min_by_key(|&head| (self.queued[head].info.priority, self.queued[head].accepted_ns))
     }
 
     /// Gives a task to a slot.

@@ -3,7 +3,7 @@
 use super::Model;
 use super::queue::Task;
 use midflight_dataplane::Verdict;
-use midflight_wire::Reason;
+use midflight_wire::{Reason, SlotKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Why there is no record: the verdict to count, and the reason to send.
@@ -17,11 +17,14 @@ impl Model {
         share(self.config.clients, self.clients.iter().count(), held, full, Verdict::ClientsShare)
     }
 
-    /// Whether there is room for another slot of this address.
-    pub(super) fn slot_room(&self, address: SocketAddr) -> Result<(), Refusal> {
+    /// Whether there is room for another slot of this address. One for asking ahead must leave as many free as the address
+    /// holds.
+    pub(super) fn slot_room(&self, address: SocketAddr, kind: u8) -> Result<(), Refusal> {
         let held = self.slots.values().filter(|slot| is_one_source(slot.address, address)).count();
         let full = (Verdict::SlotsFull, Reason::SlotsFull);
-        share(self.config.slots, self.slots.len(), held, full, Verdict::SlotsShare)
+        share(self.config.slots, self.slots.len(), held, full, Verdict::SlotsShare)?;
+        let is_first_refused = kind == SlotKind::Ahead as u8 && held >= self.config.slots as usize - self.slots.len();
+        if is_first_refused { Err((Verdict::SlotsShare, Reason::Share)) } else { Ok(()) }
     }
 
     /// Whether there is room for another task of a client at this address. A task counts for the source of its client.

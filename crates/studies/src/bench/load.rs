@@ -80,6 +80,18 @@ pub(super) fn runs<L: Load>(load: &L, effort: &Effort, cpu: impl Fn() -> Result<
         .collect()
 }
 
+/// How often a load is done a second: the median of some runs, after one that only warms up.
+pub(super) fn throughput<L: Load>(load: &L, effort: &Effort) -> Result<f64> {
+    load.many(effort.tasks / 10)?;
+    let run = |number| {
+        let started = Instant::now();
+        let per_s = load.many(effort.tasks)? as f64 / started.elapsed().as_secs_f64();
+        eprintln!("run {number} of {}: {per_s:.0} {}/s", effort.runs, L::WHAT);
+        Ok(per_s)
+    };
+    Ok(median((1..=effort.runs).map(run).collect::<Result<_>>()?))
+}
+
 /// The medians of the runs, as `PREFIX.rtt_p50_us` and so on.
 pub(super) fn measures<L: Load>(prefix: &str, runs: &[Run]) -> Vec<Measure> {
     let name = |what| format!("{prefix}.{what}");

@@ -28,6 +28,7 @@ EXAMPLES
 RESULTS (medians of the runs)
   loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result
   loop.tasks_per_s                  no-op tasks, one client, one executor process with 64 slots
+  loop.two_slots_tasks_per_s        the same with 2 slots: the executor asks ahead
   loop.idle_cpu_percent             of a core, in the switch: 2,200 parked slots, 4 executors
 
 EXIT CODES
@@ -36,6 +37,7 @@ EXIT CODES
 pub(super) fn run(how: &How) -> Result<ExitCode> {
     let effort = Effort::of(how.quick);
     let mut results = busy(&effort)?;
+    results.push(two_slots(&effort)?);
     results.push(idle(&effort)?);
     Envelope::new("loop", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
@@ -52,6 +54,15 @@ fn busy(effort: &Effort) -> Result<Vec<Measure>> {
     let _executor = executor(ours()?, address, SLOTS)?;
     let client = connect(vec![address])?;
     Ok(load::measures::<midflight_host::Client>("loop", &load::runs(&client, effort, || Ok(Duration::ZERO))?))
+}
+
+/// Throughput of an executor whose slots would be idle while they wait for the next task.
+fn two_slots(effort: &Effort) -> Result<Measure> {
+    let (_switch, address) = loopback_switch()?;
+    let _executor = executor(ours()?, address, 2)?;
+    let client = connect(vec![address])?;
+    let per_s = load::throughput(&client, effort)?.round() as u64;
+    Ok(Measure { unit: "tasks/s".into(), ..Measure::count("loop.two_slots_tasks_per_s", per_s, "") })
 }
 
 /// What waiting executors cost the switch.

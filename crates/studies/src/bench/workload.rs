@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, TasksProgram};
 use midflight_wire::{
-    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, Submit, TaskInfo,
-    Wait, parse,
+    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotKind, Submit,
+    TaskInfo, Wait, parse,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -202,7 +202,8 @@ impl<E: Timed> World<E> {
                     cookie: cookie.into(),
                     first: first.into(),
                     resources: 255,
-                    reserved: [0; 3],
+                    kind: SlotKind::Ordinary as u8,
+                    reserved: [0; 2],
                 },
             );
             builder.set_count(u8::try_from(count)?);
@@ -250,7 +251,7 @@ impl<E: Timed> World<E> {
         for _ in 0..BLOCK / self.mix.retrieve_batch {
             let header = Header::new(Operation::Retrieve, EPOCH, 0);
             self.counter += 1;
-            let fixed = Retrieve { header, counter: self.counter.into(), resources: 255, reserved: [0; 7] };
+            let fixed = Retrieve { header, counter: self.counter.into(), resources: 255, ahead: 0, reserved: [0; 6] };
             let mut builder = Builder::new(&mut buffer, &fixed);
             for _ in 0..self.mix.retrieve_batch {
                 let (slot, generation) = self.slots[self.wait as usize % self.slots.len()];

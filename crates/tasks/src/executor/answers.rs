@@ -1,7 +1,7 @@
 //! Packets of the switch, and acknowledgements of clients. A packet of the switch is accepted only in the current epoch. A
 //! new epoch first voids all slots.
 
-use super::slots::Name;
+use super::slots::{Name, State};
 use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
@@ -30,11 +30,14 @@ impl Executor {
             self.link.round_trip.sample(round_trip);
         }
         self.seen = Some(answer.seen.into());
+        let is_ahead = self.slots.is_ahead(request.first);
         let locals = request.first..request.first + request.count;
         let mut names = names.iter();
         for local in locals {
             match names.next() {
                 Some(name) => self.named(local, name.into()),
+                // They are no loss; the switch has no room for more.
+                None if is_ahead => self.ahead.refused(now),
                 None => {
                     self.report.counters.slots_full += 1;
                     self.registrar.refused(local, Reason::from_number(answer.reason));
@@ -46,7 +49,7 @@ impl Executor {
     /// Never: epochs have no order, and an earlier one may return. Only a mutant takes an epoch far below for an old one.
     fn seems_past(&self, epoch: u32) -> bool {
         let ahead = serial::distance(epoch, self.link.epoch());
-        planted(23) && self.slots.locals().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
+        planted(23) && self.slots.ordinary().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
     }
 
     /// The switch asks for a cookie. That does not mean that it will accept anything, so its silence goes on.
@@ -73,7 +76,7 @@ impl Executor {
         }
         self.registrar.satisfied(local);
         self.slots.register(local, name);
-        self.newly_registered = true;
+        self.newly_registered |= !self.slots.is_ahead(local);
     }
 
     /// Another epoch: the switch knows none of our slots. Slots whose REGISTER is in flight are left alone: it is repeated
@@ -96,7 +99,7 @@ impl Executor {
             && self.link.was_asked_in_epoch(counter)
         {
             self.link.heard(now);
-            self.report.counters.resets += u64::from(self.slots.census.registered);
+            self.report.counters.resets += u64::from(self.registered());
             self.restarted(epoch);
         } else if epoch == self.link.epoch() && self.link.is_answer(counter) {
             self.link.heard(now);
@@ -127,18 +130,35 @@ impl Executor {
                     self.link.round_trip.sample(round_trip);
                 }
                 self.link.heard(now);
-                self.run(run);
+                // A task that was given to a parked slot has not waited.
+                self.ahead.has_backlog |= assignment.waited_us.get() > 0;
+                match run {
+                    Some(run) => self.run(run),
+                    None => self.report.counters.taken_early += 1,
+                }
             } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment)).flatten() {
                 self.link.heard(now);
                 self.report.counters.extra_tasks += 1;
-                self.run_kept(local);
+                self.run_kept(now, local);
             } else {
                 self.report.counters.stale_assignments += 1;
             }
         }
+        self.answered_ahead(now, assign.header.sequence.get());
     }
 
-    fn run(&mut self, run: Run) {
+    /// A packet answers the waits ahead of this number. Returns whether such an answer was expected.
+    fn answered_ahead(&mut self, now: Nanos, number: u32) -> bool {
+        let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number)).flatten() else {
+            return false;
+        };
+        self.link.heard(now);
+        self.link.round_trip.sample(answered.round_trip);
+        self.ahead.has_backlog = !answered.is_short;
+        true
+    }
+
+    pub(super) fn run(&mut self, run: Run) {
         self.report.counters.runs += 1;
         if planted(25) {
             self.keepalive_due = Some(run.arrived + self.link.lease / 3); // so no KEEPALIVE is sent while tasks keep coming
@@ -147,12 +167,16 @@ impl Executor {
     }
 
     /// Lets a slot run an extra task that was kept for it. Returns whether there was one.
-    pub(super) fn run_kept(&mut self, local: u32) -> bool {
-        self.slots.run_kept(local).map(|run| self.run(run)).is_some()
+    pub(super) fn run_kept(&mut self, now: Nanos, local: u32) -> bool {
+        self.slots.run_kept(now, local).map(|run| self.run(run)).is_some()
     }
 
     pub(super) fn on_no_op(&mut self, now: Nanos, no_op: &NoOp, waits: &[Wait]) {
         if !self.is_present(no_op.header.epoch.get()) {
+            return;
+        }
+        if self.answered_ahead(now, no_op.header.sequence.get()) {
+            self.report.counters.polls_ahead += 1;
             return;
         }
         for wait in waits {
@@ -169,14 +193,15 @@ impl Executor {
     }
 
     pub(super) fn on_released(&mut self, now: Nanos, released: &Released, names: &[SlotName]) {
-        if !self.is_answer(now, released.header.epoch.get(), released.counter.get()) {
+        let counter = released.counter.get();
+        if !self.is_answer(now, released.header.epoch.get(), counter) {
             return;
         }
         for name in names {
-            if let Some(local) = self.slots.leaving(name.into()) {
-                self.void(local);
-            } else {
-                self.report.counters.stale_releases += 1;
+            match self.slots.released(name.into(), counter) {
+                Some((local, State::Returning)) => self.slots.take_rest(local),
+                Some((local, _)) => self.void(local),
+                None => self.report.counters.stale_releases += 1,
             }
         }
     }

@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 /// The largest number of slots of one executor.
 pub const SLOTS_MAX: u32 = 4096;
 
+/// The largest number of slots of one executor for asking ahead.
+pub const AHEAD_MAX: u32 = 256;
+
 /// Configuration of an [`super::Executor`]. [`ExecutorConfig::new`] has the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorConfig {
@@ -21,6 +24,9 @@ pub struct ExecutorConfig {
     pub switches: Vec<SocketAddr>,
     /// Tasks that may run at once: 1 to [`SLOTS_MAX`].
     pub slots: u32,
+    /// Slots for asking ahead, registered when they are needed: 0 to [`AHEAD_MAX`]. Where tasks take less than a round trip,
+    /// an executor asks ahead for those that it runs in that time. 0: never. Default [`AHEAD_MAX`].
+    pub ahead: u32,
     /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
     /// The lease that is assumed until a switch announces its own. Default 1 s.
@@ -57,6 +63,7 @@ impl ExecutorConfig {
             public_name: StdRng::seed_from_u64(seed).random(),
             switches,
             slots,
+            ahead: AHEAD_MAX,
             resources,
             lease: 1000 * MS,
             round_trip: 10 * MS,
@@ -81,6 +88,9 @@ impl ExecutorConfig {
         }
         if !(1..=SLOTS_MAX).contains(&self.slots) {
             return Err(ConfigError::Slots(self.slots));
+        }
+        if self.ahead > AHEAD_MAX {
+            return Err(ConfigError::Ahead(self.ahead));
         }
         if self.completions == 0 || self.complete_tries == 0 {
             return Err(ConfigError::NoCompletions);
@@ -111,6 +121,9 @@ pub enum ConfigError {
     /// The number of slots is out of range.
     #[error("{0} slots: use 1 to {SLOTS_MAX}, and several executors for more")]
     Slots(u32),
+    /// The number of slots for asking ahead is out of range.
+    #[error("{0} slots for asking ahead: use 0 (never ask ahead) to {AHEAD_MAX}")]
+    Ahead(u32),
     /// No completion could ever be kept or sent.
     #[error("completions and complete_tries must be at least 1")]
     NoCompletions,

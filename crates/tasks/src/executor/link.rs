@@ -69,7 +69,7 @@ impl Link {
             epoch: 0,
             counter,
             entered: counter,
-            answerable: ANSWERABLE.max(2 * u64::from(config.slots)),
+            answerable: ANSWERABLE.max(2 * u64::from(config.slots + config.ahead)),
             cookie: 0,
             lease_assumed: config.lease,
             round_trip_assumed: config.round_trip,

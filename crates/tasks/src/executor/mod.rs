@@ -7,16 +7,20 @@
 //! | file | subject |
 //! |---|---|
 //! | `answers` | packets from the switch and from clients |
-//! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE |
+//! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE; in `slots/ahead`: tasks taken ahead |
+//! | `ahead` | when to ask ahead, and for how many tasks |
+//! | `lending` | what tasks taken ahead may take of the ordinary slots, and for how long |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
 //! | `link` | the switch in use, its epoch, cookie and silence; the counter of packets to it |
 //! | `timers` | when to send what again |
 
+mod ahead;
 mod answers;
 mod completions;
 mod config;
 mod hash;
+mod lending;
 mod link;
 mod register;
 mod run;
@@ -25,10 +29,11 @@ mod slots;
 mod tests;
 mod timers;
 
-pub use config::{ConfigError, ExecutorConfig, SLOTS_MAX};
+pub use config::{AHEAD_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
+use ahead::Ahead;
 use completions::{Completions, Recipient};
 use link::Link;
 use midflight_endpoint::{Endpoint, Nanos};
@@ -55,6 +60,7 @@ pub struct Executor {
     slots: Slots,
     registrar: Registrar,
     completions: Completions,
+    ahead: Ahead,
     report: Report,
     /// When running slots are named in KEEPALIVEs next; set while any runs.
     keepalive_due: Option<Nanos>,
@@ -78,6 +84,7 @@ impl Executor {
             slots: Slots::new(&config),
             registrar: Registrar::new(&config, random),
             completions: Completions::new(&config),
+            ahead: Ahead::new(&config),
             report: Report::default(),
             keepalive_due: None,
             newly_registered: false,
@@ -85,7 +92,7 @@ impl Executor {
             drain: Drain::No,
             drain_silence: config.drain_silence,
         };
-        executor.slots.locals().for_each(|local| executor.registrar.want(local));
+        executor.slots.ordinary().for_each(|local| executor.registrar.want(local));
         executor.settle(now);
         Ok(executor)
     }
@@ -93,15 +100,17 @@ impl Executor {
     /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`]). Its slot waits for the
     /// next one. An inline result beyond [`RESULT_MAX`] bytes is a [`Status::Failed`] that says so.
     pub fn finish(&mut self, now: Nanos, run: RunKey, end: End) {
-        let Some(held) = self.slots.finish(run) else {
+        let Some((held, started)) = self.slots.finish(run) else {
             self.report.counters.unknown_finishes += 1;
             return;
         };
         self.report.counters.finished += 1;
+        self.ahead.ran(now.saturating_sub(started));
         self.complete(run, &held, end);
-        if !self.run_kept(run.slot) {
+        if !self.run_kept(now, run.slot) {
             self.is_free(run.slot);
         }
+        self.start_ready(now);
         self.settle(now);
     }
 
@@ -109,6 +118,8 @@ impl Executor {
     fn is_free(&mut self, local: u32) {
         let registered = self.slots.get(local).is_some_and(|slot| slot.registered);
         match (self.drain == Drain::No, registered) {
+            (true, true) if self.slots.is_ahead(local) => self.slots.take_rest(local),
+            (true, true) if self.is_lent_for_long() => self.slots.tell_done(local),
             (true, true) => self.slots.wait(local),
             (true, false) => self.unregistered(local),
             (false, true) => self.slots.leave(local),
@@ -126,7 +137,7 @@ impl Executor {
         for local in self.slots.locals() {
             match self.slots.get(local).map(|slot| slot.state) {
                 Some(State::Unregistered) => self.slots.enter(local, State::Gone),
-                Some(State::Waiting) => self.slots.leave(local),
+                Some(State::Waiting | State::Resting | State::Ready | State::Returning) => self.slots.leave(local),
                 _ => {}
             }
         }
@@ -143,13 +154,25 @@ impl Executor {
     /// Runs that have not ended.
     #[must_use]
     pub fn running(&self) -> u32 {
-        self.slots.census.running
+        self.slots.census.all(State::Running)
     }
 
-    /// Slots that are registered at the switch, as far as is known.
+    /// Slots that are registered at the switch, as far as is known, without those for asking ahead.
     #[must_use]
     pub fn registered(&self) -> u32 {
-        self.slots.census.registered
+        self.slots.census.registered(false)
+    }
+
+    /// Slots for asking ahead that are registered at the switch, as far as is known.
+    #[must_use]
+    pub fn registered_ahead(&self) -> u32 {
+        self.slots.census.registered(true)
+    }
+
+    /// Tasks that have come and have not started.
+    #[must_use]
+    pub fn ready(&self) -> u32 {
+        self.slots.ready()
     }
 
     /// Completions that their clients have not acknowledged.
@@ -214,27 +237,28 @@ impl Executor {
 
     fn unregistered(&mut self, local: u32) {
         self.slots.enter(local, State::Unregistered);
-        self.registrar.want(local);
+        if !self.slots.is_ahead(local) {
+            self.registrar.want(local);
+        }
     }
 
     /// After any input: updates what depends on the slots' states.
     fn settle(&mut self, now: Nanos) {
+        self.lend();
         let census = self.slots.census;
-        let expecting = census.waiting > census.got_no_op || census.leaving > 0 || !self.registrar.is_quiet();
+        let is_releasing = census.all(State::Leaving) + census.all(State::Returning) > 0;
+        let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
+        let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
         match self.keepalive_due {
-            None if census.running > 0 => self.keepalive_due = Some(now + self.link.lease / 3),
-            Some(_) if census.running == 0 => self.keepalive_due = None,
+            None if has_tasks => self.keepalive_due = Some(now + self.link.lease / 3),
+            Some(_) if !has_tasks => self.keepalive_due = None,
             _ => {}
         }
         if self.registrar.is_quiet() {
             self.report_registration(now);
         }
-        if matches!(self.drain, Drain::Since(_))
-            && census.running == 0
-            && census.leaving == 0
-            && self.completions.len() == 0
-        {
+        if matches!(self.drain, Drain::Since(_)) && !has_tasks && !is_releasing && self.completions.len() == 0 {
             self.drain = Drain::Done;
             self.report.events.push_back(Event::Drained);
         }
@@ -242,7 +266,7 @@ impl Executor {
 
     /// All REGISTERs are answered: reports the result to the driver.
     fn report_registration(&mut self, now: Nanos) {
-        let slots = self.slots.census.registered;
+        let slots = self.registered();
         if let (true, Some(seen)) = (std::mem::take(&mut self.newly_registered), self.seen) {
             self.report.events.push_back(Event::Registered { switch: self.link.address(), slots, seen });
         }
@@ -259,7 +283,7 @@ impl Executor {
     fn silence_due(&self) -> Option<Nanos> {
         let since = self.link.silent_since()?;
         if self.drain != Drain::No {
-            return (self.slots.census.leaving > 0).then_some(since + self.drain_silence);
+            return (self.slots.census.all(State::Leaving) > 0).then_some(since + self.drain_silence);
         }
         if self.registrar.is_quiet() && !self.link.is_asking() {
             Some(since + self.link.lease)
@@ -299,7 +323,8 @@ impl Executor {
     fn switch_changed(&mut self) {
         self.registrar.clear();
         self.void_all();
-        for local in self.slots.locals() {
+        self.ahead.has_backlog = false;
+        for local in self.slots.ordinary() {
             if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) {
                 self.registrar.want(local);
             }
@@ -378,6 +403,8 @@ impl Endpoint for Executor {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
+        self.give_back_late(now);
+        self.leave_unused(now);
         self.report.counters.wait_repeats += self.slots.handle_timeout(now);
         self.completions.handle_timeout(now, &mut self.report);
         self.registrar.handle_timeout(now);
@@ -398,10 +425,13 @@ impl Endpoint for Executor {
         if let Some(client) = self.completions.poll_transmit(now, buffer) {
             return Some(client);
         }
+        self.ask_ahead(now);
         let counted = self.slots.transmit_retrieve(now, &self.link, buffer)
+            || self.slots.transmit_asks(now, &self.link, buffer)
             || self.slots.transmit_release(now, &self.link, buffer)
             || self.slots.transmit_keepalive(&self.link, buffer);
-        if counted && !(planted(24) && self.slots.census.waiting == 0 && self.slots.census.running > 2) {
+        let census = &self.slots.census;
+        if counted && !(planted(24) && census.all(State::Waiting) == 0 && census.all(State::Running) > 2) {
             self.link.count();
         }
         if counted || self.registrar.poll_transmit(now, &self.link, buffer) {
@@ -423,6 +453,8 @@ impl Endpoint for Executor {
             self.silence_due(),
             self.link.question_due(),
             self.failback_due(),
+            self.late_due(),
+            self.unused_due(),
         ];
         times.into_iter().flatten().min()
     }

@@ -5,7 +5,7 @@
 use super::ExecutorConfig;
 use super::link::Link;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered};
+use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered, SlotKind};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
@@ -58,6 +58,8 @@ impl Request {
 pub(super) struct Registrar {
     executor: u64,
     resources: u8,
+    /// Local numbers from here on are for asking ahead; one REGISTER names slots of one kind.
+    first_ahead: u32,
     delay_min: Nanos,
     delay_max: Nanos,
     refused_max: Nanos,
@@ -77,6 +79,7 @@ impl Registrar {
         Self {
             executor: config.identity,
             resources: config.resources,
+            first_ahead: config.slots,
             delay_min: config.repeat_min,
             delay_max: config.register_max,
             refused_max: config.slots_full_max,
@@ -141,7 +144,7 @@ impl Registrar {
         self.refused_delay = REFUSED_DELAY.min(self.refused_max);
     }
 
-    /// The switch refused a slot, for this reason. The slot asks again later.
+    /// The switch refused an ordinary slot, for this reason. The slot asks again later.
     pub(super) fn refused(&mut self, local: u32, reason: Option<Reason>) {
         self.wanted.remove(&local);
         self.refused.push(local);
@@ -190,12 +193,14 @@ impl Registrar {
         } else {
             request.extra = Extra::Sent;
         }
+        let kind = if request.first < self.first_ahead { SlotKind::Ordinary } else { SlotKind::Ahead };
         // With epoch 0: whichever switch runs there may answer.
         let fixed = Register {
             executor: self.executor.into(),
             cookie: link.cookie.into(),
             first: request.first.into(),
             resources: self.resources,
+            kind: kind.into(),
             ..Register::new(0, request.sequence)
         };
         Builder::new(buffer, &fixed).set_count(request.count as u8);
@@ -208,7 +213,10 @@ impl Registrar {
             && let Some(first) = self.wanted.pop_first()
         {
             let mut count = 1;
-            while (count as usize) < REGISTER_MAX && self.wanted.remove(&(first + count)) {
+            while (count as usize) < REGISTER_MAX
+                && first + count != self.first_ahead
+                && self.wanted.remove(&(first + count))
+            {
                 count += 1;
             }
             let sequence = self.next_sequence;

@@ -121,10 +121,16 @@ pub struct Counters {
     pub complete_repeats: u64,
     /// Waits sent again because no answer came.
     pub wait_repeats: u64,
+    /// Assignments accepted while all workers were busy: the tasks start later, or go back.
+    pub taken_early: u64,
+    /// Of these, tasks that went back because they could not start within two round trips.
+    pub given_back: u64,
     /// Extra tasks: second assignments to one wait, kept and run next.
     pub extra_tasks: u64,
     /// NO_OPs received: polls that found no task.
     pub polls: u64,
+    /// NO_OPs to waits ahead.
+    pub polls_ahead: u64,
     /// Assignments that answered no current wait, ignored.
     pub stale_assignments: u64,
     /// NO_OPs that answered no current wait, or were repeated, ignored.

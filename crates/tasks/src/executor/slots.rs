@@ -1,11 +1,16 @@
 //! The slots: the state of each, and its name at the switch.
 
+mod ahead;
+mod census;
 mod extra;
 mod transmit;
 
 use super::hash::Keyed;
 use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
+use crate::mutants::planted;
+use ahead::Asked;
+pub(super) use census::Census;
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, SlotName, Wait};
@@ -15,12 +20,18 @@ use std::net::SocketAddr;
 /// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Has no name at the switch and needs one.
+    /// Has no name at the switch. It needs one, unless it is for asking ahead.
     Unregistered,
+    /// Is registered and asks for nothing: it is for asking ahead, or its worker is busy with a task that was taken ahead.
+    Resting,
     /// Has asked for a task.
     Waiting,
+    /// Has a task that has not started, because as many run as there are ordinary slots.
+    Ready,
     /// Has a task. If its name becomes void meanwhile, it registers when the task is done.
     Running,
+    /// Has told the switch that it gives back what it was given, and stays registered.
+    Returning,
     /// Has told the switch that it wants no more tasks.
     Leaving,
     /// Has left, for good.
@@ -60,6 +71,14 @@ pub(super) struct Slot {
     tries: u8,
     /// When the first of these was sent.
     asked: Nanos,
+    /// The number of the last RETRIEVE that asked ahead for this slot.
+    asked_in: u32,
+    /// The counter of the first RELEASE that named the present leave or return: earlier ones were about another.
+    released_in: u64,
+    /// When the run started.
+    started: Nanos,
+    /// The run was taken ahead and has lasted for longer than expected.
+    is_overdue: bool,
     held: Option<Held>,
     extra: ExtraTasks,
 }
@@ -104,27 +123,29 @@ impl From<&Wait> for Name {
     }
 }
 
-/// How many slots are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Census {
-    pub(super) waiting: u32,
-    /// Of those that wait: got NO_OP, and the next poll is not yet due.
-    pub(super) got_no_op: u32,
-    pub(super) running: u32,
-    pub(super) leaving: u32,
-    /// With a valid name at the switch.
-    pub(super) registered: u32,
-}
-
 #[derive(Debug)]
 pub(super) struct Slots {
     resources: u8,
     repeat_min: Nanos,
     poll_repeat_min: Nanos,
+    /// How many are ordinary: as many tasks run at once. Those behind them are for asking ahead.
+    ordinary: u32,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
     /// Slots whose wait is to be sent, for the first time or again. An entry whose slot has changed state is skipped.
     waits: VecDeque<u32>,
+    /// The same of those that ask ahead.
+    asks: VecDeque<u32>,
+    /// RETRIEVEs of waits ahead that are not answered yet, the oldest first.
+    asked: VecDeque<Asked>,
+    /// Slots for asking ahead that rest. An entry whose slot has changed state is skipped.
+    idle: Vec<u32>,
+    /// The same, where the switch was not told yet that the last task is done.
+    untold: Vec<u32>,
+    /// Tasks that have not started, in the order of their arrival.
+    ready: VecDeque<(u32, Given)>,
+    /// Runs of tasks that were taken ahead, in the order of their start; some may have ended.
+    lent: VecDeque<(Nanos, RunKey)>,
     /// Slots whose leave is to be sent.
     leaves: VecDeque<u32>,
     timers: Timers,
@@ -147,20 +168,32 @@ impl Slots {
             got_no_op: false,
             tries: 0,
             asked: 0,
+            asked_in: 0,
+            released_in: 0,
+            started: 0,
+            is_overdue: false,
             held: None,
             extra: ExtraTasks::default(),
         };
+        let all = config.slots + config.ahead;
         Self {
             resources: config.resources,
             repeat_min: config.repeat_min,
             poll_repeat_min: config.poll_repeat_min,
-            slots: (0..config.slots).map(|_| slot()).collect(),
+            ordinary: config.slots,
+            slots: (0..all).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
             waits: VecDeque::new(),
+            asks: VecDeque::new(),
+            asked: VecDeque::new(),
+            idle: Vec::new(),
+            untold: Vec::new(),
+            ready: VecDeque::new(),
+            lent: VecDeque::new(),
             leaves: VecDeque::new(),
             timers: Timers::new(),
-            keepalive: config.slots as usize,
-            census: Census::default(),
+            keepalive: all as usize,
+            census: Census::new(config.slots, config.ahead),
         }
     }
 
@@ -168,8 +201,19 @@ impl Slots {
         self.slots.get(local as usize)
     }
 
+    /// All slots, those for asking ahead too.
     pub(super) fn locals(&self) -> std::ops::Range<u32> {
         0..self.slots.len() as u32
+    }
+
+    /// The slots that are always registered, as many as tasks may run at once.
+    pub(super) fn ordinary(&self) -> std::ops::Range<u32> {
+        0..self.ordinary
+    }
+
+    /// Whether a slot is for asking ahead.
+    pub(super) fn is_ahead(&self, local: u32) -> bool {
+        local >= self.ordinary
     }
 
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
@@ -187,49 +231,64 @@ impl Slots {
         self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
     }
 
-    /// An unregistered slot got a name that no other has. It waits, from sequence 1.
+    /// An unregistered slot got a name that no other has. It waits, from sequence 1; one for asking ahead rests.
     pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
         (slot.name, slot.registered, slot.sequence) = (name, true, 0);
-        self.census.registered += 1;
-        self.wait(local);
+        *self.census.registered_mut(self.is_ahead(local)) += 1;
+        if self.is_ahead(local) {
+            self.slots[local as usize].done = false;
+            self.take_rest(local);
+        } else {
+            self.wait(local);
+        }
     }
 
-    /// Voids a slot's name. A waiting slot must register again, a running one when its task is done; a leaving one has
-    /// left. Returns whether the slot must register now.
+    /// Voids a slot's name. A slot that does not run must register again, a running one when its task is done; a leaving one
+    /// has left; one for asking ahead registers when it is needed. A task that has not started will not: the switch gives it
+    /// to another slot, or has forgotten it. Returns whether the slot must register now.
     pub(super) fn void(&mut self, local: u32) -> bool {
+        let is_ahead = self.is_ahead(local);
         let slot = &mut self.slots[local as usize];
         if !slot.registered {
             return false;
         }
+        let state = slot.state;
         slot.registered = false;
         if self.by_number.get(&slot.name.number) == Some(&local) {
             self.by_number.remove(&slot.name.number);
         }
-        self.census.registered -= 1;
-        match slot.state {
-            State::Waiting => {
+        *self.census.registered_mut(is_ahead) -= 1;
+        match state {
+            State::Waiting | State::Resting | State::Returning | State::Ready => {
+                self.ready.retain(|(ready, _)| state != State::Ready || *ready != local);
                 self.enter(local, State::Unregistered);
-                return true;
+                return !is_ahead;
             }
+            State::Leaving if is_ahead => self.enter(local, State::Unregistered),
             State::Leaving => self.enter(local, State::Gone),
             State::Unregistered | State::Running | State::Gone => {}
         }
         false
     }
 
-    /// The slot whose current wait this is: it waits, or runs the task that answered it.
+    /// The slot whose current wait this is: it waits, or has the task that answered it, or has just done with it.
     pub(super) fn present(&self, wait: &Wait) -> Option<u32> {
         let local = self.find(wait.into())?;
         let slot = &self.slots[local as usize];
         let is_present = slot.sequence == wait.sequence.get();
-        (is_present && matches!(slot.state, State::Waiting | State::Running)).then_some(local)
+        let is_concerned = !matches!(slot.state, State::Unregistered | State::Leaving | State::Gone);
+        (is_present && is_concerned).then_some(local)
     }
 
-    /// The slot that has this name and leaves.
-    pub(super) fn leaving(&self, name: Name) -> Option<u32> {
-        self.find(name).filter(|&local| self.slots[local as usize].state == State::Leaving)
+    /// The slot that has this name and leaves or gives back, if it has said so in the packet with this counter or before.
+    pub(super) fn released(&self, name: Name, counter: u64) -> Option<(u32, State)> {
+        let local = self.find(name)?;
+        let slot = &self.slots[local as usize];
+        let has_said = slot.tries > 0 && counter >= slot.released_in;
+        let is_asked = matches!(slot.state, State::Leaving | State::Returning);
+        (is_asked && has_said).then_some((local, slot.state))
     }
 
     /// The slot whose current wait this is, if it waits and the wait was sent.
@@ -253,15 +312,16 @@ impl Slots {
         Some(slot.round_trip(now))
     }
 
-    /// Accepts an assignment if it answers a slot's current wait. Returns the round trip too, if the answer was immediate,
-    /// as a switch that is polled always answers.
+    /// Accepts an assignment if it answers a slot's current wait. Returns the run, unless all workers are busy: then it is
+    /// ready to start later. Returns the round trip too, if the answer was immediate, as a switch that is polled always
+    /// answers.
     pub(super) fn assign(
         &mut self,
         now: Nanos,
         epoch: u32,
         is_polled: bool,
         assignment: &Assignment,
-    ) -> Option<(Run, Option<Nanos>)> {
+    ) -> Option<(Option<Run>, Option<Nanos>)> {
         let Assignment { slot, generation, sequence, .. } = *assignment;
         let local = self.asking(&Wait { slot, generation, sequence })?;
         let slot = &mut self.slots[local as usize];
@@ -273,11 +333,22 @@ impl Slots {
             slot.extra.remember(assignment);
         }
         let given = Given { assignment: *assignment, epoch, arrived: now, asked: slot.asked };
-        Some((self.begin(local, &given), round_trip))
+        if self.has_worker() {
+            return Some((Some(self.begin(now, local, &given)), round_trip));
+        }
+        self.enter(local, State::Ready);
+        self.ready.push_back((local, given));
+        Some((None, round_trip))
+    }
+
+    /// Whether a task that comes now may start: as many run as there are ordinary slots, and those that came before go first.
+    fn has_worker(&self) -> bool {
+        let most = if planted(28) && self.ordinary > 4 { self.ordinary + 1 } else { self.ordinary };
+        self.ready.is_empty() && self.census.all(State::Running) < most
     }
 
     /// A slot starts an assignment.
-    fn begin(&mut self, local: u32, given: &Given) -> Run {
+    fn begin(&mut self, now: Nanos, local: u32, given: &Given) -> Run {
         let Given { assignment, epoch, arrived, asked } = given;
         let held = Held {
             token: assignment.token.get(),
@@ -292,6 +363,7 @@ impl Slots {
         let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
         slot.run = slot.run.wrapping_add(1);
+        (slot.started, slot.is_overdue) = (now, false);
         let run = Run {
             key: RunKey { slot: local, run: slot.run },
             task: assignment.task,
@@ -304,30 +376,41 @@ impl Slots {
             asked: *asked,
         };
         self.enter(local, State::Running);
+        if self.is_ahead(local) {
+            self.lent.push_back((now, run.key));
+        }
         run
     }
 
-    /// Ends `run`, if it runs, and returns its task. The caller sets the slot's next state.
-    pub(super) fn finish(&mut self, run: RunKey) -> Option<Held> {
+    /// Ends `run`, if it runs, and returns its task and when it started. The caller sets the slot's next state.
+    pub(super) fn finish(&mut self, run: RunKey) -> Option<(Held, Nanos)> {
         let slot = self.slots.get_mut(run.slot as usize)?;
         if slot.state != State::Running || slot.run != run.run {
             return None;
         }
         slot.done = true;
-        slot.held.take()
+        let (held, started) = (slot.held.take()?, slot.started);
+        self.census.overdue -= u32::from(std::mem::take(&mut slot.is_overdue));
+        Some((held, started))
     }
 
-    /// A registered slot asks for a task, under its next sequence.
+    /// A registered slot asks for a task, under its next sequence. One for asking ahead does so ahead.
     pub(super) fn wait(&mut self, local: u32) {
         self.enter(local, State::Waiting);
         let slot = &mut self.slots[local as usize];
         slot.sequence = slot.sequence.wrapping_add(1);
         (slot.tries, slot.sent, slot.queued, slot.done) = (0, false, true, false);
-        self.waits.push_back(local);
+        self.waits_of(local).push_back(local);
+    }
+
+    /// The waits to be sent, of this slot's kind.
+    fn waits_of(&mut self, local: u32) -> &mut VecDeque<u32> {
+        if self.is_ahead(local) { &mut self.asks } else { &mut self.waits }
     }
 
     /// A registered slot asks for nothing more.
     pub(super) fn leave(&mut self, local: u32) {
+        self.ready.retain(|(ready, _)| *ready != local); // the switch queues its task again
         self.enter(local, State::Leaving);
         let slot = &mut self.slots[local as usize];
         (slot.tries, slot.queued) = (0, true);
@@ -336,16 +419,9 @@ impl Slots {
 
     /// Sets a slot's state without sending anything, and updates the census.
     pub(super) fn enter(&mut self, local: u32, state: State) {
+        let is_ahead = self.is_ahead(local);
         let slot = &mut self.slots[local as usize];
-        for (of, change) in [(slot.state, -1), (state, 1)] {
-            let count = match of {
-                State::Waiting => &mut self.census.waiting,
-                State::Running => &mut self.census.running,
-                State::Leaving => &mut self.census.leaving,
-                State::Unregistered | State::Gone => continue,
-            };
-            *count = count.wrapping_add_signed(change);
-        }
+        self.census.moves(is_ahead, slot.state, state);
         slot.state = state;
         slot.queued = false;
         self.census.got_no_op -= u32::from(std::mem::take(&mut slot.got_no_op));
@@ -356,11 +432,13 @@ impl Slots {
     pub(super) fn handle_timeout(&mut self, now: Nanos) -> u64 {
         let mut repeats = 0;
         while let Some(local) = self.timers.pop(now) {
+            let is_ahead = self.is_ahead(local);
             let slot = &mut self.slots[local as usize];
             let queue = match slot.state {
+                State::Waiting if is_ahead => &mut self.asks,
                 State::Waiting => &mut self.waits,
-                State::Leaving => &mut self.leaves,
-                State::Unregistered | State::Running | State::Gone => continue,
+                State::Leaving | State::Returning => &mut self.leaves,
+                State::Unregistered | State::Resting | State::Ready | State::Running | State::Gone => continue,
             };
             if std::mem::take(&mut slot.got_no_op) {
                 slot.tries = 0;

@@ -136,6 +136,11 @@ impl RoundTrip {
         self.measured = true;
     }
 
+    /// The smoothed round trip.
+    pub(super) fn smoothed(&self) -> Nanos {
+        self.smoothed
+    }
+
     /// Twice the round trip, at least `min`: the time until a repeat.
     pub(super) fn twice(&self, min: Nanos) -> Nanos {
         (2 * self.smoothed).max(min)

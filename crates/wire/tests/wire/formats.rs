@@ -114,6 +114,8 @@ fn of_tasks() -> Format {
     numbers.extend(codes("STATUS", Status::ALL));
     numbers.extend(codes("ACK", AckState::ALL));
     numbers.extend(codes("KNOWN", Known::ALL));
+    numbers.extend(codes("KIND", SlotKind::ALL));
+    numbers.extend(codes("LEAVE", LeaveHow::ALL));
     Format {
         name: "tasks",
         headers: &["wire.h", "tasks_wire.h"],
@@ -129,6 +131,8 @@ fn of_tasks() -> Format {
             ("### Statuses", "STATUS"),
             ("### Acknowledgements", "ACK"),
             ("### Knowledge", "KNOWN"),
+            ("### Kinds of slots", "KIND"),
+            ("### Ways to leave", "LEAVE"),
         ],
         operations: Operation::ALL.len(),
         rejects: names(&[

@@ -103,7 +103,8 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 cookie: EXECUTORS_COOKIE.into(),
                 first: 4.into(),
                 resources: 0b0000_0101,
-                reserved: r3,
+                kind: SlotKind::Ordinary as u8,
+                reserved: [0; 2],
             }),
         ),
         (
@@ -136,7 +137,8 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     header: header(Op::Retrieve, 2, 0),
                     counter: COUNTER.into(),
                     resources: 0b0000_0101,
-                    reserved: [0; 7],
+                    ahead: 0,
+                    reserved: [0; 6],
                 },
                 vec![first_wait(), ninth_wait()],
             ),
@@ -267,7 +269,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 cookie: CLIENTS_COOKIE.into(),
             }),
         ),
-        ("version", "The sender speaks version 2.", Owned::Version(Version::OURS)),
+        ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
     ]
 }
 

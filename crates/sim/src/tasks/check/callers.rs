@@ -5,7 +5,9 @@
 //! | a task ends twice, or with another's result | none |
 //! | a task ends whose client did not ask for it | the death of its client: its tasks have no owner |
 //! | a result of an attempt that did not end | none |
-//! | more runs of an attempt than assignments of it | none |
+//! | more runs of an attempt than assignments of it, or a run of one that went back | none |
+//! | more runs at once than the executor has slots | none |
+//! | a task that starts later than two round trips after it came to its executor | any fault, and a network that loses datagrams |
 //! | a task that ends as lost | its own time-out |
 //! | a task that ends as cancelled | its caller, who asked for it |
 //! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
@@ -75,6 +77,10 @@ pub(super) struct Callers {
     busy: (Nanos, Nanos),
     /// The trial has no faults: an assigned task is not cancelled.
     pub(super) calm: bool,
+    /// How many tasks each executor may run at once.
+    pub(super) slots: HashMap<NodeId, usize>,
+    /// How long a task may wait at its executor, in a trial without faults.
+    pub(super) held_at_most: Nanos,
 }
 
 impl Callers {
@@ -122,6 +128,16 @@ impl Callers {
         Ok(())
     }
 
+    /// An executor gave back an attempt that it had not begun. It must not begin it any more.
+    pub(super) fn given_back(&mut self, jid: u32, tid: u32, attempt: u8) -> Checked {
+        let Some(task) = self.find(jid, tid) else { return Ok(()) };
+        let known = self.tasks[task].attempt(attempt);
+        known.assigned = known.assigned.saturating_sub(1);
+        let Attempt { started, assigned, .. } = *known;
+        holds!(T2, started <= assigned, "task {tid} of job {jid}: attempt {attempt} is given back, and has started");
+        Ok(())
+    }
+
     /// The total time until now in which at least one task ran.
     pub(super) fn busy(&mut self, now: Nanos) -> Nanos {
         let (busy, until) = &mut self.busy;
@@ -137,7 +153,7 @@ impl Callers {
         self.busy(now);
         match event {
             TaskEvent::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
-            TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+            TaskEvent::Started { executor, run, jid, tid, attempt, held_for, .. } => {
                 let Some(task) = self.find(*jid, *tid) else {
                     holds!(T1, false, "task {tid} of job {jid} runs, which nobody has submitted");
                     return Ok(());
@@ -152,6 +168,7 @@ impl Callers {
                 );
                 let before = self.runs.insert((*executor, *run), (task, *attempt));
                 holds!(T2, before.is_none(), "{run:?} of node {} starts while it runs", executor.index());
+                self.starts_as_it_may(*executor, *held_for)?;
             }
             TaskEvent::Ended { executor, run } => {
                 let Some((task, attempt)) = self.runs.remove(&(*executor, *run)) else {
@@ -170,6 +187,16 @@ impl Callers {
             }
             TaskEvent::Drained { .. } => {}
         }
+        Ok(())
+    }
+
+    /// No executor runs more tasks at once than it has slots, or holds one for longer than two round trips.
+    fn starts_as_it_may(&self, executor: NodeId, held_for: Nanos) -> Checked {
+        let runs = self.runs.keys().filter(|(other, _)| *other == executor).count();
+        let slots = self.slots.get(&executor).copied().unwrap_or(usize::MAX);
+        holds!(BOOKS, runs <= slots, "node {} with {slots} slots runs {runs} tasks", executor.index());
+        let in_time = !self.calm || held_for <= self.held_at_most;
+        holds!(T6, in_time, "node {} starts a task {held_for} ns after it came", executor.index());
         Ok(())
     }
 
@@ -248,7 +275,7 @@ mod tests {
 
     /// One task of job 4, submitted, assigned and running.
     fn running() -> Callers {
-        let mut callers = Callers { calm: true, ..Callers::default() };
+        let mut callers = Callers { calm: true, slots: [(EXECUTOR, 1)].into(), held_at_most: 9, ..Callers::default() };
         callers.expect(4, vec![(OWN, false)]);
         callers.happened(0, &TaskEvent::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
         callers.assigned(4, 0, 1).unwrap();
@@ -267,6 +294,7 @@ mod tests {
             priority: 1,
             argument: OWN,
             asked_for: 0,
+            held_for: 0,
             waited_us: 0,
         }
     }
@@ -320,6 +348,32 @@ mod tests {
             assert_eq!(callers.happened(0, last).expect_err(name).rule, rule, "{name}");
         }
         assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, T1, "a job that nobody has submitted");
+    }
+
+    #[test]
+    fn what_was_given_back_is_not_started() {
+        let mut callers = running();
+        assert_eq!(callers.given_back(4, 0, 1).unwrap_err().rule, T2, "it runs");
+        let mut callers = running();
+        callers.assigned(4, 0, 1).unwrap();
+        callers.given_back(4, 0, 1).unwrap();
+        callers.happened(0, &ended()).unwrap();
+        assert_eq!(callers.happened(0, &started(RUN)).unwrap_err().rule, T2);
+    }
+
+    #[test]
+    fn an_executor_runs_as_many_tasks_as_it_has_slots_and_holds_none_for_long() {
+        let mut callers = running();
+        callers.assigned(4, 0, 1).unwrap();
+        let other = started(RunKey { slot: 1, run: 1 });
+        assert_eq!(callers.happened(0, &other).unwrap_err().rule, BOOKS);
+        let mut callers = running();
+        callers.happened(0, &ended()).unwrap();
+        callers.assigned(4, 0, 1).unwrap();
+        let mut late = started(RUN);
+        let TaskEvent::Started { held_for, .. } = &mut late else { unreachable!() };
+        *held_for = 10;
+        assert_eq!(callers.happened(0, &late).unwrap_err().rule, T6);
     }
 
     #[test]

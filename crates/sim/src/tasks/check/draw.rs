@@ -57,6 +57,7 @@ impl Trial {
             leave_what_nobody_runs(random, &mut trial);
             make_room_for_floods(random, &mut trial);
         }
+        ask_ahead(&mut trial);
         trial
     }
 }
@@ -84,6 +85,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
         .map(|_| ExecutorSpec {
             slots: random.random_range(1..=slots),
             resources: if same { mask } else { pick(random, &MASKS) },
+            ahead: 0,
         })
         .collect()
 }
@@ -150,6 +152,37 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
             Cancel { at_us, job, first, count: random.random_range(1..=tasks - first) }
         })
         .collect()
+}
+
+/// In half of the trials executors ask ahead. Most of these have many short tasks that take equally long, and now and then a
+/// longer one. The draws are apart, so that the other half is as it would be without them.
+fn ask_ahead(trial: &mut Trial) {
+    let mut random = stream(trial.seed, Purpose::Faults, 1);
+    let random = &mut random;
+    if random.random_bool(0.5) {
+        return;
+    }
+    for executor in &mut trial.executors {
+        executor.ahead = pick(random, &[0, 3, 20, 256]);
+    }
+    if random.random_bool(0.7) {
+        let room = pick(random, &[0, 30, 600]);
+        trial.switches.iter_mut().for_each(|switch| switch.slots += room);
+    }
+    if random.random_bool(0.2) {
+        return;
+    }
+    let (run_us, copies, long) =
+        (pick(random, &[0, 3, 20, 60]), pick(random, &[1, 3, 6]), pick(random, &[0.0, 0.0, 0.01]));
+    for job in &mut trial.jobs {
+        let short = |task: &TaskSpec| task.run_us < 100_000;
+        let more: Vec<_> = job.tasks.iter().copied().filter(short).collect();
+        job.tasks.iter_mut().filter(|task| short(task)).for_each(|task| task.run_us = run_us);
+        for task in (1..copies).flat_map(|_| &more) {
+            let lasts = random.random_bool(long);
+            job.tasks.push(TaskSpec { run_us: if lasts { 10 * task.run_us } else { run_us }, ..*task });
+        }
+    }
 }
 
 /// Clients that die for good may have tasks that no executor can run.

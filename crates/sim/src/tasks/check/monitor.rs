@@ -88,6 +88,10 @@ impl Findings {
             holds!(T2, excused, "task {tid} of job {jid} is queued as {name:?} while it is open as {open:?}");
             names.push(name);
         }
+        // What is given back may be assigned again at once, under the same number.
+        for (jid, tid, attempt) in seen.given_back {
+            self.callers.given_back(jid, tid, attempt)?;
+        }
         for (jid, tid, attempt) in seen.assigned {
             self.callers.assigned(jid, tid, attempt)?;
         }

@@ -1,4 +1,4 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 20 are in the C core, below
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20 are in the C core, below
 //! 40 in the endpoints, the others in their drivers.
 
 use super::rules::*;
@@ -28,6 +28,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(17, "trailing-ignored", "dataplane/src/shared/answer.h", 1000),
     Mutant::new(18, "one-parked-unforeseen", "dataplane/src/tasks.c", 1000),
     Mutant::new(19, "eight-slots-uncounted", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(20, "tried-ahead-again", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
     Mutant::new(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
     Mutant::new(23, "epochs-in-order", "crates/tasks/src/executor/answers.rs", 1000),
@@ -35,6 +36,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
     Mutant::new(27, "packet-beyond-bound", "crates/wire/src/builder.rs", 1000),
+    Mutant::new(28, "one-worker-too-many", "crates/tasks/src/executor/slots.rs", 1000),
+    Mutant::new(29, "done-told-as-return", "crates/tasks/src/executor/slots/ahead.rs", 1000),
+    Mutant::new(30, "given-back-and-kept", "crates/tasks/src/executor/slots/ahead.rs", 1000),
     Mutant::new(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),

@@ -19,6 +19,9 @@ use midflight_tasks::executor::ExecutorConfig;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+/// An executor cuts round trips that it measures to this.
+const MEASURED_MAX: Nanos = 250 * MS;
+
 /// The number of the first job of a flood.
 const FLOOD_JOBS: u32 = 1 << 31;
 
@@ -56,8 +59,10 @@ impl Subject for TasksSubject {
         let mut switches: Vec<_> =
             configs.iter().map(|config| nodes::add_switch(&mut world, *config).expect(sound)).collect();
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
-        let executor =
-            |spec: &super::trial::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
+        let executor = |spec: &super::trial::ExecutorSpec| ExecutorConfig {
+            ahead: spec.ahead,
+            ..ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources)
+        };
         let executors: Vec<_> =
             trial.executors.iter().map(|spec| nodes::add_executor(&mut world, executor(spec)).expect(sound)).collect();
         let client = |spec: &super::trial::ClientSpec| ClientConfig {
@@ -80,6 +85,9 @@ impl Subject for TasksSubject {
             .with(Party::Client, &clients);
         let mut findings = Findings::new(places.clone(), Excuses::of(trial), traced, recent);
         findings.callers.calm = Excuses::of(trial).calm;
+        let slots = trial.executors.iter().map(|spec| spec.slots as usize);
+        findings.callers.slots = executors.iter().copied().zip(slots).collect();
+        findings.callers.held_at_most = held_at_most(trial);
         for (jid, job) in (0..).zip(&trial.jobs) {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
             findings.callers.expect(jid, wanted);
@@ -210,6 +218,13 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
         }
     };
     (0..).zip(&job.tasks).map(task).collect()
+}
+
+/// How long a task may be at its executor before it starts or goes back: two round trips. A sample may be of a slot that was
+/// parked, which the executor cannot tell where a task was given back.
+fn held_at_most(trial: &Trial) -> Nanos {
+    let net = &trial.network;
+    2 * MEASURED_MAX.max(2 * 1_000 * (net.delay_max_us + net.reordering_us))
 }
 
 fn bytes(task: &Task) -> [u8; 16] {

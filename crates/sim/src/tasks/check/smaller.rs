@@ -4,8 +4,17 @@ use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, drop_from, forget};
 
 /// In the order in which they are tried.
-pub(super) const PASSES: &[Pass<Trial>] =
-    &[drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors, halve_times];
+pub(super) const PASSES: &[Pass<Trial>] = &[
+    drop_faults,
+    drop_cancels,
+    drop_jobs,
+    drop_tasks,
+    drop_resources,
+    drop_ahead,
+    drop_clients,
+    drop_executors,
+    halve_times,
+];
 
 fn drop_cancels(best: &mut Trial, fails: Fails<'_, Trial>) {
     drop_from(best, fails, |trial| &mut trial.cancels);
@@ -36,6 +45,12 @@ fn drop_tasks(best: &mut Trial, fails: Fails<'_, Trial>) {
 fn drop_resources(best: &mut Trial, fails: Fails<'_, Trial>) {
     for job in 0..best.jobs.len() {
         attempt(best, fails, |smaller| smaller.jobs[job].tasks.iter_mut().for_each(|task| task.resources = 0));
+    }
+}
+
+fn drop_ahead(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for executor in 0..best.executors.len() {
+        attempt(best, fails, |smaller| smaller.executors[executor].ahead = 0);
     }
 }
 

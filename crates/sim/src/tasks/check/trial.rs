@@ -2,6 +2,7 @@
 
 use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
+use midflight_tasks::executor::AHEAD_MAX;
 use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: an hour.
@@ -57,6 +58,8 @@ pub struct SwitchSpec {
 pub struct ExecutorSpec {
     pub slots: u32,
     pub resources: u8,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ahead: u32,
 }
 
 /// A client.
@@ -98,6 +101,10 @@ pub struct TaskSpec {
 }
 
 fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
@@ -260,6 +267,9 @@ impl check::Trial for Trial {
         }
         if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
             return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
+        }
+        if let Some(executor) = self.executors.iter().find(|e| e.ahead > AHEAD_MAX) {
+            return bad(format!("an executor asks ahead with {} slots: use 0 to {AHEAD_MAX}", executor.ahead));
         }
         let slots: u32 = self.executors.iter().map(|executor| executor.slots).sum();
         for switch in &self.switches {

@@ -6,8 +6,8 @@ use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
 use midflight_wire::{
-    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, Probe, Register, Release, Retrieve, SlotName, Submit,
-    TaskInfo, TaskName, Wait, counting, packet,
+    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Probe, Register, Release, Retrieve, SlotKind,
+    SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
 };
 use zerocopy::{Immutable, IntoBytes};
 
@@ -27,7 +27,7 @@ pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str
         *datagram.get_mut(offset).ok_or("the datagram has no such byte")? = value;
     }
     datagram.resize(datagram.len().saturating_add_signed(changes.resize), 0);
-    let counter = matches!(verb, "retrieve" | "keepalive" | "release").then_some(changes.counter);
+    let counter = matches!(verb, "retrieve" | "ahead" | "keepalive" | "release").then_some(changes.counter);
     let from = changes.from.unwrap_or(sender.address);
     Ok((who, Sending { from, datagram, counter, every: changes.every }))
 }
@@ -75,12 +75,19 @@ impl Command<'_> {
         let waits = || waits(records, sender, names);
         match self.verb {
             "register" => {
-                let locals = parse_range(records.trim())?;
+                let (locals, kind) = match records.trim().strip_suffix(" ahead") {
+                    Some(locals) => (parse_range(locals)?, SlotKind::Ahead as u8),
+                    None => (parse_range(records.trim())?, SlotKind::Ordinary as u8),
+                };
                 let (cookie, first) = (changes.cookie.into(), (*locals.start()).into());
-                let fixed = Register { executor, cookie, first, resources, ..Register::new(epoch, sequence) };
+                let fixed = Register { executor, cookie, first, resources, kind, ..Register::new(epoch, sequence) };
                 Ok(counting(&fixed, locals.count() as u8))
             }
             "retrieve" => written(&Retrieve { counter, resources, ..Retrieve::new(epoch, sequence) }, &waits()?),
+            "ahead" => {
+                let fixed = Retrieve { counter, resources, ahead: 1, ..Retrieve::new(epoch, sequence) };
+                written(&fixed, &waits()?)
+            }
             "keepalive" => written(&Keepalive { counter, ..Keepalive::new(epoch, sequence) }, &waits()?),
             "release" => {
                 written(&Release { counter, ..Release::new(epoch, sequence) }, &leaves(records, sender, names)?)
@@ -160,19 +167,20 @@ fn waits(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Wait>, S
     Ok(all)
 }
 
-/// `0 wait 1 done`, `0 wait 1 withdrawn`.
+/// `0 wait 1 done`, `0 wait 1 withdrawn`, `0 wait 1 stays`.
 fn leaves(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Leave>, String> {
     let mut all = Vec::new();
     for item in items(records) {
         let (wait, how) = item.rsplit_once(' ').ok_or("say: <slot> wait <sequence> done")?;
         let done = match how {
-            "done" => 1,
-            "withdrawn" => 0,
-            _ => return Err(format!("a slot leaves done or withdrawn, not {how:?}")),
+            "done" => LeaveHow::Done,
+            "withdrawn" => LeaveHow::Withdrawn,
+            "stays" => LeaveHow::Stays,
+            _ => return Err(format!("a slot leaves done or withdrawn, or stays, not {how:?}")),
         };
         for wait in waits(wait, sender, names)? {
             let (slot, generation, sequence) = (wait.slot, wait.generation, wait.sequence);
-            all.push(Leave { slot, generation, sequence, done, reserved: [0; 3] });
+            all.push(Leave { slot, generation, sequence, done: done as u8, reserved: [0; 3] });
         }
     }
     Ok(all)

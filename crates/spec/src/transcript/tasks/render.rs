@@ -49,7 +49,7 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
         Packet::Released(released, slots) => {
             format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, context))
         }
-        Packet::Assign(..) => "ASSIGN".to_owned(),
+        Packet::Assign(assign, _) => format!("ASSIGN{}", number(assign.header.sequence.get())),
         Packet::ProbeAck(ack) => {
             let (sequence, count) = (ack.header.sequence, ack.header.count);
             let (known, seen) = (known(ack.known), seen_as(ack.seen.into(), to));
@@ -60,7 +60,9 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
             let why = because(ack.reason);
             format!("CANCEL_ACK {sequence}: taken out {} of {count}{why}", bits(ack.taken_out.get()))
         }
-        Packet::NoOp(_, waits) => format!("NO_OP {}", wait_list(waits, to, names)),
+        Packet::NoOp(no_op, waits) => {
+            format!("NO_OP{} {}", number(no_op.header.sequence.get()), wait_list(waits, to, names))
+        }
         Packet::Cookie(cookie) => {
             let identity = cookie.identity.get();
             let wrong = if context.is_present(cookie.cookie.get(), identity, to) { "" } else { ", WHICH IS WRONG" };
@@ -68,6 +70,11 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
         }
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
     }
+}
+
+/// The number of the RETRIEVE of waits ahead that is answered; nothing for other waits.
+fn number(number: u32) -> String {
+    if number == 0 { String::new() } else { format!(" {number}:") }
 }
 
 /// The kind of an answer to a refused datagram.

@@ -4,8 +4,8 @@
 use crate::attack::forge::{Forge, task};
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
-    Header, Keepalive, Known, Leave, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release, Released,
-    Reset, Retrieve, SlotName, Status, SubmitAck, TaskName,
+    Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
+    Released, Reset, Retrieve, SlotName, Status, SubmitAck, TaskName,
 };
 use rand::RngExt;
 
@@ -190,7 +190,10 @@ pub(super) fn complete_ack(forge: &mut Forge) {
 pub(super) fn retrieve(forge: &mut Forge) {
     let (header, counter) = (header_of_any_epoch(forge, Operation::Retrieve), forge.name().into());
     let waits = std::array::from_fn::<_, 13, _>(|_| forge.wait());
-    forge.write_all(&Retrieve { header, counter, resources: 0xFF, reserved: [0; 7] }, &waits);
+    forge.write_all(
+        &Retrieve { header, counter, resources: 0xFF, ahead: u8::from(forge.one_in(2)), reserved: [0; 6] },
+        &waits,
+    );
     forge.out.from = forge.executor();
 }
 
@@ -212,7 +215,13 @@ pub(super) fn write_release(forge: &mut Forge, slots: usize) {
     let leave = |forge: &mut Forge| {
         let wait = forge.wait();
         let (slot, generation, sequence) = (wait.slot, wait.generation, wait.sequence);
-        Leave { slot, generation, sequence, done: u8::from(forge.one_in(2)), reserved: [0; 3] }
+        Leave {
+            slot,
+            generation,
+            sequence,
+            done: forge.random.random_range(0..=LeaveHow::Stays as u8),
+            reserved: [0; 3],
+        }
     };
     let leaves: Vec<_> = (0..slots).map(|_| leave(forge)).collect();
     forge.write_all(&Release { header, counter }, &leaves);

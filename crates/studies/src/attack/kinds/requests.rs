@@ -1,7 +1,7 @@
 //! Floods of requests that anybody may send, with identities of the attacker's own.
 
 use crate::attack::forge::{Forge, NOBODY_HAS};
-use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, TaskName};
+use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, SlotKind, TaskName};
 use rand::RngExt;
 use std::net::SocketAddr;
 
@@ -53,7 +53,8 @@ fn register(forge: &mut Forge, executor: u64, cookie: u64) {
         first: 0.into(),
         // Its slots never ask for a task.
         resources: NOBODY_HAS,
-        reserved: [0; 3],
+        kind: SlotKind::Ordinary as u8,
+        reserved: [0; 2],
     };
     forge.write(&fixed).set_count(32);
 }
@@ -101,7 +102,7 @@ fn request(forge: &mut Forge) {
         }
         4 => {
             let header = forge.header(Operation::Retrieve);
-            forge.write_all(&Retrieve { header, counter, resources: 1, reserved: [0; 7] }, &[wait; 13]);
+            forge.write_all(&Retrieve { header, counter, resources: 1, ahead: 0, reserved: [0; 6] }, &[wait; 13]);
         }
         5 => {
             let header = forge.header_of_another_epoch(Operation::Keepalive);

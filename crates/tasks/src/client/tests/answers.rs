@@ -94,7 +94,7 @@ fn t11_a_switch_of_another_version_is_reported_once_for_each_version_and_never_a
     assert_eq!(hand.events(), [reported(1), reported(255)]);
     hand.client.handle(hand.now, switch_b(), &says(1));
     assert_eq!(hand.events(), [Event::OtherVersion { switch: switch_b(), version: 1 }], "each switch for itself");
-    hand.executor_says(&says(3));
+    hand.executor_says(&says(midflight_wire::VERSION + 1));
     assert_eq!((hand.client.counters().other_version, hand.client.counters().malformed), (8, 0));
     hand.switch_says(&says(midflight_wire::VERSION));
     assert_eq!(hand.client.counters().unexpected_answers, 1, "that is ours");

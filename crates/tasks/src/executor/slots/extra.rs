@@ -48,11 +48,11 @@ impl Slots {
         let slot = &mut self.slots[local as usize];
         let sequence = assignment.sequence.get();
         let answered = match slot.state {
-            State::Running => sequence == slot.sequence || sequence == slot.sequence.wrapping_sub(1),
+            State::Running | State::Ready => sequence == slot.sequence || sequence == slot.sequence.wrapping_sub(1),
             State::Waiting => sequence == slot.sequence.wrapping_sub(1),
             // The assignment was on its way when the drain began.
             State::Leaving => sequence == slot.sequence,
-            State::Unregistered | State::Gone => false,
+            State::Unregistered | State::Resting | State::Returning | State::Gone => false,
         };
         if !answered || sequence == 0 || !slot.extra.has_room_for(assignment) {
             return None;
@@ -63,10 +63,10 @@ impl Slots {
     }
 
     /// Starts the next kept task of a slot, if there is one and nothing runs.
-    pub(in super::super) fn run_kept(&mut self, local: u32) -> Option<Run> {
+    pub(in super::super) fn run_kept(&mut self, now: Nanos, local: u32) -> Option<Run> {
         let slot = self.slots.get_mut(local as usize)?;
-        let is_busy = slot.state == State::Running && slot.held.is_some();
+        let is_busy = slot.state == State::Ready || (slot.state == State::Running && slot.held.is_some());
         let given = if is_busy { None } else { slot.extra.waiting.pop_front() }?;
-        Some(self.begin(local, &given))
+        Some(self.begin(now, local, &given))
     }
 }

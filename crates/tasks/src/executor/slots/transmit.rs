@@ -1,10 +1,11 @@
 //! The packets about slots: RETRIEVE, RELEASE, KEEPALIVE. Each carries the next counter, which the caller then increments.
 
 use super::super::link::Link;
+use super::ahead::Asked;
 use super::{Slots, State};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Keepalive, Leave, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
+use midflight_wire::{Builder, Keepalive, Leave, LeaveHow, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
     /// Writes a RETRIEVE, if a wait is to be sent. The time between repeats grows up to a third of the lease. A switch that
@@ -32,23 +33,67 @@ impl Slots {
         packet.count() > 0
     }
 
-    /// Writes a RELEASE, if a leave is to be sent.
+    /// Writes a RETRIEVE of waits ahead, if one is to be sent. They travel apart from the others, as each gets one answer. Its
+    /// number is the lower half of its counter, which others cannot guess.
+    pub(in super::super) fn transmit_asks(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
+        if self.asks.is_empty() {
+            return false;
+        }
+        let (counter, resources) = (link.next_counter(), self.resources);
+        let number = (counter as u32).max(1);
+        let fixed = Retrieve { counter: counter.into(), resources, ahead: 1, ..Retrieve::new(link.epoch(), number) };
+        let mut packet = Builder::new(buffer, &fixed);
+        let base = link.round_trip.twice(self.repeat_min);
+        let mut asked = Asked::new(number, now);
+        while packet.count() < SLOTS_MAX
+            && let Some(local) = self.asks.pop_front()
+        {
+            let slot = &mut self.slots[local as usize];
+            if slot.state != State::Waiting || !slot.queued {
+                continue;
+            }
+            if slot.tries == 0 {
+                slot.asked = now;
+            }
+            packet.push(&slot.wait());
+            asked.push(local);
+            (slot.queued, slot.sent, slot.asked_in) = (false, true, number);
+            self.timers.arm(local, now, slot.tries, base, link.lease / 3);
+            slot.tries = slot.tries.saturating_add(1);
+        }
+        let is_sent = packet.count() > 0;
+        if is_sent {
+            self.asked(asked);
+        }
+        is_sent
+    }
+
+    /// Writes a RELEASE, if a leave or a return is to be sent.
     pub(in super::super) fn transmit_release(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
-        let counter = link.next_counter().into();
-        let mut packet = Builder::new(buffer, &Release { counter, ..Release::new(link.epoch(), 0) });
+        let counter = link.next_counter();
+        let mut packet = Builder::new(buffer, &Release { counter: counter.into(), ..Release::new(link.epoch(), 0) });
         let base = link.round_trip.twice(self.repeat_min);
         while packet.count() < SLOTS_MAX
             && let Some(local) = self.leaves.pop_front()
         {
             let slot = &mut self.slots[local as usize];
-            if slot.state != State::Leaving || !slot.queued {
+            let how = match slot.state {
+                State::Leaving if slot.done => LeaveHow::Done,
+                State::Leaving => LeaveHow::Withdrawn,
+                State::Returning => LeaveHow::Stays,
+                _ => continue,
+            };
+            if !slot.queued {
                 continue;
+            }
+            if slot.tries == 0 {
+                slot.released_in = counter;
             }
             packet.push(&Leave {
                 slot: slot.name.number.into(),
                 generation: slot.name.generation.into(),
                 sequence: slot.sequence.into(),
-                done: slot.done.into(),
+                done: how.into(),
                 reserved: [0; 3],
             });
             slot.queued = false;
@@ -58,7 +103,7 @@ impl Slots {
         packet.count() > 0
     }
 
-    /// Writes a KEEPALIVE, if running slots are to be named.
+    /// Writes a KEEPALIVE, if slots with a task are to be named.
     pub(in super::super) fn transmit_keepalive(&mut self, link: &Link, buffer: &mut Vec<u8>) -> bool {
         if self.keepalive >= self.slots.len() {
             return false;
@@ -69,7 +114,9 @@ impl Slots {
             && let Some(slot) = self.slots.get(self.keepalive)
         {
             self.keepalive += 1;
-            if slot.state == State::Running && slot.registered {
+            let has_task = matches!(slot.state, State::Running | State::Ready);
+            let is_lent = slot.state == State::Resting && self.keepalive <= self.ordinary as usize; // it must stay registered
+            if (has_task || is_lent) && slot.registered {
                 packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {

@@ -1,5 +1,6 @@
 //! The executor against a switch and clients that the tests play by hand.
 
+mod ahead;
 mod completions;
 mod cookies;
 mod cost;
@@ -32,6 +33,11 @@ pub(super) fn client(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, n], 7000))
 }
 
+/// An executor that never asks ahead.
+pub(super) fn never_ahead(config: ExecutorConfig) -> ExecutorConfig {
+    ExecutorConfig { ahead: 0, ..config }
+}
+
 /// An executor, its clock, and the packets and events of its last turn.
 pub(super) struct World {
     pub(super) executor: Executor,
@@ -46,7 +52,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(slots: u32) -> Self {
-        Self::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101))
+        Self::with(never_ahead(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101)))
     }
 
     pub(super) fn with(config: ExecutorConfig) -> Self {

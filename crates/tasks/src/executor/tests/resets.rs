@@ -51,7 +51,7 @@ fn t13_a_reset_that_is_late_changes_nothing() {
 
 #[test]
 fn t13_a_reset_of_all_with_a_counter_that_was_not_sent_lately_changes_nothing() {
-    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 2, 0));
+    let mut world = World::with(never_ahead(ExecutorConfig::new(42, 1, vec![switch(1)], 2, 0)));
     world.grant(EPOCH, 7);
     let first = world.counter;
     world.start(1, 1, 0);

@@ -22,7 +22,7 @@ fn t11_a_switch_of_another_version_is_reported_once() {
         world.deliver(switch(1), datagram);
         std::mem::take(&mut world.events)
     };
-    for number in [3, 1] {
+    for number in [VERSION + 1, 1] {
         let event = Event::OtherVersion { switch: switch(1), version: number };
         assert_eq!(events_after(&mut world, &version(number)), [event]);
         for _ in 0..10 {
@@ -39,8 +39,8 @@ fn t11_a_switch_of_another_version_is_reported_once() {
 #[test]
 fn t11_what_others_say_of_versions_is_counted() {
     let mut world = World::new(2);
-    world.deliver(switch(2), &version(3));
-    world.deliver(client(1), &of_version(3));
+    world.deliver(switch(2), &version(VERSION + 1));
+    world.deliver(client(1), &of_version(VERSION + 1));
     world.deliver(switch(1), &version(VERSION));
     assert_eq!((world.events, world.executor.counters().other_versions), (vec![], 3));
 }
@@ -53,9 +53,9 @@ fn t16_a_switch_of_another_version_is_left() {
     while world.now < 2_100 * MS {
         world.pass(world.now + 50 * MS);
         events.append(&mut world.events);
-        world.deliver(world.executor.switch(), &version(3));
+        world.deliver(world.executor.switch(), &version(VERSION + 1));
         events.append(&mut world.events);
     }
-    let other = |n| Event::OtherVersion { switch: switch(n), version: 3 };
+    let other = |n| Event::OtherVersion { switch: switch(n), version: VERSION + 1 };
     assert_eq!(events, [other(1), Event::SwitchChanged { switch: switch(2) }, other(2)]);
 }

@@ -16,8 +16,8 @@ use differences::{Difference, assignments};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Out, Stats, TICK_SLOTS, Verdict};
 use midflight_endpoint::Nanos;
-use midflight_spec::model::{Model, SlotState, SlotView};
-use midflight_wire::{PACKET_MAX, Packet, parse};
+use midflight_spec::model::{Given, Model, SlotState, SlotView};
+use midflight_wire::{LeaveHow, PACKET_MAX, Packet, parse};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
@@ -39,8 +39,10 @@ pub(super) struct Seen {
     pub(super) expired: Vec<SocketAddr>,
     /// Owners of waiting slots that were taken out because of silence.
     pub(super) unparked: Vec<SocketAddr>,
-    /// Tasks that slots gave back.
+    /// Tasks that slots gave back, because they leave or were registered anew.
     pub(super) returned: u64,
+    /// Tasks that slots gave back and had not begun: jid, tid, attempt.
+    pub(super) given_back: Vec<(u32, u32, u8)>,
 }
 
 /// The model of one switch process.
@@ -81,12 +83,23 @@ impl Follower {
     fn packet(&mut self, now: Nanos, took: &Took<'_>, gave: &Out, stats: &Stats) -> Checked<Seen> {
         let sent = datagrams(gave);
         bounded(took, &sent)?;
+        let given_back = self.would_give_back(took);
         let followed = self.model.follow(now, took.from, took.datagram, &sent);
         let (right, owed) = followed.map_err(|what| Broken { rule: T2, what })?;
         Difference { model: &self.model, question: Some((took.datagram, right)) }.of_answers(&sent, &owed)?;
         differences::of_verdicts(took.verdict, right)?;
-        let seen = Seen { accepted: accepted(took, &sent), ..Seen::default() };
+        let is_taken = took.verdict == Verdict::Ok;
+        let given_back = given_back.into_iter().filter(|given| is_taken && self.model.has_taken_back(given));
+        let given_back = given_back.map(|given| given.task).collect();
+        let seen = Seen { accepted: accepted(took, &sent), given_back, ..Seen::default() };
         self.settle(stats, &sent, seen)
+    }
+
+    /// The tasks that a RELEASE would give back unbegun, if the switch takes it.
+    fn would_give_back(&self, took: &Took<'_>) -> Vec<Given> {
+        let Ok(Packet::Release(_, leaves)) = parse(took.datagram) else { return Vec::new() };
+        let stays = leaves.iter().filter(|leave| leave.done == u8::from(LeaveHow::Stays));
+        stays.filter_map(|leave| self.model.given_to(leave.slot.get(), leave.sequence.get())).collect()
     }
 
     /// The switch has had a tick, and has visited this many slots.
@@ -120,7 +133,7 @@ impl Follower {
     /// Checks the counters after a turn.
     fn settle(&mut self, stats: &Stats, sent: &[Datagram], mut seen: Seen) -> Checked<Seen> {
         differences::of_stats(stats, &self.model.stats())?;
-        seen.returned = stats.tasks.returned - self.before.tasks.returned;
+        seen.returned = stats.tasks.returned - self.before.tasks.returned - seen.given_back.len() as u64;
         self.before = *stats;
         self.note_assignments(sent, &mut seen);
         Ok(seen)

@@ -84,6 +84,7 @@ impl TasksSubject {
                 "executor {n} runs {} tasks that nobody waits for",
                 executor.running()
             );
+            holds!(HEALS, executor.ready() == 0, "executor {n} holds {} tasks", executor.ready());
             holds!(HEALS, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
             let all = executor.registered() == self.stage.trial.executors[n].slots || self.has_its_share(executor);
             holds!(HEALS, all, "executor {n} has {} slots registered", executor.registered());
@@ -107,7 +108,8 @@ impl TasksSubject {
         for (n, node) in self.stage.places.of(Party::Switch).enumerate() {
             let Some(stats) = nodes::switch(&self.stage.world, node) else { continue };
             let here = self.stage.world.address(node);
-            let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered()).sum();
+            let living: u32 =
+                executors.iter().filter(|e| e.switch() == here).map(|e| e.registered() + e.registered_ahead()).sum();
             let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
             holds!(T14, kept == (0, 0, living), "switch {n} keeps {kept:?} clients, tasks, slots: {living} slots live");
         }
@@ -119,7 +121,7 @@ impl TasksSubject {
         let known = self.stage.places.of(Party::Switch).zip(&self.stage.trial.switches);
         let free =
             known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.stage.world, node)?.slots)).min();
-        free.is_some_and(|free| executor.registered() >= 8 * free)
+        free.is_some_and(|free| executor.registered() + executor.registered_ahead() >= 8 * free)
     }
 
     /// The endpoints' counters add up; in a trial without faults, nothing was done twice.

@@ -1,0 +1,157 @@
+//! When an executor asks ahead, and for how many tasks: those that it runs in a round trip.
+
+use super::ExecutorConfig;
+use midflight_endpoint::Nanos;
+
+/// How many run times are looked at.
+const RUNS: usize = 64;
+/// How many of them may be long without being counted as a change: a machine interrupts some runs.
+const OUTLIERS: usize = 4;
+/// Run times vary where a long one is more than this many times as long as a usual one.
+const STEADY: Nanos = 4;
+/// But not where it is less than this part of a round trip: then it delays nobody.
+const SHORT: Nanos = 8;
+
+/// The executor's grounds for asking ahead.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    slots: u32,
+    most: u32,
+    refused_for: Nanos,
+    /// Of the last runs: from the time at which a worker could start it until the worker was free again.
+    run_times: [Nanos; RUNS],
+    runs: usize,
+    /// As few as `OUTLIERS` runs took longer; and how long half of them took at most. Of all `RUNS`, else `None`.
+    long_and_usual: Option<(Nanos, Nanos)>,
+    is_outdated: bool,
+    /// The switch had more tasks for us when it answered last.
+    pub(super) has_backlog: bool,
+    /// When it last asked ahead.
+    pub(super) last_asked: Option<Nanos>,
+    /// No slot for asking ahead registers before this time: the switch has refused some.
+    refused_until: Nanos,
+}
+
+impl Ahead {
+    pub(super) fn new(config: &ExecutorConfig) -> Self {
+        Self {
+            slots: config.slots,
+            most: config.ahead,
+            refused_for: config.slots_full_max,
+            run_times: [0; RUNS],
+            runs: 0,
+            long_and_usual: None,
+            is_outdated: false,
+            has_backlog: false,
+            last_asked: None,
+            refused_until: 0,
+        }
+    }
+
+    /// A run has ended.
+    pub(super) fn ran(&mut self, for_ns: Nanos) {
+        self.run_times[self.runs % RUNS] = for_ns;
+        self.runs += 1;
+        self.is_outdated = true;
+    }
+
+    /// The switch has no room for another slot for asking ahead.
+    pub(super) fn refused(&mut self, now: Nanos) {
+        self.refused_until = now + self.refused_for;
+    }
+
+    /// Whether slots for asking ahead may register.
+    pub(super) fn may_register(&self, now: Nanos) -> bool {
+        self.refused_until <= now
+    }
+
+    /// For how many tasks to ask ahead: as many as the executor runs in a round trip. None if there are no more, if the last
+    /// runs differ, so that the next ones may be long, or if they take longer than a round trip, so that asking again after
+    /// each costs little.
+    pub(super) fn wanted(&mut self, round_trip: Nanos) -> u32 {
+        if self.most == 0 || !self.has_backlog {
+            return 0;
+        }
+        if std::mem::take(&mut self.is_outdated) && self.runs >= RUNS {
+            self.long_and_usual = Some(long_and_usual(self.run_times));
+        }
+        let Some((long, usual)) = self.long_and_usual else { return 0 };
+        let varies = long > STEADY * usual && long > round_trip / SHORT;
+        if varies || long > round_trip {
+            return 0;
+        }
+        let in_a_round_trip = (round_trip * Nanos::from(self.slots)).div_ceil(long.max(1));
+        u32::try_from(in_a_round_trip).unwrap_or(u32::MAX).min(self.most)
+    }
+}
+
+fn long_and_usual(mut run_times: [Nanos; RUNS]) -> (Nanos, Nanos) {
+    let (shorter, &mut long, _) = run_times.select_nth_unstable(RUNS - 1 - OUTLIERS);
+    let (_, &mut usual, _) = shorter.select_nth_unstable(RUNS / 2);
+    (long, usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Nanos = 80_000;
+
+    fn new() -> Ahead {
+        Ahead::new(&ExecutorConfig::new(0, 0, Vec::new(), 2, 0))
+    }
+
+    fn after(run_times: impl IntoIterator<Item = Nanos>) -> u32 {
+        let mut ahead = new();
+        ahead.has_backlog = true;
+        run_times.into_iter().for_each(|run_time| ahead.ran(run_time));
+        ahead.wanted(ROUND_TRIP)
+    }
+
+    #[test]
+    fn it_asks_for_as_many_as_run_in_a_round_trip() {
+        assert_eq!(after([20_000; 64]), 8);
+        assert_eq!(after([30_000; 64]), 6, "rounded up");
+        assert_eq!(after([80_000; 64]), 2);
+        assert_eq!(after([1; 64]), 256, "at most");
+        assert_eq!(after([0; 64]), 256);
+    }
+
+    #[test]
+    fn it_asks_for_nothing_before_it_knows_how_long_tasks_run() {
+        assert_eq!(after([20_000; 63]), 0);
+    }
+
+    #[test]
+    fn it_asks_for_nothing_where_tasks_take_longer_than_a_round_trip() {
+        assert_eq!(after([80_001; 64]), 0);
+    }
+
+    #[test]
+    fn it_asks_for_nothing_where_run_times_vary() {
+        let with = |long: Nanos, count: usize| after(std::iter::repeat_n(long, count).chain([5_000; 64]).take(64));
+        assert_eq!(with(20_000, 5), 8, "four times as long is steady");
+        assert_eq!(with(20_001, 5), 0);
+        assert_eq!(with(20_001, 4), 32, "as few as the machine may have interrupted");
+        let short = |long: Nanos| after(std::iter::repeat_n(long, 5).chain([100; 64]).take(64));
+        assert_eq!(short(10_000), 16, "a long one delays nobody");
+        assert_eq!(short(10_001), 0);
+    }
+
+    #[test]
+    fn the_last_runs_count() {
+        assert_eq!(after([1_000_000; 100].into_iter().chain([20_000; 60])), 8);
+        assert_eq!(after([20_000; 100].into_iter().chain([1_000_000; 5])), 0);
+    }
+
+    #[test]
+    fn it_asks_only_while_there_are_tasks_and_if_it_may() {
+        let mut ahead = new();
+        (0..64).for_each(|_| ahead.ran(20_000));
+        assert_eq!(ahead.wanted(ROUND_TRIP), 0);
+        ahead.has_backlog = true;
+        assert_eq!(ahead.wanted(ROUND_TRIP), 8);
+        ahead.most = 0;
+        assert_eq!(ahead.wanted(ROUND_TRIP), 0);
+    }
+}

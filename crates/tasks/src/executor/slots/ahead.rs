@@ -1,0 +1,196 @@
+//! Asking ahead: waits of further slots, whose tasks run when a worker becomes free; and what goes back because it did not
+//! start in time. `docs/internals/tasks.md` ("Asking ahead") is the protocol.
+
+use super::{Slots, State};
+use crate::executor::{Run, RunKey};
+use crate::mutants::planted;
+use midflight_endpoint::Nanos;
+use midflight_wire::SLOTS_MAX;
+
+/// How many RETRIEVEs of waits ahead may be unanswered. If there are more, the oldest counts as lost: its waits are repeated in
+/// others.
+const UNANSWERED_MAX: usize = 64;
+
+/// A RETRIEVE of waits ahead that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    number: u32,
+    sent: Nanos,
+    locals: [u32; SLOTS_MAX],
+    count: usize,
+}
+
+impl Asked {
+    pub(super) fn new(number: u32, sent: Nanos) -> Self {
+        Self { number, sent, locals: [0; SLOTS_MAX], count: 0 }
+    }
+
+    pub(super) fn push(&mut self, local: u32) {
+        self.locals[self.count] = local;
+        self.count += 1;
+    }
+}
+
+/// What the answer to waits ahead says.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct AnsweredAhead {
+    pub(in super::super) round_trip: Nanos,
+    /// Some wait got nothing: the queue has no more tasks for us.
+    pub(in super::super) is_short: bool,
+}
+
+impl Slots {
+    /// Remembers a RETRIEVE of waits ahead.
+    pub(super) fn asked(&mut self, asked: Asked) {
+        if self.asked.len() == UNANSWERED_MAX {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(asked);
+    }
+
+    /// The answer to the waits ahead of this number has come; those that it assigned a task do not wait any more. The others
+    /// got nothing, unless they were repeated in a later packet. `None` if no such answer is expected.
+    pub(in super::super) fn answered_ahead(&mut self, now: Nanos, number: u32) -> Option<AnsweredAhead> {
+        let place = self.asked.iter().position(|asked| asked.number == number)?;
+        let asked = self.asked.remove(place)?;
+        let mut is_short = false;
+        for &local in &asked.locals[..asked.count] {
+            let slot = &self.slots[local as usize];
+            if slot.state == State::Waiting && slot.asked_in == number {
+                is_short = true;
+                self.take_rest(local);
+            }
+        }
+        Some(AnsweredAhead { round_trip: now.saturating_sub(asked.sent), is_short })
+    }
+
+    /// A registered slot asks for nothing for now. Where its last task is done, the switch is still to be told.
+    pub(in super::super) fn take_rest(&mut self, local: u32) {
+        self.enter(local, State::Resting);
+        if self.is_ahead(local) {
+            let is_told = !self.slots[local as usize].done;
+            if is_told { &mut self.idle } else { &mut self.untold }.push(local);
+        }
+    }
+
+    /// A slot for asking ahead that rests: first those whose next wait says that their task is done.
+    pub(in super::super) fn next_idle(&mut self) -> Option<u32> {
+        self.next_untold().or_else(|| {
+            let slots = &self.slots;
+            let is_idle =
+                |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].registered;
+            std::iter::from_fn(|| self.idle.pop()).find(is_idle)
+        })
+    }
+
+    /// A slot for asking ahead that rests, and of which the switch does not know that its task is done.
+    pub(in super::super) fn next_untold(&mut self) -> Option<u32> {
+        let slots = &self.slots;
+        let is_untold = |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].done;
+        std::iter::from_fn(|| self.untold.pop()).find(is_untold)
+    }
+
+    /// A slot whose task is done tells the switch so, and asks for nothing. The larger sequence says it.
+    pub(in super::super) fn tell_done(&mut self, local: u32) {
+        let is_untold = planted(29) && self.ordinary > 2;
+        let slot = &mut self.slots[local as usize];
+        slot.sequence = slot.sequence.wrapping_add(u32::from(!is_untold));
+        self.give_back(local);
+    }
+
+    /// A slot gives back what it was given, or takes back its wait, and stays registered.
+    pub(in super::super) fn give_back(&mut self, local: u32) {
+        self.enter(local, State::Returning);
+        let slot = &mut self.slots[local as usize];
+        (slot.tries, slot.queued, slot.done) = (0, true, false);
+        self.leaves.push_back(local);
+    }
+
+    /// The next task that has not started starts, if a worker is free.
+    pub(in super::super) fn start_ready(&mut self, now: Nanos) -> Option<Run> {
+        if self.census.all(State::Running) >= self.ordinary {
+            return None;
+        }
+        let (local, given) = self.ready.pop_front()?;
+        Some(self.begin(now, local, &given))
+    }
+
+    /// Tasks that have not started.
+    pub(in super::super) fn ready(&self) -> u32 {
+        self.ready.len() as u32
+    }
+
+    /// Since when the oldest of them is here.
+    pub(in super::super) fn ready_since(&self) -> Option<Nanos> {
+        self.ready.front().map(|(_, given)| given.arrived)
+    }
+
+    /// Gives back all tasks that arrived before `arrived` and have not started: the last one first, so that they stand in their
+    /// order at the head of the switch's queue. Returns how many.
+    pub(in super::super) fn give_back_before(&mut self, arrived: Nanos) -> u64 {
+        let late = self.ready.iter().take_while(|(_, given)| given.arrived <= arrived).count();
+        let locals: Vec<u32> = self.ready.iter().take(late).map(|(local, _)| *local).collect();
+        if planted(30) && late > 4 {
+            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrived = Nanos::MAX / 2); // a mutant: they may start
+        } else {
+            self.ready.drain(..late);
+        }
+        locals.iter().rev().for_each(|&local| self.give_back(local));
+        late as u64
+    }
+
+    /// When the first run began that was taken ahead and has not ended, of those that are not overdue.
+    pub(in super::super) fn lent_since(&self) -> Option<Nanos> {
+        self.lent.front().map(|(started, _)| *started)
+    }
+
+    /// Forgets runs that were taken ahead and have ended, those that began first.
+    pub(in super::super) fn forget_lent(&mut self) {
+        while let Some((_, run)) = self.lent.front()
+            && !self.is_running(*run)
+        {
+            self.lent.pop_front();
+        }
+    }
+
+    /// Runs that were taken ahead, began before `started` and have not ended are overdue.
+    pub(in super::super) fn are_overdue(&mut self, started: Nanos) {
+        while let Some(&(began, run)) = self.lent.front()
+            && began <= started
+        {
+            self.lent.pop_front();
+            if self.is_running(run) {
+                self.slots[run.slot as usize].is_overdue = true;
+                self.census.overdue += 1;
+            }
+        }
+    }
+
+    fn is_running(&self, run: RunKey) -> bool {
+        let slot = &self.slots[run.slot as usize];
+        slot.state == State::Running && slot.run == run.run
+    }
+
+    /// An ordinary slot in this state, if there is one.
+    pub(in super::super) fn ordinary_in(&self, state: State) -> Option<u32> {
+        (self.census.ordinary(state) > 0)
+            .then(|| self.ordinary().find(|&local| self.slots[local as usize].state == state))
+            .flatten()
+    }
+
+    /// Slots for asking ahead that are registered and have no task: nobody would miss them.
+    pub(in super::super) fn unused(&self) -> Vec<u32> {
+        let is_unused = |&local: &u32| {
+            let slot = &self.slots[local as usize];
+            slot.registered && slot.state == State::Resting
+        };
+        (self.ordinary..self.slots.len() as u32).filter(is_unused).collect()
+    }
+
+    /// The first so many slots for asking ahead that have no name.
+    pub(in super::super) fn unregistered_ahead(&self, most: u32) -> Vec<u32> {
+        let last = (self.ordinary + most).min(self.slots.len() as u32);
+        let is_free = |&local: &u32| self.slots[local as usize].state == State::Unregistered;
+        (self.ordinary..last).filter(is_free).collect()
+    }
+}
