@@ -6,7 +6,7 @@ use midflight_wire::*;
 
 /// Answers to a sender that is known: by its cookie, by the generation of a slot and its address, or by the identity of a
 /// client and its address. They may be longer than what asked for them.
-const KNOWN: [&str; 3] = ["REGISTERED", "ASSIGN", "PROBE_ACK"];
+const KNOWN: [&str; 4] = ["REGISTERED", "ASSIGN", "PROBE_ACK", "CANCEL_ACK"];
 
 /// A line of the table of operations: the operation's name and those of its answers.
 struct Answers {

@@ -98,7 +98,14 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             write!(text, "PROBE_ACK {} open {:#x} known {}", tail(&ack.header), ack.open, ack.known)
         }
         Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
-        Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
+        Packet::CancelAck(ack, holders) => {
+            let held: String = holders.iter().map(|h| format!(" {} at {}", h.index, SocketAddr::from(h.executor))).collect();
+            write!(text, "CANCEL_ACK {} taken out {:#x}{held}", tail(&ack.header), ack.taken_out)
+        }
+        Packet::Stop(fixed, names) => {
+            let names: Vec<_> = names.iter().map(|name| format!("{}.{}", name.submission, name.index)).collect();
+            write!(text, "STOP {} {}", tail(&fixed.header), names.join(" "))
+        }
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
         Packet::NoOp(fixed, asked) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(asked)),
