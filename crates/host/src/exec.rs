@@ -3,11 +3,12 @@
 
 use crate::driver::lock;
 use crate::functions::TaskContext;
+use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::ExecResult;
 use midflight_wire::BLOB_MAX;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +34,7 @@ pub(crate) struct Processes {
 
 #[derive(Debug, Default)]
 struct Groups {
-    running: HashSet<Pid>,
+    running: HashMap<RunKey, Pid>,
     refused: bool,
 }
 
@@ -47,13 +48,20 @@ impl Processes {
     pub(crate) fn kill_all(&self) {
         let mut groups = lock(&self.groups);
         groups.refused = true;
-        for group in &groups.running {
+        for group in groups.running.values() {
             let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
         }
     }
 
+    /// Kills the process group of a run, if it has one: its task is cancelled.
+    pub(crate) fn kill(&self, run: RunKey) {
+        if let Some(group) = lock(&self.groups).running.get(&run) {
+            let _ = kill_process_group(*group, Signal::KILL); // as above
+        }
+    }
+
     /// Runs a command line; the value is an encoded [`ExecResult`]. The command finds its task in its environment:
-    /// `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+    /// `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`. One that was killed because its task is cancelled is an error.
     pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Vec<u8>, String> {
         if lock(&self.groups).refused {
             return Err("the executor is ending".to_owned());
@@ -61,11 +69,14 @@ impl Processes {
         let mut child = self.spawn(context, command_line)?;
         let mut output = Output::default();
         output.read_all(&mut child);
-        let status = self.reap(&mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
+        let status = self.reap(context.run, &mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
         if output.cut > 0 {
             self.cut_bytes.fetch_add(output.cut, Relaxed);
             let note = format!("\nmidflight: {} bytes of output beyond {OUTPUT_MAX} were dropped\n", output.cut);
             output.stderr.extend_from_slice(note.as_bytes());
+        }
+        if status.code().is_none() && context.cancelled() {
+            return Err("cancelled".to_owned());
         }
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         Ok(ExecResult { code, stdout: output.stdout, stderr: output.stderr }.encode())
@@ -80,24 +91,22 @@ impl Processes {
         let child = command.spawn().map_err(|error| format!("cannot start /bin/sh: {error}"))?;
         let mut groups = lock(&self.groups);
         if let Some(group) = group_of(&child) {
-            groups.running.insert(group);
-            if groups.refused {
-                let _ = kill_process_group(group, Signal::KILL); // `kill_all` came before it was listed
+            groups.running.insert(context.run, group);
+            if groups.refused || context.cancelled() {
+                let _ = kill_process_group(group, Signal::KILL); // `kill_all` or `kill` came before it was listed
             }
         }
         Ok(child)
     }
 
     /// Removes a group from the list at the moment at which its number becomes free.
-    fn reap(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+    fn reap(&self, run: RunKey, child: &mut Child) -> std::io::Result<ExitStatus> {
         let mut pause = REAP_FIRST;
         loop {
             let mut groups = lock(&self.groups);
             let ended = child.try_wait();
             if !matches!(ended, Ok(None)) {
-                if let Some(group) = group_of(child) {
-                    groups.running.remove(&group);
-                }
+                groups.running.remove(&run);
                 return ended.and_then(|status| status.ok_or_else(|| std::io::ErrorKind::NotFound.into()));
             }
             drop(groups);
@@ -160,12 +169,15 @@ fn read_once<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>, buffer: &mut [u8
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::cancellation::CancellationToken;
 
-    fn context() -> TaskContext {
-        let client = ([127, 0, 0, 1], 1).into();
-        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0 }
+    /// Of a task that is not cancelled yet.
+    pub(crate) fn context() -> TaskContext {
+        let (client, run) = (([127, 0, 0, 1], 1).into(), RunKey { slot: 3, run: 4 });
+        let cancellation = CancellationToken::default();
+        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0, run, cancellation }
     }
 
     fn exec(command_line: &str) -> ExecResult {
@@ -193,6 +205,23 @@ mod tests {
         assert_eq!((result.code, result.stdout.len()), (0, OUTPUT_MAX));
         assert!(String::from_utf8_lossy(&result.stderr).contains("were dropped"));
         assert_eq!(processes.cut_bytes(), 70_000_000 + 5 - OUTPUT_MAX as u64);
+    }
+
+    #[test]
+    fn a_cancelled_command_is_killed_with_its_group_even_before_it_is_listed() {
+        let (processes, context) = (Processes::default(), context());
+        let result = std::thread::scope(|scope| {
+            let running = scope.spawn(|| processes.exec(&context, b"sleep 100 & sleep 100"));
+            while lock(&processes.groups).running.is_empty() {
+                std::thread::yield_now();
+            }
+            context.cancellation.cancel();
+            processes.kill(RunKey { slot: 3, run: 3 }); // another run of the slot
+            processes.kill(context.run);
+            running.join().unwrap()
+        });
+        assert_eq!(result.unwrap_err(), "cancelled");
+        assert_eq!(processes.exec(&context, b"sleep 100").unwrap_err(), "cancelled");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod baseline;
 mod blob;
 mod busy_poll;
 pub mod cache;
+mod cancellation;
 mod client;
 pub mod clock;
 pub mod disk;
@@ -59,6 +60,7 @@ mod waker;
 mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
+pub use cancellation::CancellationToken;
 pub use client::{Client, ClientCounts, ClientOptions};
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
@@ -66,7 +68,7 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
-pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
+pub use results::{CancelReport, Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
     AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,

@@ -93,6 +93,8 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         priority: run.task.priority,
         client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         asked: run.asked,
+        run: run.key,
+        cancellation: CancellationToken::never(),
     };
     match call(&context, argument) {
         Ok(_) => Status::Ok,

@@ -8,7 +8,7 @@ use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Assignment, SlotName, Wait};
+use midflight_wire::{Assignment, RunName, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -38,6 +38,17 @@ pub(super) struct Held {
     pub(super) attempt: u8,
     pub(super) waited_us: u32,
     pub(super) arrived: Nanos,
+    /// Whether the driver was told to stop it.
+    stopped: bool,
+}
+
+/// How a client names a task: token, submission, index.
+type TaskName = (u64, u32, u8);
+
+impl Held {
+    fn name(&self) -> TaskName {
+        (self.token, self.submission, self.index)
+    }
 }
 
 #[derive(Debug)]
@@ -123,6 +134,8 @@ pub(super) struct Slots {
     poll_repeat_min: Nanos,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
+    /// The slots that run, by their tasks. Of two that run the same one, because a lease has expired, the later.
+    by_task: HashMap<TaskName, u32, Keyed>,
     /// Slots whose wait is to be sent, for the first time or again. An entry whose slot has changed state is skipped.
     waits: VecDeque<u32>,
     /// Slots whose leave is to be sent.
@@ -156,6 +169,7 @@ impl Slots {
             poll_repeat_min: config.poll_repeat_min,
             slots: (0..config.slots).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
+            by_task: HashMap::with_hasher(Keyed(config.seed)),
             waits: VecDeque::new(),
             leaves: VecDeque::new(),
             timers: Timers::new(),
@@ -288,7 +302,9 @@ impl Slots {
             attempt: assignment.task.attempt,
             waited_us: assignment.waited_us.get(),
             arrived: *arrived,
+            stopped: false,
         };
+        self.by_task.insert(held.name(), local);
         let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
         slot.run = slot.run.wrapping_add(1);
@@ -314,7 +330,20 @@ impl Slots {
             return None;
         }
         slot.done = true;
-        slot.held.take()
+        let held = slot.held.take()?;
+        if self.by_task.get(&held.name()) == Some(&run.slot) {
+            self.by_task.remove(&held.name());
+        }
+        Some(held)
+    }
+
+    /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet.
+    pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
+        let &local = self.by_task.get(&(name.token.get(), name.submission.get(), name.index))?;
+        let slot = &mut self.slots[local as usize];
+        let held = slot.held.as_mut()?;
+        let is_new = !std::mem::replace(&mut held.stopped, true);
+        is_new.then_some(RunKey { slot: local, run: slot.run })
     }
 
     /// A registered slot asks for a task, under its next sequence.

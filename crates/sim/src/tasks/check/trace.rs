@@ -22,8 +22,9 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
             let (name, slot, run) = (trace.name(*executor), run.slot, run.run);
             format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
         }
-        TaskEvent::Ended { executor, run } => {
-            format!("{} ends slot {} run {}", trace.name(*executor), run.slot, run.run)
+        TaskEvent::Ended { executor, run, stopped } => {
+            let why = if *stopped { ", stopped" } else { "" };
+            format!("{} ends slot {} run {}{why}", trace.name(*executor), run.slot, run.run)
         }
         TaskEvent::Reported { client, key, end } => {
             format!("{} reports the end of {}: {end:?}", trace.name(*client), key.0)
