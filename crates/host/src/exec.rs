@@ -69,7 +69,8 @@ impl Processes {
         let mut child = self.spawn(context, command_line)?;
         let mut output = Output::default();
         output.read_all(&mut child);
-        let status = self.reap(context.run, &mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
+        let status =
+            self.reap(context.run, &mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
         if output.cut > 0 {
             self.cut_bytes.fetch_add(output.cut, Relaxed);
             let note = format!("\nmidflight: {} bytes of output beyond {OUTPUT_MAX} were dropped\n", output.cut);

@@ -76,10 +76,8 @@ impl Functions {
         let processes = Arc::clone(processes);
         functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::new()))))?;
         functions.register(SLEEP, Function::Sleep)?;
-        functions.register(
-            SPIN,
-            Function::Worker(wrap(|context, argument| spin(context, duration_ns(SPIN, argument)?))),
-        )?;
+        functions
+            .register(SPIN, Function::Worker(wrap(|context, argument| spin(context, duration_ns(SPIN, argument)?))))?;
         functions.register(EXEC, Function::Worker(wrap(move |context, line| processes.exec(context, line))))?;
         Ok(functions)
     }

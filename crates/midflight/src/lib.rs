@@ -50,9 +50,10 @@
 //! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`.
 
 pub use midflight_host::{
-    BlobOptions, BoundSwitch, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder,
-    Inheritance, Job, JobBuilder, JobHandle, KernelOptions, Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError,
-    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
+    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Client, ClientOptions, Completions, DrainError, Error,
+    Executor, ExecutorBuilder, Inheritance, Job, JobBuilder, JobHandle, KernelOptions, Switch, SwitchConfig,
+    SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode,
+    detach, resolve,
 };
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};

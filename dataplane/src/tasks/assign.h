@@ -97,7 +97,8 @@ MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, ui
  * cancelled goes nowhere. */
 static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
-    if (state_of(record_at(s, task)) == RECORD_STOPPING) {
+    /* Planted bug: in a long queue it is queued again. */
+    if (state_of(record_at(s, task)) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) {
         forget_task(s, task);
         s->stats.cancelled++;
         return;

@@ -290,7 +290,7 @@ static void put_holders(struct mf_tasks *s, struct call *call, uint32_t client, 
     uint32_t held = MF_ZERO;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_CANCEL_MAX); k++) {
         uint32_t task = named_task(s, client, &names[k]);
-        if (task == NONE || state_of(record_at(s, task)) != RECORD_STOPPING)
+        if (task == NONE || state_of(record_at(s, task)) != RECORD_STOPPING || (MF_MUTANT(47) && held >= 16))
             continue;
         struct mf_holder *holder = &holders[held++ % MF_CANCEL_MAX];
         MF_COPY(&holder->executor, &slot_at(s, mf_net32(record_at(s, task)->slot))->address);

@@ -35,7 +35,7 @@ of the input. Commands may run more than once when an executor dies. --timeout u
 the executors; the time in the queue does not count.
 
 Ctrl-C takes out the commands that have not started, waits for those that run, and says which lines
-were cancelled; a second Ctrl-C ends at once.
+were cancelled; a second Ctrl-C has those that run killed, a third one ends at once.
 
 EXIT CODES
   0        all commands exited with 0

@@ -1,6 +1,7 @@
 //! A worker and the functions that its slots run.
 
 use super::{Running, birth};
+use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
@@ -93,7 +94,7 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         priority: run.task.priority,
         client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         asked: run.asked,
-        run: run.key,
+        run: midflight_tasks::executor::RunKey { slot: run.key.slot, run: run.key.run },
         cancellation: CancellationToken::never(),
     };
     match call(&context, argument) {

@@ -4,6 +4,7 @@
 use super::acks::Report;
 use super::table::{Cancel, Name, Record, State};
 use super::{CancelledHow, Client, Event, LostWhy, Outcome, Timing};
+use crate::mutants::planted;
 use midflight_endpoint::Nanos;
 use midflight_wire::{AckState, BlobRef, Completion, Completions, Status};
 use std::net::SocketAddr;
@@ -110,6 +111,9 @@ impl Client {
 
 /// A result counts from any attempt; a failure counts only for the attempt that it names.
 fn judge(record: &Record, name: Name, status: Status) -> Verdict {
+    if planted(38) && status == Status::Cancelled && record.timeout != Nanos::MAX {
+        return Verdict::Stopped; // planted bug: the end of an older attempt ends the task
+    }
     let is_present = record.name() == Some(name) && record.is_with_switch();
     match status {
         Status::Ok => Verdict::Final(status),

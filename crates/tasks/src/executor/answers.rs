@@ -6,8 +6,7 @@ use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
-    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, RunName, SlotName, VERSION,
-    Wait,
+    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, RunName, SlotName, VERSION, Wait,
 };
 
 /// The leases that are accepted from a switch: one below 3 ms could not be kept, and one above an hour is as good as none.

@@ -63,6 +63,8 @@ pub(super) struct Session<'a> {
     report: Report,
     progress: Progress,
     interrupted: bool,
+    /// What runs is to be stopped.
+    stopping: bool,
 }
 
 impl<'a> Session<'a> {
@@ -85,6 +87,7 @@ impl<'a> Session<'a> {
             report: Report::default(),
             progress,
             interrupted: false,
+            stopping: false,
         }
     }
 
@@ -95,6 +98,7 @@ impl<'a> Session<'a> {
             match events.recv_timeout(LOOK_EVERY) {
                 Ok(Event::Ended(run, outcome)) => self.ended(run, outcome)?,
                 Ok(Event::Interrupted(1)) => self.interrupt()?,
+                Ok(Event::Interrupted(2)) => self.stop(),
                 Ok(Event::Interrupted(_)) => break,
                 // Cannot be closed: the session itself holds a sender.
                 Err(_) => self.progress.wait(),
@@ -135,7 +139,7 @@ impl<'a> Session<'a> {
         self.open += runs.len();
         let events = self.events.clone();
         let handle = self.client.submit_to(job, move |place, outcome| {
-            // After a second Ctrl-C the receiver is gone.
+            // After a third Ctrl-C the receiver is gone.
             let _ = events.send(Event::Ended(runs[place], outcome));
         })?;
         self.jobs.retain(|job| job.open() > 0);
@@ -168,6 +172,7 @@ impl<'a> Session<'a> {
     fn end_of(&self, outcome: TaskOutcome) -> End {
         let value = match outcome {
             Ok(result) => result.value,
+            Err(TaskError::Cancelled) if self.stopping => return End::Lost("stopped".into()),
             Err(TaskError::Cancelled) => return End::Cancelled,
             Err(error) => return End::Lost(error.to_string()),
         };
@@ -185,9 +190,9 @@ impl<'a> Session<'a> {
     fn interrupt(&mut self) -> Result<()> {
         self.interrupted = true;
         for job in &self.jobs {
-            job.cancel();
+            job.cancel_queued();
         }
-        let running = "what runs may finish; Ctrl-C again ends at once";
+        let running = "what runs may finish; Ctrl-C again stops it";
         self.progress.suspend(|| eprintln!("midflight: interrupted: cancelling what has not started, {running}"));
         let again: Vec<_> = self.again.drain(..).map(|run| run.index).collect();
         let rest = self.next..self.commands.len();
@@ -195,7 +200,16 @@ impl<'a> Session<'a> {
         again.into_iter().chain(rest).try_for_each(|index| self.finish(index, End::Cancelled))
     }
 
-    /// After a second Ctrl-C: what is still open is not waited for.
+    /// Has what runs stopped, and waits for it.
+    fn stop(&mut self) {
+        self.stopping = true;
+        for job in &self.jobs {
+            job.cancel();
+        }
+        self.progress.suspend(|| eprintln!("midflight: stopping what runs; Ctrl-C again ends at once"));
+    }
+
+    /// After a third Ctrl-C: what is still open is not waited for.
     fn give_up_the_rest(&mut self) -> Result<()> {
         let missing: Vec<_> = (self.report.printed()..self.commands.len()).filter(|&i| !self.report.has(i)).collect();
         missing.into_iter().try_for_each(|index| self.finish(index, End::Lost("not waited for".into())))

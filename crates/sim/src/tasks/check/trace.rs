@@ -5,6 +5,7 @@ use crate::tasks::TaskEvent;
 use crate::tasks::switch::Turn;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// The datagrams of a switch's tick. Answers to packets are traced when they arrive.
 pub(super) fn ticked(turn: &Turn<'_>) -> Vec<String> {
@@ -29,8 +30,9 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
         TaskEvent::Reported { client, key, end } => {
             format!("{} reports the end of {}: {end:?}", trace.name(*client), key.0)
         }
-        TaskEvent::CancelAsked { client, keys } => {
-            format!("{} is to cancel {} tasks", trace.name(*client), keys.len())
+        TaskEvent::CancelAsked { client, keys, stop } => {
+            let which = if *stop { "" } else { ", those that run not" };
+            format!("{} is to cancel {} tasks{which}", trace.name(*client), keys.len())
         }
         TaskEvent::Drained { executor } => format!("{} has drained", trace.name(*executor)),
     }
@@ -100,7 +102,8 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         }
         Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
         Packet::CancelAck(ack, holders) => {
-            let held: String = holders.iter().map(|h| format!(" {} at {}", h.index, SocketAddr::from(h.executor))).collect();
+            let held: String =
+                holders.iter().map(|h| format!(" {} at {}", h.index, SocketAddr::from(h.executor))).collect();
             write!(text, "CANCEL_ACK {} taken out {:#x}{held}", tail(&ack.header), ack.taken_out)
         }
         Packet::Stop(fixed, names) => {
