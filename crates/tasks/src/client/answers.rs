@@ -138,7 +138,8 @@ impl Client {
         }
         for (index, it) in asked.into_iter().enumerate() {
             let bit = if planted(32) { index & 15 } else { index };
-            let holder = holders.iter().find(|holder| usize::from(holder.index) == index);
+            let held = if planted(37) { index & 15 } else { index };
+            let holder = holders.iter().find(|holder| usize::from(holder.index) == held);
             if let Some(holder) = holder {
                 self.held(now, it, holder.executor.into());
             } else {

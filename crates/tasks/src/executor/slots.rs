@@ -6,7 +6,6 @@ mod transmit;
 use super::hash::Keyed;
 use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
-use crate::mutants::planted;
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, RunName, SlotName, Wait};
@@ -340,14 +339,7 @@ impl Slots {
 
     /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet.
     pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
-        let mut named = (name.token.get(), name.submission.get(), name.index);
-        if planted(37)
-            && self.slots.len() > 8
-            && let Some(any) = self.by_task.keys().find(|task| (task.1, task.2) == (named.1, named.2))
-        {
-            named.0 = any.0; // planted bug: a large executor does not compare the token
-        }
-        let &local = self.by_task.get(&named)?;
+        let &local = self.by_task.get(&(name.token.get(), name.submission.get(), name.index))?;
         let slot = &mut self.slots[local as usize];
         let held = slot.held.as_mut()?;
         let is_new = !std::mem::replace(&mut held.stopped, true);

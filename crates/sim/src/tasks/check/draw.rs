@@ -167,7 +167,7 @@ fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
         let deaf = pick(random, &[0.0, 0.0, 0.2]);
         let Job { at_us, tasks, .. } = &mut trial.jobs[job];
         for task in tasks.iter_mut() {
-            task.run_us = random.random_range(500_000..2_500_000);
+            task.run_us = random.random_range(500_000..4_000_000);
             task.deaf = random.random_bool(deaf);
         }
         let later = pick(random, &[5_000, 400_000]);

@@ -41,7 +41,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(34, "large-question-uncounted", "crates/tasks/src/client/probe.rs", 1000),
     Mutant::new(35, "many-stops-unrepeated", "crates/tasks/src/client/stopping.rs", 1000),
     Mutant::new(36, "eight-slots-stopped", "crates/tasks/src/executor/answers.rs", 1000),
-    Mutant::new(37, "any-token-stops", "crates/tasks/src/executor/slots.rs", 1000),
+    Mutant::new(37, "half-of-holders-read", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(38, "any-attempt-cancelled", "crates/tasks/src/client/completions.rs", 1000),
     Mutant::new(42, "switch-keeps-epoch", "crates/sim/src/tasks/nodes.rs", 1000),
     Mutant::new(44, "another-slots-result", "crates/sim/src/tasks/executor.rs", 1000),

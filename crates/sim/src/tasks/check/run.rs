@@ -81,6 +81,7 @@ impl Subject for TasksSubject {
         let mut findings = Findings::new(places.clone(), Excuses::of(trial), traced, recent);
         let excuses = Excuses::of(trial);
         (findings.callers.calm, findings.callers.forgets) = (excuses.calm, excuses.forgets);
+        findings.callers.only_loses = excuses.only_loses;
         for (jid, job) in (0..).zip(&trial.jobs) {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
             findings.callers.expect(jid, wanted);
