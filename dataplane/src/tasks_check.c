@@ -72,7 +72,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         const struct record *r = record_at(s, FIRST_RECORD + n);
         if (state_of(r) == RECORD_FREE)
             continue;
-        assigned += state_of(r) == RECORD_ASSIGNED;
+        assigned += (uint32_t)is_held(r);
         uint32_t client = r->client - s->first_client;
         CHECK(client % CLIENT_LINES == 0 && client / CLIENT_LINES < s->clients.fresh);
         /* It may find another record: a client that lets its sequence wrap around has several tasks of one name. */
@@ -88,7 +88,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         if (slot->state != SLOT_ASSIGNED)
             continue;
         found->busy++;
-        CHECK(state_of(record_at(s, slot->record)) == RECORD_ASSIGNED);
+        CHECK(is_held(record_at(s, slot->record)) && mf_net32(record_at(s, slot->record)->slot) == i);
         /* T5 */
         CHECK((record_at(s, slot->record)->info.resources & ~slot->resources) == 0);
     }

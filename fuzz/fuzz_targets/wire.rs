@@ -63,9 +63,10 @@ fn rebuild(read: &Packet<'_>) -> Vec<u8> {
         Packet::Probe(fixed, names) => packet(*fixed, names),
         Packet::ProbeAck(fixed) => fixed.as_bytes().to_vec(),
         Packet::Cancel(fixed, names) => packet(*fixed, names),
-        Packet::CancelAck(fixed) => fixed.as_bytes().to_vec(),
+        Packet::CancelAck(fixed, holders) => packet(*fixed, holders),
         Packet::NoOp(fixed, waits) => packet(*fixed, waits),
         Packet::Cookie(fixed) => fixed.as_bytes().to_vec(),
+        Packet::Stop(fixed, names) => packet(*fixed, names),
         Packet::Version(fixed) => fixed.as_bytes().to_vec(),
     }
 }

@@ -146,6 +146,32 @@ fn a_status_has_what_was_counted_until_it_was_asked() {
 }
 
 #[test]
+fn t17_a_second_ctrl_c_of_submit_and_a_timeout_end_commands() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let _executor = Running::executor(switch.address(), 1, &[]);
+    let address = switch.address().to_string();
+    let busy = || status(&switch.http())["busy"] == 1;
+    let submit = common::spawn_with(&["submit", "exec", "sleep 100", "-n", "3", "--switch", &address], "");
+    wait_until("one runs", busy);
+    signal(&submit, Signal::INT);
+    wait_until("the others are out", || status(&switch.http())["tasks"]["cancelled"] == 2);
+    signal(&submit, Signal::INT);
+    let said = common::Said::from(submit.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stderr.contains("0 ok, 0 failed, 0 lost, 3 cancelled"), "{said:?}");
+    wait_until("its slot is free", || !busy());
+
+    let said = common::Said::from(
+        common::spawn_with(&["submit", "exec", "sleep 100", "--timeout", "500ms", "--switch", &address], "")
+            .wait_with_output()
+            .unwrap(),
+    );
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("timed out"), "{said:?}");
+    wait_until("its slot is free again", || !busy());
+}
+
+#[test]
 fn a_switch_ends_cleanly_on_both_signals() {
     for way in [Signal::INT, Signal::TERM] {
         let switch = Running::switch("127.0.0.1:0", &[]);

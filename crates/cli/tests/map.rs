@@ -125,14 +125,14 @@ fn ctrl_c_cancels_what_has_not_started_and_says_what_was() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_at_once() {
+fn t17_a_second_ctrl_c_kills_what_runs() {
     let directory = Directory::new("map-ctrl-c-twice");
     let mut map = blocked(&directory);
     let stderr = interrupt(&mut map);
     signal(&map, Signal::INT);
     let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
-    assert!(said.stderr.contains("line 1: not waited for"), "{said:?}");
+    assert!(said.stderr.contains("line 1: stopped"), "{said:?}");
 }
 
 /// The most memory that a process has had, in MiB.

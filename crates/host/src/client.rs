@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 const NO_POLLING: Duration = Duration::ZERO;
 /// A submitter that waits for room checks at least this often.
 const ROOM_POLL: Duration = Duration::from_millis(20);
+/// How long a client that ends waits for executors to stop what it has cancelled.
+const STOPS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the switches are, and the client's bounds. [`ClientOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
@@ -317,7 +319,16 @@ impl Client {
         self.blobs.keep(Arc::clone(argument), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })
     }
 
-    /// Ends the client. A caller that still waits gets [`TaskError::Closed`].
+    /// Waits until executors have stopped what was cancelled or took too long, but not for functions that do not listen.
+    fn wait_for_stops(&self) {
+        let started = Instant::now();
+        while started.elapsed() < STOPS_PATIENCE && self.shared.driver.peek(|endpoint, _| endpoint.is_stopping()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Ends the client. A caller that still waits gets [`TaskError::Closed`]. If tasks were cancelled just before, this waits
+    /// up to a second until their executors have stopped them.
     pub fn close(self) {
         drop(self);
     }
@@ -326,6 +337,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::Release);
+        self.wait_for_stops();
         let open = self.shared.driver.with(|_, _, handler| handler.close());
         self.shared.driver.stop();
         for job in open {
@@ -348,9 +360,15 @@ impl JobClient for Shared {
         self.driver.watch();
     }
 
-    fn cancel(&self, keys: &[u64]) {
+    fn cancel(&self, keys: &[u64], stop: bool) {
         let keys: Vec<TaskKey> = keys.iter().copied().map(TaskKey).collect();
-        self.driver.with(|now, endpoint, _| endpoint.cancel(now, &keys));
+        self.driver.with(|now, endpoint, _| {
+            if stop {
+                endpoint.cancel(now, &keys);
+            } else {
+                endpoint.cancel_queued(now, &keys);
+            }
+        });
     }
 }
 

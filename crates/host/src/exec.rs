@@ -14,6 +14,7 @@ use crate::functions::{TaskContext, Value};
 use crate::spill::SpillRoom;
 use capture::Kept;
 use marks::Mark;
+use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{ExecRequest, ExecResult};
 use midflight_wire::RESULT_BLOB_MAX;
 use reaper::{Reaper, Record};
@@ -48,7 +49,7 @@ pub(crate) struct Processes {
 
 #[derive(Debug, Default)]
 struct Running {
-    groups: HashMap<Mark, Pid>,
+    groups: HashMap<RunKey, (Mark, Pid)>,
     refused: bool,
 }
 
@@ -70,15 +71,24 @@ impl Processes {
     pub(crate) fn kill_all(&self) {
         let mut running = lock(&self.running);
         running.refused = true;
-        for group in running.groups.values() {
+        for (_, group) in running.groups.values() {
             let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
         }
-        let marks: HashSet<Mark> = running.groups.keys().copied().collect();
+        let marks: HashSet<Mark> = running.groups.values().map(|(mark, _)| *mark).collect();
         drop(running);
         marks::kill_marked(&marks);
     }
 
-    /// Runs a command line; the value is an encoded [`ExecResult`].
+    /// Kills what the command of a run has started, if it has one: its task is cancelled.
+    pub(crate) fn kill(&self, run: RunKey) {
+        let running = lock(&self.running);
+        let Some(&(mark, group)) = running.groups.get(&run) else { return };
+        let _ = kill_process_group(group, Signal::KILL); // as above
+        drop(running);
+        marks::kill_marked(&HashSet::from([mark]));
+    }
+
+    /// Runs a command line; the value is an encoded [`ExecResult`]. One that was killed because its task is cancelled is an error.
     pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Value, String> {
         self.run(context, &ExecRequest::new(command_line))
     }
@@ -93,15 +103,17 @@ impl Processes {
         let (started, began) = (clock::unix(), clock::now());
         let mut run = self.start(context, request)?;
         let early = run.wait_to_end(request.timeout);
-        let mark = run.mark();
         let ended = run.collect(|| {
-            lock(&self.running).groups.remove(&mark);
+            lock(&self.running).groups.remove(&context.run);
         });
         let (status, capture) = ended.map_err(|error| format!("cannot collect the command's exit code: {error}"))?;
         let (stdout, stderr) = capture.into_kept().inspect_err(|_told_by_caller| {
             self.not_kept.fetch_add(1, Relaxed);
         })?;
         let signal = status.signal;
+        if signal.is_some() && context.cancelled() {
+            return Err("cancelled".to_owned());
+        }
         let timed_out = early == Some(Early::TimedOut);
         let code = if timed_out { CODE_TIMED_OUT } else { status.code };
         let run_time = Duration::from_nanos(clock::now().saturating_sub(began));
@@ -119,9 +131,9 @@ impl Processes {
         let child = command.spawn().map_err(|error| why_not_started(&error, request))?;
         let run = Run::new(child, record, Arc::clone(&self.outputs));
         let mut running = lock(&self.running);
-        running.groups.insert(run.mark(), run.group());
-        if running.refused {
-            let _ = kill_process_group(run.group(), Signal::KILL); // `kill_all` came before it was listed
+        running.groups.insert(context.run, (run.mark(), run.group()));
+        if running.refused || context.cancelled() {
+            let _ = kill_process_group(run.group(), Signal::KILL); // `kill_all` or `kill` came before it was listed
         }
         Ok(run)
     }
@@ -173,4 +185,4 @@ fn why_not_started(error: &io::Error, request: &ExecRequest) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,10 +1,12 @@
 //! The functions that an executor knows: the user's, and the built-in ones.
 
 use crate::blob::Content;
+use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::error::Error;
 use crate::exec::Processes;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
+use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
@@ -14,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What a function can know about the task that it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TaskContext {
     /// Which attempt this is, from 1. Tasks may run more than once, so what they do is to be idempotent.
     pub attempt: u8,
@@ -30,6 +32,24 @@ pub struct TaskContext {
     pub client: SocketAddr,
     /// When the slot asked for a task.
     pub(crate) asked: Nanos,
+    /// Names the run on this executor.
+    pub(crate) run: RunKey,
+    pub(crate) cancellation: CancellationToken,
+}
+
+impl TaskContext {
+    /// Whether the client wants the task to be stopped. A function that takes long should look now and then, and return an
+    /// error soon; one that returns a value all the same has succeeded. Never, for functions on the network thread.
+    #[must_use]
+    pub fn cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
+    /// The same, to wait for and to give to other threads.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
 }
 
 /// What a function returned.
@@ -71,10 +91,8 @@ impl Functions {
         let (exec, command) = (Arc::clone(processes), Arc::clone(processes));
         functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::<u8>::new()))))?;
         functions.register(SLEEP, Function::Sleep)?;
-        functions.register(
-            SPIN,
-            Function::Worker(wrap(|context, argument| spin(context.asked, duration_ns(SPIN, argument)?))),
-        )?;
+        functions
+            .register(SPIN, Function::Worker(wrap(|context, argument| spin(context, duration_ns(SPIN, argument)?))))?;
         functions.register(EXEC, Function::Worker(wrap(move |context, line| exec.exec(context, line))))?;
         functions
             .register(COMMAND, Function::Worker(wrap(move |context, request| command.command(context, request))))?;
@@ -129,8 +147,11 @@ pub(crate) fn no_duration(function: &str, length: usize) -> String {
     format!("{function} wants 8 bytes in the packet, nanoseconds in network byte order, not {length}")
 }
 
+/// How often `spin` looks whether its task is cancelled.
+const LOOK_EVERY: Nanos = 5 * MS;
+
 /// Computes until this thread has had that much CPU time; returns when it began.
-fn spin(asked: Nanos, duration: Nanos) -> Result<Vec<u8>, String> {
+fn spin(context: &TaskContext, duration: Nanos) -> Result<Vec<u8>, String> {
     let cpu = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
@@ -140,10 +161,13 @@ fn spin(asked: Nanos, duration: Nanos) -> Result<Vec<u8>, String> {
     loop {
         let left = end.saturating_sub(cpu());
         if left == 0 {
-            return Ok(Began { asked, started }.encode());
+            return Ok(Began { asked: context.asked, started }.encode());
+        }
+        if context.cancelled() {
+            return Err("cancelled".to_owned());
         }
         // Reading the thread's clock is a system call; the wall clock is not, and never runs slower.
-        let until = clock::now().saturating_add(left);
+        let until = clock::now().saturating_add(left.min(LOOK_EVERY));
         while clock::now() < until {
             std::hint::spin_loop();
         }
@@ -165,7 +189,7 @@ mod tests {
     #[test]
     fn spin_takes_cpu_time() {
         let before = clock_gettime(ClockId::ThreadCPUTime);
-        spin(0, 3_000_000).unwrap();
+        spin(&crate::exec::tests::context(), 3_000_000).unwrap();
         let after = clock_gettime(ClockId::ThreadCPUTime);
         let taken = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
         assert!(taken >= 3_000_000, "{taken} ns");

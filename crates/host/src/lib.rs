@@ -32,6 +32,7 @@ pub mod baseline;
 mod blob;
 mod busy_poll;
 pub mod cache;
+mod cancellation;
 mod client;
 pub mod clock;
 pub mod disk;
@@ -64,6 +65,7 @@ mod waker;
 mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
+pub use cancellation::CancellationToken;
 pub use client::{Client, ClientCounts, ClientOptions};
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
@@ -72,7 +74,8 @@ pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{
-    Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming,
+    CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
+    TaskTiming,
 };
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use midflight_tasks::client::CancelledHow;
 pub use midflight_tasks::client::Timing as TaskTiming;
 
 /// What a task returned.
@@ -66,7 +67,7 @@ pub enum TaskError {
         /// What there was no room for, and where.
         why: String,
     },
-    /// It was cancelled before it was assigned.
+    /// It was cancelled: it did not run, or its executor has stopped it. [`CancelReport`] says of how many tasks which.
     #[error("cancelled")]
     Cancelled,
     /// The outcome was given before.
@@ -100,6 +101,22 @@ struct Inner {
     /// Threads that wait for the last outcome.
     waiting_all: usize,
     fired: Vec<Waker>,
+    cancelled: CancelReport,
+}
+
+/// What became of the tasks of a job that was cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CancelReport {
+    /// Taken out before they ran.
+    pub taken_out: usize,
+    /// Stopped by their executors while they ran.
+    pub stopped: usize,
+    /// Lost with their switch or executor: they may have run.
+    pub vanished: usize,
+    /// Ended with a result or an error, before they could be cancelled.
+    pub ended: usize,
+    /// Not ended yet.
+    pub open: usize,
 }
 
 enum Slot {
@@ -134,6 +151,7 @@ impl JobState {
             waiting_next: 0,
             waiting_all: 0,
             fired: Vec::new(),
+            cancelled: CancelReport::default(),
         };
         Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new(), sink })
     }
@@ -154,6 +172,23 @@ impl JobState {
         inner.ended.push_back(index as u32);
         inner.open -= 1;
         inner.open == 0
+    }
+
+    /// A task is about to end, cancelled like this.
+    pub(crate) fn note_cancelled(&self, how: CancelledHow) {
+        let cancelled = &mut lock(&self.inner).cancelled;
+        *match how {
+            CancelledHow::TakenOut => &mut cancelled.taken_out,
+            CancelledHow::Stopped => &mut cancelled.stopped,
+            CancelledHow::Vanished => &mut cancelled.vanished,
+        } += 1;
+    }
+
+    fn cancel_report(&self) -> CancelReport {
+        let inner = lock(&self.inner);
+        let CancelReport { taken_out, stopped, vanished, .. } = inner.cancelled;
+        let ended = inner.tasks.len() - inner.open - taken_out - stopped - vanished;
+        CancelReport { ended, open: inner.open, ..inner.cancelled }
     }
 
     /// All that are still open end like this.
@@ -248,7 +283,8 @@ fn deadline(timeout: Duration) -> Option<Instant> {
 
 /// What a job needs from its client.
 pub(crate) trait JobClient: Send + Sync {
-    fn cancel(&self, keys: &[u64]);
+    /// `stop`: those that run, too.
+    fn cancel(&self, keys: &[u64], stop: bool);
     /// Polls the socket for a short while, until `done`: an outcome that comes soon needs no wake-up.
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
     /// A caller waits, and no thread polls for it.
@@ -333,18 +369,35 @@ impl JobHandle {
         (0..self.length).map(handle).collect()
     }
 
-    /// Cancels the tasks that have not been assigned. Each of them ends as [`TaskError::Cancelled`]; the others are not
-    /// affected.
+    /// Cancels the tasks: takes out what does not run, and has executors stop what runs. They kill commands, and tell
+    /// functions by [`crate::TaskContext::cancelled`]; a function that goes on nevertheless ends with its result. All other
+    /// tasks that have not ended yet end as [`TaskError::Cancelled`]. Does not wait; [`Self::cancel_report`] says what
+    /// became of them.
     pub fn cancel(&self) {
-        let keys: Vec<u64> = (self.first..self.first + self.length as u64).collect();
-        self.client.cancel(&keys);
+        self.client.cancel(&self.keys(), true);
+    }
+
+    /// Takes out the tasks that do not run. Each of them ends as [`TaskError::Cancelled`]; the others go on.
+    pub fn cancel_queued(&self) {
+        self.client.cancel(&self.keys(), false);
     }
 
     /// As [`Self::cancel`], for the task at this place of the job.
     pub fn cancel_task(&self, index: usize) {
         if index < self.length {
-            self.client.cancel(&[self.first + index as u64]);
+            self.client.cancel(&[self.first + index as u64], true);
         }
+    }
+
+    /// Waits for all tasks, at most this long, and says how many were taken out, were stopped, or had ended.
+    #[must_use]
+    pub fn cancel_report(&self, timeout: Duration) -> CancelReport {
+        self.wait_until(deadline(timeout));
+        self.state.cancel_report()
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        (self.first..self.first + self.length as u64).collect()
     }
 }
 
@@ -431,7 +484,7 @@ impl TaskHandle {
 
     /// See [`JobHandle::cancel`].
     pub fn cancel(&self) {
-        self.client.cancel(&[self.key]);
+        self.client.cancel(&[self.key], true);
     }
 }
 

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{PATIENCE, client, loopback, started, switch, values, world};
-use midflight_host::{Client, ClientOptions, Error, Executor, Job, Switch, SwitchConfig, TaskError};
+use midflight_host::{
+    CancelReport, Client, ClientOptions, Error, Executor, Job, Switch, SwitchConfig, TaskContext, TaskError, TaskSpec,
+};
 use std::time::{Duration, Instant};
 
 fn ms(ms: u64) -> [u8; 8] {
@@ -63,11 +65,74 @@ fn what_has_not_been_assigned_can_be_cancelled() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let queued = client.submit(Job::builder("sleep").repeat(100, ms(1)).build()).unwrap();
-    queued.cancel();
-    running.cancel();
+    queued.cancel_queued();
+    running.cancel_queued();
     assert!(queued.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled)));
     assert!(running.wait().remove(0).is_ok(), "what runs ends as it would have");
     assert_eq!(executor.counts().protocol.runs, 1);
+}
+
+/// Waits until this many run.
+fn wait_for_runs(executor: &Executor, count: u32) {
+    let deadline = Instant::now() + PATIENCE;
+    while executor.running() < count {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
+    let switch = switch();
+    let listens = |task: &TaskContext, _: &[u8]| {
+        if task.cancellation().wait(PATIENCE) { Err("cancelled") } else { Ok(Vec::new()) }
+    };
+    let is_deaf = |task: &TaskContext, _: &[u8]| {
+        let _ = task.cancellation().wait(PATIENCE);
+        Ok::<_, String>(b"nevertheless".to_vec())
+    };
+    let executor = Executor::builder().register("listens", listens).register("is_deaf", is_deaf);
+    let executor = started(executor, switch.local_addr(), 6);
+    let client = client(switch.local_addr());
+    let minute = || ms(60_000).to_vec();
+    let tasks = [
+        ("noop", Vec::new()),
+        ("listens", Vec::new()),
+        ("is_deaf", Vec::new()),
+        ("sleep", minute()),
+        ("spin", minute()),
+        ("exec", b"sleep 60 & sleep 60".to_vec()),
+        ("listens", Vec::new()),
+        ("noop", Vec::new()),
+    ];
+    let job: Job = tasks.into_iter().map(|(function, argument)| TaskSpec::new(function, argument)).collect();
+    let job = client.submit(job).unwrap();
+    wait_for_runs(&executor, 6);
+    let began = Instant::now();
+    job.cancel();
+    let report = job.cancel_report(PATIENCE);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(report, CancelReport { taken_out: 1, stopped: 5, vanished: 0, ended: 2, open: 0 });
+    let outcomes = job.wait();
+    assert!(outcomes[0].is_ok());
+    assert_eq!(outcomes[2].as_ref().unwrap().value, b"nevertheless");
+    assert!([1, 3, 4, 5, 6, 7].iter().all(|&place| outcomes[place] == Err(TaskError::Cancelled)), "{outcomes:?}");
+    let free = client.submit(Job::builder("noop").repeat(6, "").build()).unwrap();
+    assert!(free.wait().iter().all(Result::is_ok), "the slots are free");
+}
+
+#[test]
+fn t17_an_attempt_that_takes_too_long_is_stopped_also_by_a_client_that_ends() {
+    let (_switch, executor, client) = world(1);
+    let job =
+        client.submit(Job::builder("exec").timeout(Duration::from_millis(50)).attempts(1).task("sleep 60").build());
+    assert_eq!(job.unwrap().wait(), [Err(TaskError::TimedOut)]);
+    client.close();
+    let deadline = Instant::now() + PATIENCE;
+    while executor.running() > 0 {
+        assert!(Instant::now() < deadline, "it runs on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -51,8 +51,9 @@
 //! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`.
 
 pub use midflight_host::{
-    BlobOptions, BoundSwitch, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder,
-    Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader, Switch, SwitchConfig,
+    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Client, ClientOptions, Completions, DrainError, Error,
+    Executor, ExecutorBuilder, Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader, Switch,
+    SwitchConfig,
     SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode,
     detach, resolve,
 };

@@ -224,7 +224,7 @@ fn last_rerun(cluster: &Cluster, dead: &[NodeId], death: u64) -> u64 {
             TaskEvent::Started { executor, run, jid, tid, .. } if at <= death && dead.contains(executor) => {
                 held.insert((*executor, *run), (*jid, *tid));
             }
-            TaskEvent::Ended { executor, run } if at <= death => {
+            TaskEvent::Ended { executor, run, .. } if at <= death => {
                 held.remove(&(*executor, *run));
             }
             TaskEvent::Started { jid, tid, .. } if held.values().any(|task| *task == (*jid, *tid)) => last = at,

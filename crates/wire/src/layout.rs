@@ -315,13 +315,35 @@ layout! {
         pub cookie: U64,
     }
 
-    /// switch → client.
+    /// switch → client; [`Holder`] records follow, for the tasks that executors have.
     pub struct CancelAck {
         pub header: Header,
         pub client: U64,
-        /// Bitmap of the tasks that will not run; the others may.
+        /// Bitmap of the tasks that were queued and will not run.
         pub taken_out: U32,
         pub reason: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// Which executor has a task that the client cancels.
+    pub struct Holder {
+        pub executor: Address,
+        /// The task's record in the CANCEL.
+        pub index: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// client → executor; [`RunName`] records follow.
+    pub struct Stop {
+        pub header: Header,
+    }
+
+    /// A task that an executor has.
+    pub struct RunName {
+        /// Proves that the sender is the task's client.
+        pub token: U64,
+        pub submission: U32,
+        pub index: u8,
         pub reserved: [u8; 3],
     }
 
@@ -355,7 +377,7 @@ impl Header {
 
 fixed_parts! {
     Submit SubmitAck Register Registered Reset Retrieve Assign Keepalive Release Released Complete CompleteAck Probe
-    ProbeAck Cancel CancelAck NoOp Cookie
+    ProbeAck Cancel CancelAck NoOp Cookie Stop
 }
 
 impl SlotName {
@@ -363,6 +385,14 @@ impl SlotName {
     #[must_use]
     pub fn wait(&self, sequence: u32) -> Wait {
         Wait { slot: self.slot, generation: self.generation, sequence: sequence.into() }
+    }
+}
+
+impl RunName {
+    /// The task at this index of the SUBMIT with this token.
+    #[must_use]
+    pub const fn new(token: u64, submission: u32, index: u8) -> Self {
+        Self { token: U64::new(token), submission: U32::new(submission), index, reserved: [0; 3] }
     }
 }
 

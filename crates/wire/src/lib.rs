@@ -33,7 +33,7 @@ pub const SUBMIT_MAX: usize = 32;
 pub const SLOTS_MAX: usize = 13;
 /// Slots in REGISTER, REGISTERED, RESET, KEEPALIVE and RELEASED.
 pub const REGISTER_MAX: usize = 32;
-/// Tasks in a CANCEL.
+/// Tasks in a CANCEL or STOP.
 pub const CANCEL_MAX: usize = 32;
 /// Tasks in a PROBE.
 pub const PROBE_MAX: usize = 32;
@@ -87,12 +87,14 @@ codes! {
         ProbeAck = 14,
         /// client → switch: do not run these.
         Cancel = 15,
-        /// switch → client: these will not run.
+        /// switch → client: these will not run, those are with executors.
         CancelAck = 16,
         /// switch → executor: there is no task now, ask again.
         NoOp = 17,
         /// switch → client or executor: repeat this with a cookie.
         Cookie = 18,
+        /// client → executor: stop these.
+        Stop = 19,
     }
 
     /// Why a request was not taken whole.
@@ -121,6 +123,8 @@ codes! {
         Unknown = 2,
         /// The argument could not be fetched.
         Abandoned = 3,
+        /// Its client asked to stop it, and it has stopped.
+        Cancelled = 4,
     }
 
     /// What a client says of a completion.

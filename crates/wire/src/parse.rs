@@ -78,9 +78,10 @@ pub enum Packet<'a> {
     Probe(&'a Probe, &'a [TaskName]),
     ProbeAck(&'a ProbeAck),
     Cancel(&'a Cancel, &'a [TaskName]),
-    CancelAck(&'a CancelAck),
+    CancelAck(&'a CancelAck, &'a [Holder]),
     NoOp(&'a NoOp, &'a [Wait]),
     Cookie(&'a Cookie),
+    Stop(&'a Stop, &'a [RunName]),
     /// The sender speaks another version than this one.
     Version(&'a Version),
 }
@@ -119,9 +120,10 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Operation::Probe => with_records(datagram, header, 0..=PROBE_MAX, Packet::Probe),
         Operation::ProbeAck => counting(datagram, header, 0..=PROBE_MAX, Packet::ProbeAck),
         Operation::Cancel => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Cancel),
-        Operation::CancelAck => counting(datagram, header, 1..=CANCEL_MAX, Packet::CancelAck),
+        Operation::CancelAck => with_records(datagram, header, 0..=CANCEL_MAX, Packet::CancelAck),
         Operation::NoOp => with_records(datagram, header, 1..=SLOTS_MAX, Packet::NoOp),
         Operation::Cookie => counting(datagram, header, 0..=0, Packet::Cookie),
+        Operation::Stop => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Stop),
     }
 }
 

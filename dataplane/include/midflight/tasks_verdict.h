@@ -23,7 +23,7 @@
     X(QUEUE_SHARE, PARTLY, "a task of an address that holds its share of the queue, returned to its client") \
     X(CLIENTS_SHARE, PARTLY, "a SUBMIT of a new client of an address that holds its share of the clients")  \
     X(SLOTS_SHARE, PARTLY, "a slot of an address that holds its share of the slots")                        \
-    X(NOT_QUEUED, PARTLY, "a task to cancel that is not queued (any more)")
+    X(NOT_QUEUED, PARTLY, "a task to cancel that the switch does not have (any more)")
 
 enum mf_tasks_verdict {
     MF_V_BEFORE_TASKS = MF_V_COMMON_END - 1,

@@ -9,7 +9,7 @@
 #define MF_SUBMIT_MAX 32    /* tasks: one bit each in the bitmaps of SUBMIT_ACK */
 #define MF_SLOTS_MAX 13     /* slots in RETRIEVE, ASSIGN, NO_OP, RELEASE: a full RETRIEVE is answered by one ASSIGN */
 #define MF_REGISTER_MAX 32  /* slots in REGISTER, REGISTERED, RESET, KEEPALIVE */
-#define MF_CANCEL_MAX 32    /* tasks: one bit each in the bitmap of CANCEL_ACK */
+#define MF_CANCEL_MAX 32    /* tasks in CANCEL, one bit each in the bitmap of CANCEL_ACK; in STOP */
 #define MF_PROBE_MAX 32     /* tasks: one bit each in the bitmap of PROBE_ACK */
 #define MF_COMPLETE_MAX 32  /* completions in COMPLETE, as many as fit */
 #define MF_ARGUMENT_MAX 16  /* bytes of argument inside a task */
@@ -39,7 +39,8 @@
     X(CANCEL, 15)                                                                                  \
     X(CANCEL_ACK, 16)                                                                              \
     X(NO_OP, 17)                                                                                   \
-    X(COOKIE, 18)
+    X(COOKIE, 18)                                                                                  \
+    X(STOP, 19)
 
 enum mf_operation {
 #define X(name, number) MF_OP_##name = number,
@@ -77,6 +78,7 @@ enum mf_status {
     MF_STATUS_FAILED = 1,    /* the function returned an error or panicked; the result is its message */
     MF_STATUS_UNKNOWN = 2,   /* the executor knows no such function */
     MF_STATUS_ABANDONED = 3, /* the argument could not be fetched: another executor may be able to */
+    MF_STATUS_CANCELLED = 4, /* the client asked to stop it (STOP), and it has stopped */
 };
 
 /* What the client says of a completion, in COMPLETE_ACK. */
@@ -332,12 +334,36 @@ struct MF_WIRE mf_cancel {
     uint64_t cookie;
 };
 
-/* switch -> client: bit i is about record i of the CANCEL. */
+/* switch -> client: what became of the tasks of a CANCEL. `count` (0 to MF_CANCEL_MAX) mf_holder follow, for those that executors
+ * have: they will not be assigned again, and the client itself asks these executors to stop them. A switch answers with one packet,
+ * so it cannot ask them. */
 struct MF_WIRE mf_cancel_ack {
     struct mf_header header;
     uint64_t client;
-    uint32_t taken_out; /* tasks that were queued and will not run; the others may run, or have run */
+    uint32_t taken_out; /* bit i: record i of the CANCEL was queued and will not run. Tasks with neither a bit nor a holder are not
+                         * the switch's (any more) */
     uint8_t reason;     /* enum mf_reason */
+    uint8_t reserved[3];
+};
+
+/* Which executor has a task, in CANCEL_ACK. */
+struct MF_WIRE mf_holder {
+    struct mf_address executor;
+    uint8_t index; /* the task's record in the CANCEL */
+    uint8_t reserved[3];
+};
+
+/* client -> executor: stop these tasks. `count` (1 to MF_CANCEL_MAX) mf_run_name follow. Answered by the COMPLETE of each, as soon as
+ * it has ended; tasks that do not run there get no answer. No switch sees it. */
+struct MF_WIRE mf_stop {
+    struct mf_header header; /* epoch: of the switch that named the executor */
+};
+
+/* A task that an executor has, in STOP. */
+struct MF_WIRE mf_run_name {
+    uint64_t token;      /* the SUBMIT's, as the executor got it: only its client, the switch and executors of its tasks know it */
+    uint32_t submission; /* the sequence of its SUBMIT */
+    uint8_t index;       /* its record in that SUBMIT */
     uint8_t reserved[3];
 };
 

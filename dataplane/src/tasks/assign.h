@@ -52,6 +52,7 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     put_assignment(s, a, wait, task, stamp, (uint8_t)attempt, told_us);
     r->info.attempt = (uint8_t)attempt; /* after the copy in put_assignment, which a store just before would stall */
     r->stamp = (stamp & ~STATE_BITS) | TRIED | RECORD_ASSIGNED;
+    r->slot = wait->slot; /* before the caller removes it from its list, for which the task behind it needs no `prev` */
     if (MF_LIKELY(!(stamp & TRIED))) {
         ++*MF_AT(s, stats.wait_us, wait_bucket(s, waited_us));
         s->stats.wait_sum_us += waited_us;
@@ -92,9 +93,16 @@ MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, ui
         assign_parked(s, out, now_ns, task, slot_number);
 }
 
-/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). */
+/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). One that its client has
+ * cancelled goes nowhere. */
 static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
+    /* Planted bug: in a long queue it is queued again. */
+    if (state_of(record_at(s, task)) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) {
+        forget_task(s, task);
+        s->stats.cancelled++;
+        return;
+    }
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
     if (MF_MUTANT(2) && slot_number == NONE && s->stats.queued[level_of(&record_at(s, task)->info)] > 16) {
         struct record *r = record_at(s, task); /* planted bug: behind the others of a long list */

@@ -260,15 +260,19 @@ MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
     forget_task(s, task);
 }
 
-/* Takes out the tasks that are still queued; returns their bitmap. */
+/* Takes out the tasks that are still queued, and returns their bitmap. Those that executors have are not assigned again. */
 static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
     const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
     uint32_t taken_out = 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_CANCEL_MAX); k++) {
         uint32_t task = named_task(s, client, &names[k]);
-        if (task == NONE || state_of(record_at(s, task)) != RECORD_QUEUED) {
+        if (task == NONE) {
             count(s, MF_V_NOT_QUEUED);
+            continue;
+        }
+        if (is_held(record_at(s, task))) {
+            set_state(record_at(s, task), RECORD_STOPPING);
             continue;
         }
         take_out(s, task);
@@ -276,6 +280,31 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
         taken_out |= 1u << k;
     }
     return taken_out;
+}
+
+/* Appends to CANCEL_ACK who has the cancelled tasks. In the answer to a repeat, too, where it is what holds now. */
+static void put_holders(struct mf_tasks *s, struct call *call, uint32_t client, struct mf_out_packet *answer)
+{
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
+    struct mf_holder *holders = (struct mf_holder *)(answer->data + sizeof(struct mf_cancel_ack));
+    uint32_t held = MF_ZERO;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_CANCEL_MAX); k++) {
+        uint32_t task = named_task(s, client, &names[k]);
+        if (task == NONE || state_of(record_at(s, task)) != RECORD_STOPPING || (MF_MUTANT(47) && held >= 16))
+            continue;
+        struct mf_holder *holder = &holders[held++ % MF_CANCEL_MAX];
+        MF_COPY(&holder->executor, &slot_at(s, mf_net32(record_at(s, task)->slot))->address);
+        put_byte(&holder->index, (uint8_t)k);
+    }
+    answer->length += held * sizeof(*holders);
+    header_of(answer)->count = (uint8_t)held;
+}
+
+/* Whether the answer to a CANCEL may be too long for a frame with so much room. */
+MF_INLINE int cancel_owes_more(const struct mf_datagram *in, uint32_t room)
+{
+    uint32_t records = ((const struct mf_header *)in->data)->count;
+    return sizeof(struct mf_cancel_ack) + records * sizeof(struct mf_holder) > room;
 }
 
 MF_HANDLER mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
@@ -307,12 +336,14 @@ MF_HANDLER mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
         }
     }
     struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_cancel_ack));
-    put_header(s, answer->data, MF_OP_CANCEL_ACK, records_in(call), packet->header.sequence);
+    put_header(s, answer->data, MF_OP_CANCEL_ACK, 0, packet->header.sequence);
     struct mf_cancel_ack *ack = (struct mf_cancel_ack *)answer->data;
     ack->client = identity;
     ack->taken_out = mf_net32(taken_out & mf_low_bits(records_in(call)));
     ack->reason = verdict == MF_V_TOO_OLD ? MF_REASON_TOO_OLD : MF_REASON_NONE;
     ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
+    if (i != NONE && verdict != MF_V_TOO_OLD)
+        put_holders(s, call, i, answer);
     return verdict;
 }
 

@@ -23,7 +23,8 @@
 #define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits of them last 9 years */
 #define RECORDS_A_PAGE 64 /* never-used records that a level takes at once */
 
-enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED };
+/* STOPPING: assigned, and cancelled by its client. It is not assigned again: if its slot loses it, the record is freed. */
+enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED, RECORD_STOPPING };
 
 /* Links of an element in its hash chain (index.h). */
 struct link {
@@ -33,7 +34,11 @@ struct link {
 /* A task. All of it is in one cache line, its links in the index too. */
 struct record {
     uint64_t stamp;      /* from the highest bit: 0, 55 bits of key, 5 of index, 1 of tried, 2 of state; see below */
-    uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
+    uint32_t next; /* in the list of its level and mask; in the list of free records */
+    union {
+        uint32_t prev; /* QUEUED: in the same list */
+        uint32_t slot; /* ASSIGNED, STOPPING: which slot has it, in network byte order as in its wait */
+    };
     struct link link;
     uint32_t client;
     uint32_t submission; /* sequence of its SUBMIT, network byte order */
@@ -71,6 +76,12 @@ MF_INLINE enum record_state state_of(const struct record *r)
 MF_INLINE void set_state(struct record *r, enum record_state state)
 {
     r->stamp = (r->stamp & ~STATE_BITS) | state;
+}
+
+/* Whether a slot has the task. */
+MF_INLINE int is_held(const struct record *r)
+{
+    return state_of(r) >= RECORD_ASSIGNED;
 }
 
 /* Whether this switch has assigned the task before. */

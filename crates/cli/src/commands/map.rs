@@ -76,7 +76,7 @@ executor dies. The time in the queue does not count for --timeout; but if nobody
 that time (at least 5 s), map gives up.
 
 Ctrl-C takes out the commands that have not started, waits for those that run, and says which lines
-were cancelled; a second Ctrl-C ends at once.
+were cancelled; a second Ctrl-C has those that run killed, a third one ends at once.
 
 EXIT CODES
   0        all commands exited with 0
@@ -201,9 +201,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let client = connect_with(client_options(switches, &directory))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
-    Shutdown::new()?.each(move |count| {
+    Shutdown::new()?.each(move |_count| {
         // An error means that the session is over.
-        let _ = signals.send(Event::Interrupted(count));
+        let _ = signals.send(Event::Interrupted);
     });
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));

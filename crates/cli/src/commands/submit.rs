@@ -26,8 +26,9 @@ EXAMPLES
 
 Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
 sleep and spin take a duration, other functions get the bytes of ARGUMENT. --timeout counts from
-the submission, with the time in the queue, and for each of the --retries anew. Ctrl-C cancels what
-has not started; a second one ends at once.
+the submission, with the time in the queue, and for each of the --retries anew; what runs then is
+stopped. Ctrl-C takes out what has not started and waits for what runs; a second one stops that,
+too: executors kill commands, and tell functions to end. A third one ends at once.
 
 EXIT CODES
   0 all succeeded, 1 some did not, or failed, 2 wrong usage, 130 interrupted";
@@ -89,7 +90,7 @@ pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
     Ok(nanos.to_be_bytes().to_vec())
 }
 
-/// Takes outcomes until all are there, or the second Ctrl-C.
+/// Takes outcomes until all are there, or the third Ctrl-C.
 fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
     let signals = signals()?;
     let progress = Progress::tasks(u64::from(count), false);
@@ -100,16 +101,20 @@ fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Resul
         } else {
             progress.wait();
         }
-        match signals.load(Ordering::Relaxed) {
-            0 => {}
-            _ if !tally.interrupted => {
-                tally.interrupted = true;
-                completions.job().cancel();
-                progress.suspend(|| eprintln!("cancelling what has not started; Ctrl-C again ends at once"));
+        let (asked, heard) = (signals.load(Ordering::Relaxed), tally.interrupted);
+        match asked {
+            _ if asked == heard => {}
+            1 => {
+                completions.job().cancel_queued();
+                progress.suspend(|| eprintln!("cancelling what has not started; Ctrl-C again stops what runs"));
             }
-            1 => {}
+            2 => {
+                completions.job().cancel();
+                progress.suspend(|| eprintln!("stopping what runs; Ctrl-C again ends at once"));
+            }
             _ => break,
         }
+        tally.interrupted = asked;
     }
     tally.ends.lost += completions.left() as u64;
     progress.finish();
@@ -119,7 +124,8 @@ fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Resul
 /// What became of the tasks.
 struct Tally {
     ends: Ends,
-    interrupted: bool,
+    /// How often Ctrl-C was pressed.
+    interrupted: u32,
     /// Decodes results as those of `exec`.
     exec: bool,
     silent: bool,
@@ -130,7 +136,7 @@ impl Tally {
     fn new(args: &Args) -> Result<Self> {
         Ok(Self {
             ends: Ends::new(Some(0))?,
-            interrupted: false,
+            interrupted: 0,
             exec: args.function == EXEC,
             // sleep and spin return when they started, for `replay`: bytes that nobody reads here.
             silent: args.json || [SLEEP, SPIN].contains(&args.function.as_str()),
@@ -183,7 +189,7 @@ impl Tally {
         self.out.flush().context("cannot write the results")?;
         let max = Measure::count("submit.latency_max_us", self.ends.latency_us.max(), "us");
         self.ends.print("submit", "result", elapsed, json.then_some(max))?;
-        let code = if self.interrupted { usage::INTERRUPTED } else { u8::from(!self.ends.all_ok()) };
+        let code = if self.interrupted > 0 { usage::INTERRUPTED } else { u8::from(!self.ends.all_ok()) };
         Ok(ExitCode::from(code))
     }
 }

@@ -125,7 +125,7 @@ impl Deparser {
 
     pub(super) fn cancel_ack(&self, to: SocketAddr, cancel: &Cancel) -> Datagram {
         let ack = CancelAck { client: cancel.client, ..CancelAck::new(self.epoch, cancel.header.sequence.get()) };
-        (to, counting(&ack, cancel.header.count))
+        (to, counting(&ack, 0))
     }
 }
 

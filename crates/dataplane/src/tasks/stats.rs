@@ -5,7 +5,7 @@ use midflight_wire::LEVELS;
 use zerocopy::FromZeros;
 
 /// `MF_OP_END`: operations are numbered from 1.
-pub const OPERATIONS: usize = 19;
+pub const OPERATIONS: usize = 20;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_TICK_SLOTS`: slots that one tick visits.
@@ -32,6 +32,7 @@ pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
     "cancel_ack",
     "no_op",
     "cookie",
+    "stop",
 ];
 
 /// What a switch has counted: `struct mf_tasks_stats`.
@@ -77,7 +78,7 @@ pub struct TaskTotals {
     pub expired: u64,
     /// Tasks queued again because their slot left, or was registered anew.
     pub returned: u64,
-    /// Tasks taken out by their client.
+    /// Tasks taken out by their client, or lost by their slot after their client had cancelled them.
     pub cancelled: u64,
     /// Queued tasks dropped because their client was silent (T14).
     pub dropped: u64,

@@ -20,7 +20,7 @@ crate::verdicts! {
         QueueShare Partly "queue_share" "a task of an address that holds its share of the queue, returned to its client",
         ClientsShare Partly "clients_share" "a SUBMIT of a new client of an address that holds its share of the clients",
         SlotsShare Partly "slots_share" "a slot of an address that holds its share of the slots",
-        NotQueued Partly "not_queued" "a task to cancel that is not queued (any more)",
+        NotQueued Partly "not_queued" "a task to cancel that the switch does not have (any more)",
     }
 }
 

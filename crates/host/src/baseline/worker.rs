@@ -2,6 +2,7 @@
 
 use super::{Running, birth};
 use crate::blob::BlobOptions;
+use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
@@ -95,6 +96,8 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         priority: run.task.priority,
         client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         asked: run.asked,
+        run: midflight_tasks::executor::RunKey { slot: run.key.slot, run: run.key.run },
+        cancellation: CancellationToken::never(),
     };
     match call(&context, argument) {
         Ok(_) => Status::Ok,

@@ -6,7 +6,7 @@ use crate::blob::{FetchError, Fetcher};
 use crate::driver::{Handler, warn_of_version};
 use crate::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use crate::spill::SpillRoom;
-use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
+use midflight_tasks::client::{CancelledHow, Client, Event, LostWhy, Outcome, TaskKey};
 use midflight_wire::{BlobRef, Status};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -78,6 +78,13 @@ impl ResultHandler {
         std::mem::take(&mut self.jobs).into_values().map(|expected| expected.state).collect()
     }
 
+    fn cancelled(&mut self, key: TaskKey, how: CancelledHow) {
+        if let Some((_, expected)) = self.jobs.range(..=key.0).next_back() {
+            expected.state.note_cancelled(how);
+        }
+        self.end(key, Err(TaskError::Cancelled));
+    }
+
     fn end(&mut self, key: TaskKey, outcome: TaskOutcome) {
         let Some((&first, expected)) = self.jobs.range_mut(..=key.0).next_back() else {
             return; // closed
@@ -126,7 +133,7 @@ impl Handler<Client> for ResultHandler {
                 self.completed(client, Completion { key, status, attempt, timing }, result);
             }
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
-            Event::Cancelled { key } => self.end(key, Err(TaskError::Cancelled)),
+            Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
             Event::SwitchChanged { switch, epoch, resubmitted } => {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
@@ -161,6 +168,7 @@ impl Completion {
             }
             Status::Unknown => Err(TaskError::Unknown),
             Status::Abandoned => Err(lost(LostWhy::Abandoned)),
+            Status::Cancelled => Err(TaskError::Cancelled),
         }
     }
 }

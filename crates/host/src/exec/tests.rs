@@ -2,15 +2,18 @@
 
 use super::run::GRACE;
 use super::*;
+use crate::cancellation::CancellationToken;
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn context() -> TaskContext {
-    let client = ([127, 0, 0, 1], 1).into();
-    TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0 }
+/// Of a task that is not cancelled yet.
+pub(crate) fn context() -> TaskContext {
+    let (client, run) = (([127, 0, 0, 1], 1).into(), RunKey { slot: 3, run: 4 });
+    let cancellation = CancellationToken::default();
+    TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0, run, cancellation }
 }
 
 fn processes() -> Processes {
@@ -220,4 +223,20 @@ fn a_reaper_that_died_is_replaced() {
         processes.exec(&context(), b"true").unwrap();
         reaper() != Some(first)
     });
+}
+
+#[test]
+fn t17_a_cancelled_command_is_killed_with_all_that_it_has_started_even_before_it_is_listed() {
+    let (processes, context) = (processes(), context());
+    let result = std::thread::scope(|scope| {
+        let running = scope.spawn(|| processes.exec(&context, b"setsid sleep 100 & sleep 100"));
+        wait_until("it runs", || !lock(&processes.running).groups.is_empty());
+        context.cancellation.cancel();
+        processes.kill(RunKey { slot: 3, run: 3 }); // another run of the slot
+        processes.kill(context.run);
+        running.join().unwrap()
+    });
+    assert_eq!(result.err().as_deref(), Some("cancelled"));
+    assert_eq!(processes.exec(&context, b"sleep 100").err().as_deref(), Some("cancelled"));
+    assert!(lock(&processes.running).groups.is_empty());
 }

@@ -145,7 +145,8 @@ impl ExecutorBuilder {
                 fetcher: Fetcher::new(blobs.options().progress_timeout),
             };
             let local = socket.local_addr();
-            let handler = RunHandler::new(functions, Arc::clone(&workers), Arc::clone(&status), runner, local);
+            let (workers, status, processes) = (Arc::clone(&workers), Arc::clone(&status), Arc::clone(&processes));
+            let handler = RunHandler::new(functions, workers, status, runner, processes, local);
             Driver::new(endpoint, handler, socket, waker)
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));

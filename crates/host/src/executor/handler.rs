@@ -3,8 +3,10 @@
 
 use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Content, Fetcher};
+use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::driver::{Handler, warn_of_version};
+use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
@@ -32,6 +34,9 @@ pub(crate) struct RunHandler {
     local: SocketAddr,
     /// Sleeping tasks: when they end, which, since when.
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Began)>>,
+    /// Runs that worker threads have, and how those are told to stop.
+    running: HashMap<RunKey, CancellationToken>,
+    processes: Arc<Processes>,
     /// Results that are kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
     overruns: u64,
@@ -51,10 +56,12 @@ impl RunHandler {
         workers: Arc<Workers>,
         status: Arc<Status>,
         runner: Runner,
+        processes: Arc<Processes>,
         local: SocketAddr,
     ) -> Self {
-        let (sleeping, leases) = (BinaryHeap::new(), HashMap::new());
-        Self { functions, workers, status, runner: Arc::new(runner), local, sleeping, leases, overruns: 0 }
+        let (sleeping, running, leases) = (BinaryHeap::new(), HashMap::new(), HashMap::new());
+        let runner = Arc::new(runner);
+        Self { functions, workers, status, runner, local, sleeping, running, processes, leases, overruns: 0 }
     }
 
     pub(crate) fn overruns(&self) -> u64 {
@@ -67,7 +74,8 @@ impl RunHandler {
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
             (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
-                let ended = self.runner.call(&*call, &run, &bytes[..usize::from(length)], Duration::ZERO);
+                let context = context_of(&run, CancellationToken::never());
+                let ended = self.runner.call(&*call, &context, &bytes[..usize::from(length)], Duration::ZERO);
                 self.note_overrun(&run, &ended);
                 self.finish(executor, run.key, ended);
             }
@@ -93,8 +101,10 @@ impl RunHandler {
 
     fn give_to_worker(&mut self, executor: &mut Executor, run: Run, call: Arc<Call>, argument: Argument) {
         let runner = Arc::clone(&self.runner);
+        let token = CancellationToken::default();
+        self.running.insert(run.key, token.clone());
         let work = Box::new(move || {
-            let ended = runner.run(&*call, &run, &argument);
+            let ended = runner.run(&*call, &context_of(&run, token), &argument);
             if let Some(driver) = runner.driver.upgrade() {
                 driver.with(|_, executor, handler| handler.finish(executor, run.key, ended));
             }
@@ -104,7 +114,24 @@ impl RunHandler {
         }
     }
 
+    /// The client wants a run to be stopped. A worker is told, and its command killed; it then reports the end.
+    fn stop(&mut self, executor: &mut Executor, run: RunKey) {
+        if let Some(token) = self.running.get(&run) {
+            token.cancel();
+            self.processes.kill(run);
+            return;
+        }
+        let before = self.sleeping.len();
+        self.sleeping.retain(|Reverse((_, other, _))| *other != run);
+        if self.sleeping.len() < before {
+            self.finish(executor, run, Ended::now(EndStatus::Cancelled));
+        }
+    }
+
     fn finish(&mut self, executor: &mut Executor, run: RunKey, ended: Ended) {
+        if !self.running.is_empty() {
+            self.running.remove(&run);
+        }
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
         executor.finish(clock::now(), run, ended.end);
     }
@@ -142,6 +169,7 @@ impl Handler<Executor> for RunHandler {
     fn event(&mut self, executor: &mut Executor, event: Event) {
         match event {
             Event::Run(run) => self.run(executor, run),
+            Event::Stop(run) => self.stop(executor, run),
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);
                 if !delivered {
@@ -197,36 +225,34 @@ impl Ended {
 
 impl Runner {
     /// On a worker's thread.
-    fn run(&self, call: &Call, run: &Run, argument: &Argument) -> Ended {
+    fn run(&self, call: &Call, context: &TaskContext, argument: &Argument) -> Ended {
         match argument {
-            Argument::Inline { bytes, length } => self.call(call, run, &bytes[..usize::from(*length)], ROOM_PATIENCE),
-            Argument::ByReference(blob) => match self.fetch(run, blob) {
-                Some(bytes) => self.call(call, run, &bytes, ROOM_PATIENCE),
+            Argument::Inline { bytes, length } => {
+                self.call(call, context, &bytes[..usize::from(*length)], ROOM_PATIENCE)
+            }
+            Argument::ByReference(blob) => match self.fetch(context, blob) {
+                Some(bytes) => self.call(call, context, &bytes, ROOM_PATIENCE),
                 None => Ended::now(EndStatus::Abandoned),
             },
         }
     }
 
-    fn fetch(&self, run: &Run, blob: &BlobRef) -> Option<Vec<u8>> {
-        let fetched = self.fetcher.fetch(run.client.ip(), blob, ARGUMENT_BLOB_MAX);
+    fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Option<Vec<u8>> {
+        let fetched = self.fetcher.fetch(context.client.ip(), blob, ARGUMENT_BLOB_MAX);
         fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok()
     }
 
-    fn call(&self, call: &Call, run: &Run, argument: &[u8], patience: Duration) -> Ended {
-        let context = TaskContext {
-            attempt: run.task.attempt,
-            uid: run.uid,
-            jid: run.jid,
-            tid: run.task.tid.get(),
-            priority: run.task.priority,
-            client: run.client,
-            asked: run.asked,
-        };
+    /// A function that fails after its task was cancelled has stopped; one that returns a value has not.
+    fn call(&self, call: &Call, context: &TaskContext, argument: &[u8], patience: Duration) -> Ended {
+        if context.cancelled() {
+            return Ended::now(EndStatus::Cancelled);
+        }
         let started = clock::now();
-        let result = call(&context, argument);
+        let result = call(context, argument);
         let ended = clock::now();
         let (status, result, lease) = match result.and_then(|value| self.keep(value, patience)) {
             Ok((output, lease)) => (EndStatus::Ok, output, lease),
+            Err(_) if context.cancelled() => (EndStatus::Cancelled, Output::Inline(Vec::new()), None),
             Err(message) => (EndStatus::Failed, Output::Inline(cut_message(message)), None),
         };
         Ended { end: End { status, result, started, ended }, lease }
@@ -250,6 +276,20 @@ impl Runner {
             format!("no room for a result of {length} bytes: {max} bytes are kept for clients that did not fetch them")
         })?;
         Ok((Output::ByReference(lease.reference(self.blob_port)), Some(lease)))
+    }
+}
+
+fn context_of(run: &Run, cancellation: CancellationToken) -> TaskContext {
+    TaskContext {
+        attempt: run.task.attempt,
+        uid: run.uid,
+        jid: run.jid,
+        tid: run.task.tid.get(),
+        priority: run.task.priority,
+        client: run.client,
+        asked: run.asked,
+        run: run.key,
+        cancellation,
     }
 }
 

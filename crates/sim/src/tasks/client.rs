@@ -46,7 +46,7 @@ impl ClientActor {
                     (key, TaskEnd::Completed { ok: status == Status::Ok, attempt, result })
                 }
                 Event::Completed { key, .. } | Event::Lost { key, .. } => (key, TaskEnd::Lost),
-                Event::Cancelled { key } => (key, TaskEnd::Cancelled),
+                Event::Cancelled { key, how } => (key, TaskEnd::Cancelled(how)),
                 _ => continue,
             };
             context.record(&TaskEvent::Reported { client: context.node(), key, end });
@@ -108,9 +108,13 @@ impl Actor for ClientActor {
                 let room = self.submit(context, jid, &tasks);
                 assert!(room, "a scenario submits what a client takes: job {jid} exceeds max_open");
             }
-            Command::Cancel(keys) => {
-                self.client.cancel(context.now(), &keys);
-                context.record(&TaskEvent::CancelAsked { client: context.node(), keys });
+            Command::Cancel { keys, stop } => {
+                if stop {
+                    self.client.cancel(context.now(), &keys);
+                } else {
+                    self.client.cancel_queued(context.now(), &keys);
+                }
+                context.record(&TaskEvent::CancelAsked { client: context.node(), keys, stop });
             }
             Command::Drain => return,
         }

@@ -2,7 +2,7 @@
 
 use crate::{Happening, NodeId, Sink};
 use midflight_endpoint::Nanos;
-use midflight_tasks::client::TaskKey;
+use midflight_tasks::client::{CancelledHow, TaskKey};
 use midflight_tasks::executor::RunKey;
 use std::ops::Range;
 
@@ -49,6 +49,8 @@ pub enum TaskEvent {
         executor: NodeId,
         /// The run.
         run: RunKey,
+        /// Whether its client had it stopped.
+        stopped: bool,
     },
     /// A client reported the end of a task to its caller.
     Reported {
@@ -70,6 +72,8 @@ pub enum TaskEvent {
         client: NodeId,
         /// The tasks.
         keys: Vec<TaskKey>,
+        /// Whether those that run are to be stopped.
+        stop: bool,
     },
 }
 
@@ -88,7 +92,7 @@ pub enum TaskEnd {
     /// No attempt was left.
     Lost,
     /// It was cancelled.
-    Cancelled,
+    Cancelled(CancelledHow),
 }
 
 /// All events of tasks, in order: for tests.

@@ -1,6 +1,6 @@
 //! The production executor, whose tasks only take time.
 
-use super::{Command, TaskEvent, result_of, run_time};
+use super::{Command, TaskEvent, is_deaf, result_of, run_time};
 use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
@@ -14,8 +14,16 @@ use std::net::SocketAddr;
 pub struct ExecutorActor {
     executor: Executor,
     late: Nanos,
-    /// By slot: when it started, and its argument.
-    running: Vec<(Nanos, [u8; 16])>,
+    /// By slot.
+    running: Vec<Running>,
+}
+
+/// The last run of a slot.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    run: u32,
+    started: Nanos,
+    argument: [u8; 16],
 }
 
 impl ExecutorActor {
@@ -36,6 +44,7 @@ impl ExecutorActor {
         while let Some(event) = self.executor.poll_event() {
             match event {
                 Event::Run(run) => self.run(context, &run),
+                Event::Stop(run) => self.stop(context, run),
                 Event::Drained => context.record(&TaskEvent::Drained { executor: context.node() }),
                 _ => {}
             }
@@ -59,19 +68,39 @@ impl ExecutorActor {
         });
         let slot = run.key.slot as usize;
         if slot >= self.running.len() {
-            self.running.resize(slot + 1, (0, [0; 16]));
+            self.running.resize(slot + 1, Running { run: 0, started: 0, argument: [0; 16] });
         }
-        self.running[slot] = (context.now(), run.task.argument);
+        self.running[slot] = Running { run: run.key.run, started: context.now(), argument: run.task.argument };
         context.after(run_time(&run.task) + self.late, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
     }
 
     /// The result is made of the argument.
     fn finish(&mut self, context: &mut Context<'_>, run: RunKey) {
-        let (started, argument) = self.running[if planted(44) { run.slot as usize % 8 } else { run.slot as usize }];
-        let result = Output::Inline(result_of(&argument));
-        let now = context.now();
-        self.executor.finish(now, run, End { status: Status::Ok, result, started, ended: now });
-        context.record(&TaskEvent::Ended { executor: context.node(), run });
+        let running = self.running[if planted(44) { run.slot as usize % 8 } else { run.slot as usize }];
+        if self.running[run.slot as usize].run != run.run {
+            return; // it was stopped, and the slot runs another task
+        }
+        let result = Output::Inline(result_of(&running.argument));
+        self.end(context, run, Status::Ok, result, running.started);
+    }
+
+    /// A function that listens ends at once.
+    fn stop(&mut self, context: &mut Context<'_>, mut run: RunKey) {
+        if planted(48) {
+            run.slot %= 8;
+            run.run = self.running[run.slot as usize].run;
+        }
+        let Running { started, argument, .. } = self.running[run.slot as usize];
+        if !is_deaf(&argument) {
+            self.end(context, run, Status::Cancelled, Output::Inline(Vec::new()), started);
+        }
+    }
+
+    fn end(&mut self, context: &mut Context<'_>, run: RunKey, status: Status, result: Output, started: Nanos) {
+        let (now, stopped) = (context.now(), status == Status::Cancelled);
+        self.executor.finish(now, run, End { status, result, started, ended: now });
+        self.running[run.slot as usize].run = run.run.wrapping_add(1);
+        context.record(&TaskEvent::Ended { executor: context.node(), run, stopped });
     }
 }
 

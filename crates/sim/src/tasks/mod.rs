@@ -31,15 +31,20 @@ pub enum Command {
     /// An executor drains: it accepts no new tasks.
     Drain,
     /// A client submits the tasks of one job. Each argument begins with a zero byte, or how often more than once the result repeats
-    /// the argument; then the run time: 7 bytes, nanoseconds, network order.
+    /// the argument; then the run time: 7 bytes, nanoseconds, network order, of which the first bit is [`DEAF`].
     Submit {
         /// The job's number.
         jid: u32,
         /// The tasks.
         tasks: Vec<Task>,
     },
-    /// A client cancels these tasks. Each life of a client numbers its tasks from 0.
-    Cancel(Vec<TaskKey>),
+    /// A client cancels tasks.
+    Cancel {
+        /// Which. Each life of a client numbers its tasks from 0.
+        keys: Vec<TaskKey>,
+        /// Whether those that run are to be stopped.
+        stop: bool,
+    },
 }
 
 /// A job, and when it is submitted.
@@ -56,11 +61,20 @@ pub struct Submission {
 /// Jobs in the order of their times.
 pub type Submissions = Box<dyn Iterator<Item = Submission>>;
 
-/// Nanoseconds that a task runs: the bytes 1 to 7 of its argument, in network order.
+/// The bit of byte 1 of an argument that says that the function does not listen when it is to be stopped.
+pub const DEAF: u8 = 0x80;
+
+/// Nanoseconds that a task runs: the bytes 1 to 7 of its argument, in network order, without [`DEAF`].
 #[must_use]
 pub fn run_time(task: &TaskInfo) -> Nanos {
     let [_, b, c, d, e, f, g, h, ..] = task.argument;
-    u64::from_be_bytes([0, b, c, d, e, f, g, h])
+    u64::from_be_bytes([0, b & !DEAF, c, d, e, f, g, h])
+}
+
+/// Whether a task runs to its end though it is to be stopped.
+#[must_use]
+pub fn is_deaf(argument: &[u8; 16]) -> bool {
+    argument[1] & DEAF != 0
 }
 
 /// A task's result: its argument, repeated as often as its first byte says, up to the most that a completion carries.

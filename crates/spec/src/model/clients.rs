@@ -7,7 +7,7 @@ use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Cancel, CancelAck, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW, counting,
+    Cancel, CancelAck, Holder, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW, counting, packet,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -154,6 +154,7 @@ impl Model {
             accepted_ns: self.accepted_ns,
             waited_us: 0,
             was_assigned: false,
+            is_cancelled: false,
         }
     }
 
@@ -218,35 +219,56 @@ impl Model {
                 (Verdict::Ok, taken_out)
             }
         };
-        let reason = if verdict == Verdict::TooOld { Reason::TooOld } else { Reason::None };
+        let (reason, holders) = match verdict {
+            Verdict::TooOld => (Reason::TooOld, Vec::new()),
+            _ => (Reason::None, self.holders(identity, names)),
+        };
         let ack = CancelAck {
             client: cancel.client,
             taken_out: (taken_out & all(cancel.header.count)).into(),
             reason: reason as u8,
             ..CancelAck::new(self.epoch, sequence)
         };
-        answers.answer(from, counting(&ack, cancel.header.count));
+        answers.answer(from, packet(&ack, &holders));
         verdict
     }
 
-    /// A name means the youngest task that has it: there are several if a client's 32-bit sequence wrapped around while
-    /// older tasks were open.
+    /// When the task that a name means was acknowledged: the youngest one that has it. There are several if a client's
+    /// 32-bit sequence wrapped around while older tasks were open.
+    fn named(&self, client: u64, name: &TaskName) -> Option<u64> {
+        self.open_tasks().filter(|task| is_named(task, client, name)).map(|task| task.accepted_ns).max()
+    }
+
+    /// Takes out the queued tasks, and returns their bitmap. Those that slots have are not assigned again.
     fn take_out(&mut self, client: u64, names: &[TaskName]) -> u32 {
         let mut taken_out = 0;
         for (bit, name) in names.iter().enumerate() {
-            let named =
-                self.open_tasks().filter(|task| is_named(task, client, name)).max_by_key(|task| task.accepted_ns);
-            let accepted_ns = named.map(|task| task.accepted_ns);
-            match self.queued.iter().position(|task| Some(task.accepted_ns) == accepted_ns) {
-                Some(position) => {
-                    self.queued.remove(position);
-                    self.stats.tasks.cancelled += 1;
-                    taken_out |= 1 << bit;
-                }
-                None => self.count(Verdict::NotQueued, 1),
+            let Some(accepted_ns) = self.named(client, name) else {
+                self.count(Verdict::NotQueued, 1);
+                continue;
+            };
+            if let Some(position) = self.queued.iter().position(|task| task.accepted_ns == accepted_ns) {
+                self.queued.remove(position);
+                self.stats.tasks.cancelled += 1;
+                taken_out |= 1 << bit;
             }
+            let held = self.slots.values_mut().filter_map(|slot| slot.task_mut());
+            held.filter(|task| task.accepted_ns == accepted_ns).for_each(|task| task.is_cancelled = true);
         }
         taken_out
+    }
+
+    /// Which executors have the cancelled ones of these tasks.
+    fn holders(&self, client: u64, names: &[TaskName]) -> Vec<Holder> {
+        let mut holders = Vec::new();
+        for (index, name) in (0..).zip(names) {
+            let accepted_ns = self.named(client, name);
+            let slot = self.slots.values().find(|slot| {
+                slot.task().is_some_and(|task| task.is_cancelled && Some(task.accepted_ns) == accepted_ns)
+            });
+            holders.extend(slot.map(|slot| Holder { executor: slot.address.into(), index, reserved: [0; 3] }));
+        }
+        holders
     }
 
     pub(super) fn probe(

@@ -63,6 +63,13 @@ impl Slot {
             _ => None,
         }
     }
+
+    pub(super) fn task_mut(&mut self) -> Option<&mut Task> {
+        match &mut self.state {
+            State::Assigned(task) => Some(task),
+            _ => None,
+        }
+    }
 }
 
 impl Model {

@@ -22,6 +22,8 @@ pub(super) struct Task {
     /// How long it waited before its last assignment.
     pub(super) waited_us: u32,
     pub(super) was_assigned: bool,
+    /// Its client has cancelled it while a slot has it: it is not assigned again.
+    pub(super) is_cancelled: bool,
 }
 
 impl Model {
@@ -42,8 +44,12 @@ impl Model {
         }
     }
 
-    /// A task that a slot lost goes at once to another, else to the head of its list (T3, T10).
+    /// A task that a slot lost goes at once to another, else to the head of its list (T3, T10); a cancelled one is gone.
     pub(super) fn requeue(&mut self, task: Task, answers: &mut Answers) {
+        if task.is_cancelled {
+            self.stats.tasks.cancelled += 1;
+            return;
+        }
         if let Some(number) = self.parked_for(&task) {
             return self.assign(number, task, answers);
         }

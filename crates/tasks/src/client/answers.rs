@@ -4,11 +4,11 @@
 
 use super::in_flight::{Cancellation, Request};
 use super::switches::EpochMeaning;
-use super::table::State;
-use super::{Client, Event};
+use super::table::{Cancel, State};
+use super::{CancelledHow, Client, Event};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{CancelAck, Header, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
+use midflight_wire::{CancelAck, Header, Holder, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
 use std::net::SocketAddr;
 
 /// What an answer is an answer to.
@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    pub(super) fn handle_cancel_ack(&mut self, now: Nanos, from: SocketAddr, ack: &CancelAck) {
+    pub(super) fn handle_cancel_ack(&mut self, now: Nanos, from: SocketAddr, ack: &CancelAck, holders: &[Holder]) {
         let sequence = ack.header.sequence.get();
         let asked = match self.flights.get(sequence).map(|flight| &flight.request) {
             Some(Request::Cancel(asked)) => Some(asked.len()),
@@ -119,7 +119,9 @@ impl Client {
         if !self.admit(now, from, ack.client.get(), &ack.header, answered) {
             return;
         }
-        if asked != Some(usize::from(ack.header.count)) {
+        let (count, taken_out) = (asked.unwrap_or(0), ack.taken_out.get());
+        let is_of_it = holders.iter().all(|holder| usize::from(holder.index) < count);
+        if !is_of_it || u64::from(taken_out) >> count != 0 {
             self.counters.bad_answers += 1;
             return;
         }
@@ -134,20 +136,41 @@ impl Client {
             self.cancellations.extend(asked);
             return;
         }
-        for (index, Cancellation { key, name }) in asked.into_iter().enumerate() {
-            let Some(at) = self.table.by_key_and_name(key, name) else { continue };
-            let record = self.table.get_mut(at);
-            if record.state != State::Open || !record.cancel_wanted {
-                continue;
-            }
+        for (index, it) in asked.into_iter().enumerate() {
             let bit = if planted(32) { index & 15 } else { index };
-            if ack.taken_out.get() >> bit & 1 == 1 {
-                self.cancelled(at);
+            let held = if planted(37) { index & 15 } else { index };
+            let holder = holders.iter().find(|holder| usize::from(holder.index) == held);
+            if let Some(holder) = holder {
+                self.held(now, it, holder.executor.into());
             } else {
-                record.cancel_wanted = false;
-                let key = record.key();
-                self.events.push_back(Event::NotCancelled { key });
+                self.stopping.not_held(now, it.name);
+                self.not_held(now, it, taken_out >> bit & 1 == 1);
             }
+        }
+    }
+
+    /// No executor has this task of a CANCEL: the switch has taken it out, or has not had it.
+    fn not_held(&mut self, now: Nanos, it: Cancellation, was_taken_out: bool) {
+        let Some(at) = self.table.by_key_and_name(it.key, it.name) else { return };
+        let record = self.table.get_mut(at);
+        if record.state != State::Open || record.cancel == Cancel::No {
+            return;
+        }
+        if was_taken_out {
+            return self.cancelled(at, CancelledHow::TakenOut);
+        }
+        if self.switches.keeps_no_record {
+            // It cannot say who has the task. It may be cancelled again at another switch.
+            self.goes_on(at);
+            self.table.get_mut(at).cancel = Cancel::No;
+            return;
+        }
+        let is_new = !std::mem::replace(&mut record.gone, true);
+        if record.cancel == Cancel::Queued {
+            self.goes_on(at);
+        }
+        if is_new {
+            self.gone.push_back((now + self.config.gone_after, it));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::in_flight::Cancellation;
-use super::table::{List, State};
+use super::table::{Cancel, List, State};
 use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
@@ -25,7 +25,8 @@ impl Client {
         let held = self.may_submit_then().then(|| self.backoff.until());
         let overdue = self.gone.front().map(|(due, _)| *due).into_iter().chain(self.too_long_at());
         let failback = self.switches.failback_due().filter(|_| self.is_watching());
-        let others = [self.flights.next_due(), watching, held, failback, self.deadlines.next()];
+        let others =
+            [self.flights.next_due(), watching, held, failback, self.deadlines.next(), self.stopping.next_due()];
         others.into_iter().flatten().chain(overdue).min()
     }
 
@@ -72,7 +73,7 @@ impl Client {
             let record = self.table.get_mut(at);
             if record.state == State::Open && record.gone {
                 record.info.attempt = record.info.attempt.saturating_add(1);
-                self.counters.gone += 1;
+                self.counters.gone += u64::from(record.cancel == Cancel::No);
                 self.submit_again(at);
             }
         }

@@ -2,8 +2,9 @@
 //! tasks, so that executors stop sending them.
 
 use super::acks::Report;
-use super::table::{Name, Record, State};
-use super::{Client, Event, LostWhy, Outcome, Timing};
+use super::table::{Cancel, Name, Record, State};
+use super::{CancelledHow, Client, Event, LostWhy, Outcome, Timing};
+use crate::mutants::planted;
 use midflight_endpoint::Nanos;
 use midflight_wire::{AckState, BlobRef, Completion, Completions, Status};
 use std::net::SocketAddr;
@@ -15,6 +16,8 @@ enum Verdict {
     Final(Status),
     /// Another attempt follows, or none is left.
     Retry(LostWhy),
+    /// It was stopped, as the caller wanted.
+    Stopped,
     /// Nothing: a later attempt is running.
     Nothing,
 }
@@ -31,6 +34,7 @@ impl Client {
                 self.counters.malformed += 1;
                 continue;
             };
+            self.stopping.forget(name);
             let report = Report::of(from, completion);
             let state = self.completed(now, report, name, status, completion, result);
             self.acks.push(report, state);
@@ -59,6 +63,7 @@ impl Client {
         }
         match judge(record, name, status) {
             Verdict::Nothing => self.counters.completions_ignored += 1,
+            Verdict::Stopped => self.cancelled(at, CancelledHow::Stopped),
             Verdict::Retry(why) => self.retry_or_lose(now, at, completion.attempt, why),
             Verdict::Final(status) => {
                 return self.end(now, report, at, status, completion, result);
@@ -106,11 +111,17 @@ impl Client {
 
 /// A result counts from any attempt; a failure counts only for the attempt that it names.
 fn judge(record: &Record, name: Name, status: Status) -> Verdict {
+    if planted(38) && status == Status::Cancelled && record.timeout != Nanos::MAX {
+        return Verdict::Stopped; // planted bug: the end of an older attempt ends the task
+    }
     let is_present = record.name() == Some(name) && record.is_with_switch();
     match status {
         Status::Ok => Verdict::Final(status),
         Status::Failed | Status::Unknown if !record.retry_failed => Verdict::Final(status),
         _ if !is_present => Verdict::Nothing,
+        Status::Cancelled if record.cancel == Cancel::Stop => Verdict::Stopped,
+        // Nobody has asked for it. The switch will say that it no longer has the task.
+        Status::Cancelled => Verdict::Nothing,
         Status::Abandoned => Verdict::Retry(LostWhy::Abandoned),
         Status::Failed | Status::Unknown if record.attempts_left == 0 => Verdict::Final(status),
         // The reason is not used, because an attempt is left.

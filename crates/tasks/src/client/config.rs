@@ -40,6 +40,9 @@ pub struct ClientConfig {
     /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
     /// Default 500 ms.
     pub gone_after: Nanos,
+    /// Longest time until the switch is asked again who has an attempt that is to be stopped; the first is two round trips,
+    /// and it doubles. Default 500 ms.
+    pub stop_max: Nanos,
     /// A switch that keeps no record of tasks (the asic engine) cannot say whether it still has a task. There, a task is
     /// submitted again if its completion does not arrive for this long after the switch accepted it; the time doubles with
     /// each attempt. So a task that waits and runs for longer than this runs more than once. Default 10 s.
@@ -89,6 +92,7 @@ impl ClientConfig {
             backoff_max: 1_000 * MS,
             probe_interval: 100 * MS,
             gone_after: 500 * MS,
+            stop_max: 500 * MS,
             timeout: 10_000 * MS,
             switch_silence: 1_000 * MS,
         }
@@ -115,6 +119,7 @@ impl ClientConfig {
         in_range("backoff_max", self.backoff_max, self.backoff_max >= self.backoff_min, "at least `backoff_min`")?;
         in_range("probe_interval", self.probe_interval, self.probe_interval > 0, "at least 1 ns")?;
         in_range("gone_after", self.gone_after, self.gone_after > 0, "at least 1 ns")?;
+        in_range("stop_max", self.stop_max, self.stop_max > 0, "at least 1 ns")?;
         in_range("timeout", self.timeout, self.timeout > 0, "at least 1 ns")?;
         in_range(
             "switch_silence",

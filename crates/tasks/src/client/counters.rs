@@ -26,6 +26,8 @@ pub struct Counters {
     pub too_old: u64,
     /// Datagrams sent.
     pub sent: u64,
+    /// Attempts named in STOPs to executors; each as often as it was named.
+    pub stops: u64,
     /// SUBMIT and CANCEL packets sent again.
     pub retransmitted: u64,
     /// Probes sent again.

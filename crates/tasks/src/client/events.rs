@@ -30,12 +30,15 @@ pub enum Event {
         /// Why.
         why: LostWhy,
     },
-    /// A task was cancelled and will not be assigned. An earlier attempt may have run, if its switch or executor died.
+    /// A task was cancelled, and will not be assigned again.
     Cancelled {
         /// Which task.
         key: TaskKey,
+        /// What became of it.
+        how: CancelledHow,
     },
-    /// A task could not be cancelled: it may run, and the event of its end will follow.
+    /// A task was not cancelled: it may run, and the event of its end will follow. Only after
+    /// [`super::Client::cancel_queued`], at a switch that keeps no record, and while a result is being fetched.
     NotCancelled {
         /// Which task.
         key: TaskKey,
@@ -74,6 +77,17 @@ pub enum Outcome {
         /// The blob to fetch.
         blob: BlobRef,
     },
+}
+
+/// What became of a cancelled task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CancelledHow {
+    /// No executor had it: it did not run.
+    TakenOut,
+    /// Its executor stopped it.
+    Stopped,
+    /// Its switch or executor died, or its result was lost: it may have run.
+    Vanished,
 }
 
 /// Why a task has no result.

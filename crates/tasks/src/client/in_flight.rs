@@ -237,6 +237,10 @@ impl Flights {
             .collect()
     }
 
+    pub(super) fn has_cancel(&self) -> bool {
+        self.ring.iter().flatten().any(|flight| matches!(flight.request, Request::Cancel(_)))
+    }
+
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.ring.iter().flatten().filter(|f| !f.resend).map(|f| f.due).min()
     }

@@ -16,6 +16,7 @@ mod counters;
 mod events;
 mod in_flight;
 mod probe;
+mod stopping;
 mod switches;
 mod table;
 mod task;
@@ -28,7 +29,7 @@ mod tests;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
-pub use events::{Event, LostWhy, Outcome, Timing};
+pub use events::{CancelledHow, Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use acks::{Acks, Report};
@@ -41,8 +42,9 @@ use rand_pcg::Pcg32;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
+use stopping::Stopping;
 use switches::Switches;
-use table::{Record, State, Table};
+use table::{Cancel, Record, State, Table};
 use token::Tokens;
 
 /// Submits tasks and matches their completions. Drive it as [`Endpoint`] says.
@@ -62,6 +64,8 @@ pub struct Client {
     cancellations: VecDeque<Cancellation>,
     /// Tasks that the switch no longer has, and when their completion is overdue.
     gone: VecDeque<(Nanos, Cancellation)>,
+    /// Attempts that executors are to stop.
+    stopping: Stopping,
     deadlines: Deadlines,
     /// Results by reference that the driver is fetching, by task.
     fetches: HashMap<u64, Report>,
@@ -91,6 +95,7 @@ impl Client {
             probe: Probe::new(now),
             cancellations: VecDeque::new(),
             gone: VecDeque::new(),
+            stopping: Stopping::default(),
             deadlines: Deadlines::default(),
             fetches: HashMap::new(),
             acks: Acks::default(),
@@ -131,24 +136,44 @@ impl Client {
         Ok(first..self.next_key)
     }
 
-    /// Asks the switch not to run these tasks. Each open task ends in [`Event::Cancelled`]; or [`Event::NotCancelled`] says
-    /// that it may run; or its end comes first. Keys of tasks that have ended are ignored.
-    pub fn cancel(&mut self, _now: Nanos, keys: &[TaskKey]) {
+    /// Asks that these tasks do not run, or run no longer. Each open task ends in [`Event::Cancelled`], or with the result
+    /// that its run had all the same. A switch that keeps no record cannot help: then [`Event::NotCancelled`] says that the
+    /// task may run. Keys of tasks that have ended are ignored.
+    pub fn cancel(&mut self, now: Nanos, keys: &[TaskKey]) {
+        self.cancel_as(now, keys, Cancel::Stop);
+    }
+
+    /// The same, but tasks that run go on: [`Event::NotCancelled`] says so, and their results still come. If their executor
+    /// dies, no other one runs them.
+    pub fn cancel_queued(&mut self, now: Nanos, keys: &[TaskKey]) {
+        self.cancel_as(now, keys, Cancel::Queued);
+    }
+
+    fn cancel_as(&mut self, _now: Nanos, keys: &[TaskKey], how: Cancel) {
         for &key in keys {
             let Some(at) = self.table.by_key(key.0) else { continue };
             let record = self.table.get_mut(at);
+            if record.cancel == how || record.cancel == Cancel::Stop {
+                continue;
+            }
+            record.cancel = how;
             match record.state {
-                State::Waiting => self.cancelled(at),
+                State::Waiting => self.end_cancelled(at),
                 // Cancelled as soon as its SUBMIT is answered, because a CANCEL sent now might overtake the SUBMIT.
-                State::Sent => record.cancel_wanted = true,
-                State::Open if !record.cancel_wanted => {
-                    record.cancel_wanted = true;
+                State::Sent => {}
+                State::Open => {
                     self.cancellations.extend(record.name().map(|name| Cancellation { key: key.0, name }));
                 }
-                State::Open => {}
                 State::Fetching => self.events.push_back(Event::NotCancelled { key }),
             }
         }
+    }
+
+    /// Whether cancelled tasks or attempts that took too long may still be with executors that were not told to stop them, or
+    /// have not answered. A driver that ends should wait for it a little.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        !self.cancellations.is_empty() || !self.stopping.is_empty() || self.flights.has_cancel()
     }
 
     /// The driver has fetched a result by reference (`ok`), or could not.
@@ -199,7 +224,7 @@ impl Endpoint for Client {
             Err(_) => self.counters.malformed += 1,
             Ok(Packet::Complete(_, completions)) => self.handle_complete(now, from, completions),
             Ok(Packet::SubmitAck(ack)) => self.handle_submit_ack(now, from, ack),
-            Ok(Packet::CancelAck(ack)) => self.handle_cancel_ack(now, from, ack),
+            Ok(Packet::CancelAck(ack, holders)) => self.handle_cancel_ack(now, from, ack, holders),
             Ok(Packet::ProbeAck(ack)) => self.handle_probe_ack(now, from, ack),
             Ok(Packet::Cookie(cookie)) => self.handle_cookie(now, from, cookie),
             Ok(_) => self.counters.not_for_client += 1,
@@ -211,6 +236,7 @@ impl Endpoint for Client {
         self.resubmit_overdue(now);
         self.resubmit_too_long(now);
         self.end_late_attempts(now);
+        self.stop_overdue(now);
         self.watch_switch(now);
         self.schedule_probe(now);
     }

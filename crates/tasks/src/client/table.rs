@@ -40,6 +40,17 @@ pub(super) enum State {
     Fetching,
 }
 
+/// What the caller has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancel {
+    /// That it runs.
+    No,
+    /// That it does not run, unless it does already.
+    Queued,
+    /// That it does not run, or runs no longer.
+    Stop,
+}
+
 /// The lists that a record may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
@@ -73,7 +84,7 @@ pub(super) struct Record {
     pub(super) patience: u8,
     pub(super) state: State,
     pub(super) retry_failed: bool,
-    pub(super) cancel_wanted: bool,
+    pub(super) cancel: Cancel,
     /// The switch no longer has it. `Client::gone` says when its completion is overdue.
     pub(super) gone: bool,
     list: Option<List>,
@@ -98,7 +109,7 @@ impl Record {
             patience: 0,
             state: State::Waiting,
             retry_failed: false,
-            cancel_wanted: false,
+            cancel: Cancel::No,
             gone: false,
             list: None,
             named: 0,

@@ -1,8 +1,8 @@
 //! The transitions of a task from one state to the next.
 
 use super::in_flight::{Cancellation, Request};
-use super::table::{List, State};
-use super::{Client, Event, LostWhy};
+use super::table::{Cancel, List, State};
+use super::{CancelledHow, Client, Event, LostWhy};
 use midflight_endpoint::Nanos;
 
 /// How often the timeout doubles with each further attempt, at a switch that keeps no record.
@@ -30,7 +30,7 @@ impl Client {
         record.state = State::Open;
         record.checked_at = now;
         record.patience = (1 << record.info.attempt.min(DOUBLINGS)) - 1;
-        if record.cancel_wanted {
+        if record.cancel != Cancel::No {
             let key = record.key;
             self.cancellations.extend(record.name().map(|name| Cancellation { key, name }));
         }
@@ -41,8 +41,8 @@ impl Client {
         let record = self.table.get_mut(at);
         record.state = State::Waiting;
         record.gone = false;
-        if record.cancel_wanted {
-            self.cancelled(at);
+        if record.cancel != Cancel::No {
+            self.end_cancelled(at);
         } else {
             self.table.append(at, List::Returned);
         }
@@ -65,10 +65,26 @@ impl Client {
         self.submit_again(at);
     }
 
+    /// A cancelled task that no switch and no executor has ends.
+    pub(super) fn end_cancelled(&mut self, at: u32) {
+        // One with a name was with a switch that has lost it.
+        let was_submitted = self.table.get(at).name().is_some();
+        self.cancelled(at, if was_submitted { CancelledHow::Vanished } else { CancelledHow::TakenOut });
+    }
+
+    /// A cancelled task runs on, to its end, because the caller or the switch wants it so.
+    pub(super) fn goes_on(&mut self, at: u32) {
+        let record = self.table.get(at);
+        if record.state == State::Open && record.cancel != Cancel::No {
+            let key = record.key();
+            self.events.push_back(Event::NotCancelled { key });
+        }
+    }
+
     /// The task ends, cancelled.
-    pub(super) fn cancelled(&mut self, at: u32) {
+    pub(super) fn cancelled(&mut self, at: u32, how: CancelledHow) {
         let key = self.table.get(at).key();
-        self.events.push_back(Event::Cancelled { key });
+        self.events.push_back(Event::Cancelled { key, how });
         self.counters.cancelled += 1;
         self.table.remove(at);
     }
@@ -78,7 +94,7 @@ impl Client {
         let record = self.table.get(at);
         let cancellation = record.name().map(|name| Cancellation { key: record.key, name });
         match (record.state, cancellation) {
-            (State::Open, Some(it)) if !record.cancel_wanted => self.cancellations.push_back(it),
+            (State::Open, Some(it)) if record.cancel != Cancel::Stop => self.cancellations.push_back(it),
             (State::Sent, Some(it)) => {
                 if let Some(flight) = self.flights.get_mut(it.name.submission)
                     && let Request::Submit { unwanted, .. } = &mut flight.request
@@ -100,7 +116,7 @@ impl Client {
         while let Some(at) = self.table.front(List::Open) {
             let record = self.table.get_mut(at);
             record.info.attempt = record.info.attempt.saturating_add(1);
-            resubmitted += usize::from(!record.cancel_wanted);
+            resubmitted += usize::from(record.cancel == Cancel::No);
             self.submit_again(at);
         }
         self.counters.resubmitted += resubmitted as u64;
@@ -108,6 +124,7 @@ impl Client {
             self.flights.take(sequence);
         }
         self.cancellations.clear();
+        self.stopping.switch_gone(now);
         self.gone.clear();
         self.backoff.reset();
         self.probe.restart(now + self.config.probe_interval);

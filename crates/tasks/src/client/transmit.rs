@@ -18,7 +18,9 @@ impl Client {
         if to_switch {
             return Some(self.switches.address());
         }
-        self.acks.transmit(buffer).or_else(|| self.probe_better_switch(now, buffer))
+        self.tell_executor(buffer)
+            .or_else(|| self.acks.transmit(buffer))
+            .or_else(|| self.probe_better_switch(now, buffer))
     }
 
     /// Writes a PROBE without tasks to a preferred switch.

@@ -6,7 +6,7 @@ use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
-    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, SlotName, VERSION, Wait,
+    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, RunName, SlotName, VERSION, Wait,
 };
 
 /// The leases that are accepted from a switch: one below 3 ms could not be kept, and one above an hour is as good as none.
@@ -209,6 +209,21 @@ impl Executor {
     pub(super) fn on_complete_ack(&mut self, now: Nanos, completed: &[Completed]) {
         for one in completed {
             self.completions.acknowledge(now, one, &mut self.report);
+        }
+    }
+
+    /// A client wants tasks to be stopped. Their token proves that it is their client: nobody else but the switch and the
+    /// executors of that SUBMIT knows it (T13).
+    pub(super) fn on_stop(&mut self, names: &[RunName]) {
+        for name in names {
+            match self.slots.stop(name) {
+                Some(run) if planted(36) && run.slot >= 8 => {} // planted bug: the driver is told of the first slots only
+                Some(run) => {
+                    self.report.counters.stops += 1;
+                    self.report.events.push_back(Event::Stop(run));
+                }
+                None => self.report.counters.unknown_stops += 1,
+            }
         }
     }
 

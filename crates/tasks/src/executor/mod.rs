@@ -97,7 +97,8 @@ impl Executor {
         Ok(executor)
     }
 
-    /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`]). Its slot waits for the
+    /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`],
+    /// [`Status::Cancelled`]). Its slot waits for the
     /// next one. An inline result beyond [`RESULT_MAX`] bytes is a [`Status::Failed`] that says so.
     pub fn finish(&mut self, now: Nanos, run: RunKey, end: End) {
         let Some((held, started)) = self.slots.finish(run) else {
@@ -382,6 +383,7 @@ impl Endpoint for Executor {
         };
         match packet {
             Packet::CompleteAck(_, completed) => self.on_complete_ack(now, completed),
+            Packet::Stop(_, names) => self.on_stop(names),
             Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
             Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
             Packet::Cookie(cookie) if from_switch => self.on_cookie(now, cookie),

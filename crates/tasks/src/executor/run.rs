@@ -64,6 +64,9 @@ pub enum Output {
 pub enum Event {
     /// Run this task: exactly once for each assignment.
     Run(Run),
+    /// The client of this run wants it to be stopped: end it soon by [`super::Executor::finish`], with [`Status::Cancelled`],
+    /// or with its result if it has ended by itself. Once for each run.
+    Stop(RunKey),
     /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such
     /// event for inline results.
     Settled {
@@ -156,6 +159,10 @@ pub struct Counters {
     pub foreign: u64,
     /// Acknowledgements of completions that are not kept, or no longer.
     pub unknown_acks: u64,
+    /// Runs that their client wanted to be stopped.
+    pub stops: u64,
+    /// Tasks in STOPs that do not run here, or whose run was to be stopped already, ignored.
+    pub unknown_stops: u64,
     /// Calls of `finish` for a run that does not run, ignored.
     pub unknown_finishes: u64,
 }

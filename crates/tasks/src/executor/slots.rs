@@ -13,7 +13,7 @@ use ahead::Asked;
 pub(super) use census::Census;
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Assignment, SlotName, Wait};
+use midflight_wire::{Assignment, RunName, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -49,6 +49,17 @@ pub(super) struct Held {
     pub(super) attempt: u8,
     pub(super) waited_us: u32,
     pub(super) arrived: Nanos,
+    /// Whether the driver was told to stop it.
+    stopped: bool,
+}
+
+/// How a client names a task: token, submission, index.
+type TaskName = (u64, u32, u8);
+
+impl Held {
+    fn name(&self) -> TaskName {
+        (self.token, self.submission, self.index)
+    }
 }
 
 #[derive(Debug)]
@@ -132,6 +143,8 @@ pub(super) struct Slots {
     ordinary: u32,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
+    /// The slots that run, by their tasks. Of two that run the same one, because a lease has expired, the later.
+    by_task: HashMap<TaskName, u32, Keyed>,
     /// Slots whose wait is to be sent, for the first time or again. An entry whose slot has changed state is skipped.
     waits: VecDeque<u32>,
     /// The same of those that ask ahead.
@@ -183,6 +196,7 @@ impl Slots {
             ordinary: config.slots,
             slots: (0..all).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
+            by_task: HashMap::with_hasher(Keyed(config.seed)),
             waits: VecDeque::new(),
             asks: VecDeque::new(),
             asked: VecDeque::new(),
@@ -359,7 +373,9 @@ impl Slots {
             attempt: assignment.task.attempt,
             waited_us: assignment.waited_us.get(),
             arrived: *arrived,
+            stopped: false,
         };
+        self.by_task.insert(held.name(), local);
         let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
         slot.run = slot.run.wrapping_add(1);
@@ -391,7 +407,23 @@ impl Slots {
         slot.done = true;
         let (held, started) = (slot.held.take()?, slot.started);
         self.census.overdue -= u32::from(std::mem::take(&mut slot.is_overdue));
+        if self.by_task.get(&held.name()) == Some(&run.slot) {
+            self.by_task.remove(&held.name());
+        }
         Some((held, started))
+    }
+
+    /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet. One that has not
+    /// started yet does so within two round trips, or goes back: its client asks again.
+    pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
+        let &local = self.by_task.get(&(name.token.get(), name.submission.get(), name.index))?;
+        let slot = &mut self.slots[local as usize];
+        if slot.state != State::Running {
+            return None;
+        }
+        let held = slot.held.as_mut()?;
+        let is_new = !std::mem::replace(&mut held.stopped, true);
+        is_new.then_some(RunKey { slot: local, run: slot.run })
     }
 
     /// A registered slot asks for a task, under its next sequence. One for asking ahead does so ahead.

@@ -238,22 +238,25 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         ),
         (
             "cancel",
-            "Do not run the second task.",
+            "Do not run the two tasks.",
             Owned::Cancel(
-                Cancel { header: header(Op::Cancel, 1, 2), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
-                vec![TaskName::new(1, 1)],
+                Cancel { header: header(Op::Cancel, 2, 2), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
+                vec![TaskName::new(1, 0), TaskName::new(1, 1)],
             ),
         ),
         (
             "cancel_ack",
-            "It will not run.",
-            Owned::CancelAck(CancelAck {
-                header: header(Op::CancelAck, 1, 2),
-                client: CLIENT.into(),
-                taken_out: 0b1.into(),
-                reason: Reason::None as u8,
-                reserved: r3,
-            }),
+            "The second one will not run; an executor has the first one.",
+            Owned::CancelAck(
+                CancelAck {
+                    header: header(Op::CancelAck, 1, 2),
+                    client: CLIENT.into(),
+                    taken_out: 0b10.into(),
+                    reason: Reason::None as u8,
+                    reserved: r3,
+                },
+                vec![Holder { executor: address("192.0.2.9:40000"), index: 0, reserved: r3 }],
+            ),
         ),
         (
             "no_op",
@@ -268,6 +271,11 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 identity: CLIENT.into(),
                 cookie: CLIENTS_COOKIE.into(),
             }),
+        ),
+        (
+            "stop",
+            "The client asks that executor to stop it.",
+            Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(TOKEN, 1, 0)]),
         ),
         ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
     ]

@@ -46,8 +46,8 @@ macro_rules! owned {
 }
 
 owned! {
-    plain: SubmitAck Register ProbeAck CancelAck Cookie Version;
+    plain: SubmitAck Register ProbeAck Cookie Version;
     records: Submit(TaskInfo) Registered(SlotName) Reset(Wait) Retrieve(Wait) Assign(Assignment) Keepalive(Wait)
         Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
-        NoOp(Wait)
+        CancelAck(Holder) NoOp(Wait) Stop(RunName)
 }

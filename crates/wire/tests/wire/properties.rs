@@ -50,9 +50,10 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape::<Probe, TaskName>(Op::Probe, 0..=32),
         shape::<ProbeAck, ()>(Op::ProbeAck, 0..=32),
         shape::<Cancel, TaskName>(Op::Cancel, 1..=32),
-        shape::<CancelAck, ()>(Op::CancelAck, 1..=32),
+        shape::<CancelAck, Holder>(Op::CancelAck, 0..=32),
         shape::<NoOp, Wait>(Op::NoOp, 1..=13),
         shape::<Cookie, ()>(Op::Cookie, 0..=0),
+        shape::<Stop, RunName>(Op::Stop, 1..=32),
     ]
 }
 
@@ -117,8 +118,8 @@ fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     let start = prop_oneof![
         Just(vec![]),
-        (0..=19u8, any::<u8>()).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count]),
-        (0..=19u8, 0..40u8).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count, 0]),
+        (0..=20u8, any::<u8>()).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count]),
+        (0..=20u8, 0..40u8).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count, 0]),
     ];
     (start, vec(any::<u8>(), 0..2048)).prop_map(|(start, rest)| [start, rest].concat())
 }
@@ -198,7 +199,7 @@ fn t11_each_header_field_is_checked_by_name() {
         (VERSION_BYTE, 1, Reject::BadVersion(1)),
         (VERSION_BYTE, 255, Reject::BadVersion(255)),
         (OPERATION, VERSION_OPERATION, Reject::Trailing),
-        (OPERATION, 19, Reject::UnknownOperation),
+        (OPERATION, 20, Reject::UnknownOperation),
         (OPERATION, 255, Reject::UnknownOperation),
         (KEY, 1, Reject::UnknownKey),
         (KEY, 255, Reject::UnknownKey),

@@ -61,8 +61,8 @@ pub(super) struct Settings {
 pub(super) enum Event {
     /// The run with this number ended.
     Ended(u64, TaskOutcome),
-    /// Ctrl-C, and how often it was pressed.
-    Interrupted(u32),
+    /// Ctrl-C.
+    Interrupted,
     /// More of the input.
     Input(Vec<Entry>),
     /// The end of the input, or why it cannot be read.
@@ -93,6 +93,9 @@ struct Run {
     bytes: usize,
     submitted: SystemTime,
 }
+
+/// How long `--halt now` waits for executors that are to kill what runs.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why nothing is submitted any more.
 #[derive(Debug)]
@@ -141,6 +144,8 @@ pub(super) struct Session<'a> {
     started: Instant,
     told: Instant,
     stop: Option<Stop>,
+    /// What runs is to be stopped, too.
+    stopping: bool,
     /// What is open is not waited for any longer than this.
     until: Option<Instant>,
 }
@@ -178,6 +183,7 @@ impl<'a> Session<'a> {
             started: now,
             told: now,
             stop: None,
+            stopping: false,
             until: None,
         }
     }
@@ -226,15 +232,7 @@ impl<'a> Session<'a> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Ended(number, outcome) => self.ended(number, outcome),
-            Event::Interrupted(1) if self.stop.is_none() => {
-                self.stop(Stop::Interrupted);
-                let running = "what runs may finish; Ctrl-C again ends at once";
-                self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
-            }
-            Event::Interrupted(_) => {
-                self.stop = Some(Stop::Interrupted);
-                self.until = Some(Instant::now());
-            }
+            Event::Interrupted => self.interrupted(),
             Event::Input(batch) => self.input.add(batch),
             Event::InputEnded(Ok(())) => self.input.end(),
             Event::InputEnded(Err(error)) => {
@@ -247,6 +245,31 @@ impl<'a> Session<'a> {
                 self.until = Some(Instant::now());
             }
             Event::Unlogged => self.stop(Stop::Unlogged),
+        }
+    }
+
+    /// The first time what has not started is cancelled, the second time what runs is stopped, the third time nothing is waited for.
+    fn interrupted(&mut self) {
+        if self.stop.is_none() {
+            self.stop(Stop::Interrupted);
+            let running = "what runs may finish; Ctrl-C again stops it";
+            self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
+            return;
+        }
+        self.stop = Some(Stop::Interrupted);
+        if self.stopping {
+            self.until = Some(Instant::now());
+        } else {
+            self.stop_what_runs();
+            self.tell_people("stopping what runs; Ctrl-C again ends at once");
+        }
+    }
+
+    /// Executors kill what runs, and it is waited for.
+    fn stop_what_runs(&mut self) {
+        self.stopping = true;
+        for job in &self.jobs {
+            job.cancel();
         }
     }
 
@@ -343,7 +366,7 @@ impl<'a> Session<'a> {
         }
         let events = self.events.clone();
         let handle = self.client.submit_to(job, move |place, outcome| {
-            // After a second Ctrl-C the receiver is gone.
+            // After the last Ctrl-C the receiver is gone.
             let _ = events.send(Event::Ended(first + place as u64, outcome));
         })?;
         self.jobs.retain(|job| job.open() > 0);
@@ -354,7 +377,10 @@ impl<'a> Session<'a> {
     fn ended(&mut self, number: u64, outcome: TaskOutcome) {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
-        let (end, captured) = end_of(outcome);
+        let (mut end, captured) = end_of(outcome);
+        if end == End::Cancelled && self.stopping {
+            end = End::Lost("stopped".into());
+        }
         let failed = !end.is_ok() && end != End::Cancelled;
         if failed && run.before < self.settings.retries && self.stop.is_none() {
             self.slots.give_back(std::mem::take(&mut run.slot));
@@ -394,7 +420,8 @@ impl<'a> Session<'a> {
         if self.stop.is_none() && halt.is_due(self.report.ok(), self.report.failed()) {
             self.stop(Stop::Halted(halt.code(&end)));
             if halt.now {
-                self.until = Some(Instant::now());
+                self.stop_what_runs();
+                self.until = Some(Instant::now() + STOP_PATIENCE);
             }
         }
     }
@@ -414,7 +441,7 @@ impl<'a> Session<'a> {
         }
         self.stop = Some(why);
         for job in &self.jobs {
-            job.cancel();
+            job.cancel_queued();
         }
         for run in std::mem::take(&mut self.again) {
             self.finish(run, End::Cancelled, Captured::default());

@@ -10,21 +10,35 @@
 //! | a task that starts later than two round trips after it came to its executor | any fault, and a network that loses datagrams |
 //! | a task that ends as lost | its own time-out |
 //! | a task that ends as cancelled | its caller, who asked for it |
-//! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
+//! | a task that ends as cancelled, taken out or vanished, and was assigned | any fault: an earlier attempt may have run; its own time-out |
+//! | a task that ends as cancelled, stopped, and no run of it was stopped | none |
+//! | a task that is assigned after it has ended as cancelled (T17) | several switches, or lives of one; its own time-out |
+//! | a task that starts after it has ended as cancelled (T17) | any fault: its assignment was late; its own time-out |
+//! | a run of a cancelled task that goes on for longer than [`STOP_WITHIN`] (T17) | any fault but lost datagrams, which excuse two seconds; a function that does not listen |
 
 use super::rules::*;
 use crate::NodeId;
 use crate::check::{Checked, holds};
-use crate::tasks::{TaskEnd, TaskEvent, result_of};
-use midflight_endpoint::Nanos;
+use crate::tasks::{TaskEnd, TaskEvent, is_deaf, result_of};
+use midflight_endpoint::{MS, Nanos};
+use midflight_tasks::client::CancelledHow;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
+
+/// How long a run may go on after its task was cancelled, or after it has started if that is later. There are no losses and no
+/// faults, but packets are late by up to 5 ms: SUBMIT_ACK, CANCEL and its answer, and STOP take one after the other, and once more
+/// if STOP has overtaken ASSIGN.
+const STOP_WITHIN: Nanos = 100 * MS;
+/// The same where one datagram in twenty may be lost: each is repeated in intervals that double.
+const STOP_WITHIN_OF_LOSSES: Nanos = 2_000 * MS;
 
 /// The state of a task for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Open,
     Ended,
+    /// Ended as cancelled.
+    Cancelled,
     /// Its client died.
     Orphan,
 }
@@ -44,6 +58,10 @@ struct Task {
     argument: [u8; 16],
     has_timeout: bool,
     cancel_asked: bool,
+    /// When those that run were to be stopped.
+    stop_asked: Option<Nanos>,
+    /// Runs of it were stopped.
+    stopped: u32,
     standing: Standing,
     attempts: Vec<(u8, Attempt)>,
 }
@@ -61,6 +79,14 @@ impl Task {
 /// A task of a job that will be submitted: its argument, of which its result is made, and whether it may time out.
 pub(super) type Wanted = ([u8; 16], bool);
 
+/// A run that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    task: usize,
+    attempt: u8,
+    started: Nanos,
+}
+
 /// The books of all callers.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
@@ -71,16 +97,20 @@ pub(super) struct Callers {
     submitted: HashMap<u32, (u64, usize)>,
     /// Tasks of clients that live.
     by_key: HashMap<(NodeId, u64), usize>,
-    runs: HashMap<(NodeId, RunKey), (usize, u8)>,
+    runs: HashMap<(NodeId, RunKey), Run>,
     open: usize,
     /// The total time in which at least one task ran, and until when that is counted.
     busy: (Nanos, Nanos),
-    /// The trial has no faults: an assigned task is not cancelled.
+    /// The trial has no faults: what happens to a task is known exactly.
     pub(super) calm: bool,
     /// How many tasks each executor may run at once.
     pub(super) slots: HashMap<NodeId, usize>,
     /// How long a task may wait at its executor, in a trial without faults.
     pub(super) held_at_most: Nanos,
+    /// The trial has no faults but lost datagrams.
+    pub(super) only_loses: bool,
+    /// A switch may not know what another has promised.
+    pub(super) forgets: bool,
 }
 
 impl Callers {
@@ -124,7 +154,10 @@ impl Callers {
             holds!(T1, false, "task {tid} of job {jid} is assigned, which nobody has submitted");
             return Ok(());
         };
-        self.tasks[task].attempt(attempt).assigned += 1;
+        let task = &mut self.tasks[task];
+        let excused = self.forgets || task.has_timeout || task.standing != Standing::Cancelled;
+        holds!(T17, excused, "task {tid} of job {jid} is assigned after its caller has heard that it is cancelled");
+        task.attempt(attempt).assigned += 1;
         Ok(())
     }
 
@@ -158,6 +191,9 @@ impl Callers {
                     holds!(T1, false, "task {tid} of job {jid} runs, which nobody has submitted");
                     return Ok(());
                 };
+                let of = &self.tasks[task];
+                let excused = !self.calm || of.has_timeout || of.standing != Standing::Cancelled;
+                holds!(T17, excused, "task {tid} of job {jid} starts after its caller has heard that it is cancelled");
                 let known = self.tasks[task].attempt(*attempt);
                 known.started += 1;
                 let Attempt { started, assigned, .. } = *known;
@@ -166,22 +202,24 @@ impl Callers {
                     started <= assigned,
                     "task {tid} of job {jid}: attempt {attempt} starts {started} times, assigned {assigned} times"
                 );
-                let before = self.runs.insert((*executor, *run), (task, *attempt));
+                let before = self.runs.insert((*executor, *run), Run { task, attempt: *attempt, started: now });
                 holds!(T2, before.is_none(), "{run:?} of node {} starts while it runs", executor.index());
                 self.starts_as_it_may(*executor, *held_for)?;
             }
-            TaskEvent::Ended { executor, run } => {
-                let Some((task, attempt)) = self.runs.remove(&(*executor, *run)) else {
+            TaskEvent::Ended { executor, run, stopped } => {
+                let Some(ended) = self.runs.remove(&(*executor, *run)) else {
                     holds!(T2, false, "{run:?} of node {} ends, which does not run", executor.index());
                     return Ok(());
                 };
-                self.tasks[task].attempt(attempt).ended += 1;
+                self.ended(now, ended, *stopped)?;
             }
             TaskEvent::Reported { client, key, end } => self.reported(*client, key.0, end)?,
-            TaskEvent::CancelAsked { client, keys } => {
+            TaskEvent::CancelAsked { client, keys, stop } => {
                 for key in keys {
                     if let Some(&task) = self.by_key.get(&(*client, key.0)) {
-                        self.tasks[task].cancel_asked = true;
+                        let task = &mut self.tasks[task];
+                        task.cancel_asked = true;
+                        task.stop_asked = task.stop_asked.or(stop.then_some(now));
                     }
                 }
             }
@@ -205,10 +243,45 @@ impl Callers {
         self.submitted.insert(jid, (keys.start, self.tasks.len()));
         for (&(argument, has_timeout), key) in wanted.iter().zip(keys) {
             self.by_key.insert((client, key), self.tasks.len());
-            let (cancel_asked, standing, attempts) = (false, Standing::Open, Vec::new());
-            self.tasks.push(Task { client, key, argument, has_timeout, cancel_asked, standing, attempts });
+            self.tasks.push(Task {
+                client,
+                key,
+                argument,
+                has_timeout,
+                cancel_asked: false,
+                stop_asked: None,
+                stopped: 0,
+                standing: Standing::Open,
+                attempts: Vec::new(),
+            });
             self.open += 1;
         }
+    }
+
+    /// A run has ended, maybe because its client had it stopped: in time, and not without being asked for.
+    fn ended(&mut self, now: Nanos, Run { task, attempt, started }: Run, stopped: bool) -> Checked {
+        let within = if self.calm { STOP_WITHIN } else { STOP_WITHIN_OF_LOSSES };
+        let task = &mut self.tasks[task];
+        // One whose lease ran out, as KEEPALIVEs were lost, is no longer known to anybody.
+        let is_last = task.attempts.iter().all(|(number, _)| *number <= attempt);
+        let (key, client) = (task.key, task.client.index());
+        let wanted = task.stop_asked.is_some() || task.has_timeout || task.standing == Standing::Orphan;
+        holds!(T17, !stopped || wanted, "a run of task {key} of node {client} is stopped, which nobody has cancelled");
+        if let Some(asked) = task.stop_asked
+            && (self.calm || (self.only_loses && is_last))
+            && !is_deaf(&task.argument)
+        {
+            let longer = now.saturating_sub(asked.max(started));
+            holds!(
+                T17,
+                longer <= within,
+                "task {key} of node {client} runs on for {} ms though it is cancelled",
+                longer / MS
+            );
+        }
+        task.stopped += u32::from(stopped);
+        task.attempt(attempt).ended += 1;
+        Ok(())
     }
 
     fn reported(&mut self, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
@@ -218,7 +291,7 @@ impl Callers {
         };
         let task = &mut self.tasks[place];
         holds!(T9, task.standing == Standing::Open, "task {key} of node {} ends again: {end:?}", client.index());
-        task.standing = Standing::Ended;
+        task.standing = if matches!(end, TaskEnd::Cancelled(_)) { Standing::Cancelled } else { Standing::Ended };
         self.open -= 1;
         match end {
             TaskEnd::Completed { ok, attempt, result } => {
@@ -228,15 +301,16 @@ impl Callers {
                 holds!(T9, ended > 0, "task {key}: a result of attempt {attempt}, which did not end");
             }
             TaskEnd::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
-            TaskEnd::Cancelled => {
+            TaskEnd::Cancelled(how) => {
                 holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
-                let assigned = self.calm && !task.has_timeout && !task.attempts.is_empty();
-                holds!(
-                    T9,
-                    !assigned,
-                    "task {key} of node {} is reported as cancelled, and was assigned",
-                    client.index()
-                );
+                let is_so = match how {
+                    CancelledHow::Stopped => task.stopped > 0,
+                    _ if !self.calm || task.has_timeout => true,
+                    // A SUBMIT that was sent twice and not taken leaves it open whether a switch had the task.
+                    CancelledHow::TakenOut | CancelledHow::Vanished => task.attempts.is_empty(),
+                };
+                let attempts = &task.attempts;
+                holds!(T9, is_so, "task {key} of node {} is reported as {how:?}: {attempts:?}", client.index());
             }
         }
         Ok(())
@@ -300,7 +374,19 @@ mod tests {
     }
 
     fn ended() -> TaskEvent {
-        TaskEvent::Ended { executor: EXECUTOR, run: RUN }
+        TaskEvent::Ended { executor: EXECUTOR, run: RUN, stopped: false }
+    }
+
+    fn stopped() -> TaskEvent {
+        TaskEvent::Ended { executor: EXECUTOR, run: RUN, stopped: true }
+    }
+
+    fn asked(stop: bool) -> TaskEvent {
+        TaskEvent::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)], stop }
+    }
+
+    fn cancelled(how: CancelledHow) -> TaskEvent {
+        reported(TaskEnd::Cancelled(how))
     }
 
     fn reported(end: TaskEnd) -> TaskEvent {
@@ -322,12 +408,12 @@ mod tests {
 
     #[test]
     fn each_thing_that_callers_must_not_see_breaks_its_rule() {
-        let cases: [(&str, Rule, &[TaskEvent]); 9] = [
+        let cases: [(&str, Rule, &[TaskEvent]); 13] = [
             ("a second end", T9, &[ended(), completed(OWN), completed(OWN)]),
             ("another's result", T9, &[ended(), completed([4; 16])]),
             ("a result before the end", T9, &[completed(OWN)]),
             ("lost", T9, &[reported(TaskEnd::Lost)]),
-            ("cancelled by nobody", T9, &[reported(TaskEnd::Cancelled)]),
+            ("cancelled by nobody", T9, &[cancelled(CancelledHow::Stopped)]),
             (
                 "the end of a task that it has not",
                 T9,
@@ -335,10 +421,14 @@ mod tests {
             ),
             ("a start too many", T2, &[started(RunKey { slot: 1, run: 1 })]),
             ("an end without a start", T2, &[ended(), ended()]),
+            ("taken out though it was assigned", T9, &[asked(true), cancelled(CancelledHow::TakenOut)]),
+            ("stopped though no run was", T9, &[asked(true), ended(), cancelled(CancelledHow::Stopped)]),
+            ("vanished though all is well", T9, &[asked(true), cancelled(CancelledHow::Vanished)]),
+            ("a run that is stopped for nobody", T17, &[asked(false), stopped()]),
             (
-                "cancelled though it was assigned",
-                T9,
-                &[TaskEvent::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, reported(TaskEnd::Cancelled)],
+                "a start after the end as cancelled",
+                T17,
+                &[asked(true), stopped(), cancelled(CancelledHow::Stopped), started(RunKey { slot: 1, run: 1 })],
             ),
         ];
         for (name, rule, happenings) in cases {
@@ -374,6 +464,20 @@ mod tests {
         let TaskEvent::Started { held_for, .. } = &mut late else { unreachable!() };
         *held_for = 10;
         assert_eq!(callers.happened(0, &late).unwrap_err().rule, T6);
+    }
+
+    #[test]
+    fn t17_a_cancelled_task_stops_soon_and_is_not_assigned_again() {
+        let mut callers = running();
+        callers.happened(MS, &asked(true)).unwrap();
+        assert_eq!(callers.happened(MS + STOP_WITHIN + 1, &stopped()).unwrap_err().rule, T17);
+        let mut callers = running();
+        callers.happened(MS, &asked(true)).unwrap();
+        callers.happened(MS + STOP_WITHIN, &stopped()).unwrap();
+        callers.happened(MS + STOP_WITHIN, &cancelled(CancelledHow::Stopped)).unwrap();
+        assert_eq!(callers.assigned(4, 0, 2).unwrap_err().rule, T17);
+        callers.forgets = true;
+        callers.assigned(4, 0, 2).unwrap();
     }
 
     #[test]

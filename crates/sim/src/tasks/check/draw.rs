@@ -57,6 +57,7 @@ impl Trial {
             leave_what_nobody_runs(random, &mut trial);
             make_room_for_floods(random, &mut trial);
         }
+        cancel_what_runs(random, &mut trial);
         ask_ahead(&mut trial);
         trial
     }
@@ -130,6 +131,7 @@ fn jobs(random: &mut Pcg64, span_us: u64, clients: usize, executors: &[ExecutorS
                         resources: executor.resources & pick(random, &MASKS),
                         timeout_ms: if timeouts && random.random_bool(0.3) { random.random_range(5..500) } else { 0 },
                         attempts: pick(random, &[1, 3, 3, 8]),
+                        deaf: false,
                     }
                 })
                 .collect();
@@ -149,7 +151,7 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
             let first = random.random_range(0..tasks);
             let later = pick(random, &[100, 2_000, 50_000]);
             let at_us = trial.jobs[job].at_us + random.random_range(0..later);
-            Cancel { at_us, job, first, count: random.random_range(1..=tasks - first) }
+            Cancel { at_us, job, first, count: random.random_range(1..=tasks - first), queued_only: false }
         })
         .collect()
 }
@@ -185,6 +187,28 @@ fn ask_ahead(trial: &mut Trial) {
     }
 }
 
+/// Some cancellations leave what runs alone; and in some trials tasks run for so long that most of those that are cancelled run.
+fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
+    for cancel in &mut trial.cancels {
+        cancel.queued_only = random.random_bool(0.3);
+    }
+    if random.random_bool(0.6) {
+        return;
+    }
+    for _ in 0..random.random_range(1..=3) {
+        let job = random.random_range(0..trial.jobs.len());
+        let deaf = pick(random, &[0.0, 0.0, 0.2]);
+        let Job { at_us, tasks, .. } = &mut trial.jobs[job];
+        for task in tasks.iter_mut() {
+            task.run_us = random.random_range(500_000..4_000_000);
+            task.deaf = random.random_bool(deaf);
+        }
+        let later = pick(random, &[5_000, 400_000]);
+        let (at_us, count) = (*at_us + random.random_range(0..later), tasks.len());
+        trial.cancels.push(Cancel { at_us, job, first: 0, count, queued_only: random.random_bool(0.1) });
+    }
+}
+
 /// Clients that die for good may have tasks that no executor can run.
 fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
     if trial.is_runnable(u8::MAX) {
@@ -194,7 +218,7 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
         let (What::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else { continue };
         let (client, count) = (*client, pick(random, &[1, 30, 256]));
         let priority = random.random_range(1..=trial.switches[0].levels as u8);
-        let task = TaskSpec { run_us: 1_000, priority, resources: u8::MAX, timeout_ms: 0, attempts: 3 };
+        let task = TaskSpec { run_us: 1_000, priority, resources: u8::MAX, timeout_ms: 0, attempts: 3, deaf: false };
         let at_us = random.random_range(0..=at_ms * 1_000);
         trial.jobs.push(Job { at_us, client, tasks: vec![task; count] });
     }

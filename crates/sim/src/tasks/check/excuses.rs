@@ -6,6 +6,7 @@
 //! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: the next one does not know a duplicate from before that death; more than one switch, in the list or at one address; the task's own time-out |
 //! | attempts, resubmissions, given-up completions, failovers (the books of a trial without faults) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
+//! | a run that goes on though its task is cancelled (T17) | any fault; a network that loses datagrams excuses two seconds |
 //! | any violation, by an attacker's garbage, forged, replayed and guessed packets (T13), or floods (T14) | nothing: a trial with such faults alone counts as one without faults |
 //! | any violation, by a path with an MTU of 1,280 or more (T15) | nothing: such a trial counts as one without faults |
 //! | a lease that runs out, by a client that dies or moves | nothing |
@@ -29,6 +30,8 @@ pub(super) struct Excuses {
     disturbances: Vec<Disturbance>,
     /// The trial has only harmless faults, and its network loses nothing.
     pub(super) calm: bool,
+    /// The trial has only harmless faults, but its network loses datagrams.
+    pub(super) only_loses: bool,
     /// Datagrams may be lost at any time, or go to another switch.
     strays: bool,
     /// A duplicate may meet a switch that does not know its original.
@@ -76,7 +79,7 @@ impl Excuses {
         let harmless = trial.faults.iter().all(|fault| fault.what.is_harmless());
         let calm = !loses && harmless;
         let strays = loses || (trial.switches.len() > 1 && !harmless);
-        Self { disturbances, calm, strays, forgets }
+        Self { disturbances, calm, only_loses: loses && harmless, strays, forgets }
     }
 
     /// Whether a fault excuses that a lease between these two runs out now.

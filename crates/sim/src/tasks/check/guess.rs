@@ -33,7 +33,8 @@ fn structures_of(operation: Operation) -> (&'static str, &'static str) {
         Operation::Probe => ("Probe", ""),
         Operation::ProbeAck => ("ProbeAck", ""),
         Operation::Cancel => ("Cancel", ""),
-        Operation::CancelAck => ("CancelAck", ""),
+        Operation::CancelAck => ("CancelAck", "Holder"),
+        Operation::Stop => ("Stop", "RunName"),
         Operation::Cookie => ("Cookie", ""),
         Operation::NoOp => ("NoOp", "Wait"),
     }

@@ -34,6 +34,8 @@ pub(super) const T14: Rule = Rule("T14");
 pub(super) const T15: Rule = Rule("T15");
 /// Once faults end all tasks go on within a stated time, and no party is stuck.
 pub(super) const T16: Rule = Rule("T16");
+/// A cancelled task is not assigned again, and its run stops soon.
+pub(super) const T17: Rule = Rule("T17");
 /// Counters add up.
 pub(super) const BOOKS: Rule = Rule("books");
 /// The core's structures agree (`mf_tasks_check`).

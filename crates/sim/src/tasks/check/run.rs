@@ -10,7 +10,7 @@ use super::monitor::Findings;
 use super::mutants::{FIRST, MUTANTS};
 use super::trial::{Job, Party, SwitchSpec, Trial, What};
 use crate::check::{Checked, Mutant, Places, Rule, Stage, Subject, Trial as _, add_attacker};
-use crate::tasks::{Command, nodes};
+use crate::tasks::{Command, DEAF, nodes};
 use crate::{Action, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
 use midflight_endpoint::{MS, Nanos};
@@ -84,7 +84,9 @@ impl Subject for TasksSubject {
             .with(Party::Executor, &executors)
             .with(Party::Client, &clients);
         let mut findings = Findings::new(places.clone(), Excuses::of(trial), traced, recent);
-        findings.callers.calm = Excuses::of(trial).calm;
+        let excuses = Excuses::of(trial);
+        (findings.callers.calm, findings.callers.forgets) = (excuses.calm, excuses.forgets);
+        findings.callers.only_loses = excuses.only_loses;
         let slots = trial.executors.iter().map(|spec| spec.slots as usize);
         findings.callers.slots = executors.iter().copied().zip(slots).collect();
         findings.callers.held_at_most = held_at_most(trial);
@@ -166,7 +168,8 @@ impl TasksSubject {
         let cancel = self.stage.trial.cancels[number];
         let Some(first) = self.stage.findings().callers.first_key(cancel.job as u32) else { return };
         let keys = (cancel.first..cancel.first + cancel.count).map(|n| TaskKey(first + n as u64)).collect();
-        self.command(Party::Client(self.stage.trial.jobs[cancel.job].client), Command::Cancel(keys));
+        let command = Command::Cancel { keys, stop: !cancel.queued_only };
+        self.command(Party::Client(self.stage.trial.jobs[cancel.job].client), command);
     }
 }
 
@@ -206,6 +209,7 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
     let task = |(n, spec): (u32, &super::trial::TaskSpec)| {
         let mut argument = [0; 16];
         argument[..8].copy_from_slice(&(spec.run_us * 1000).to_be_bytes());
+        argument[1] |= if spec.deaf { DEAF } else { 0 };
         argument[0] = if n % 4 == 3 { n as u8 / 4 % 8 * 9 } else { 0 };
         argument[8..12].copy_from_slice(&jid.to_be_bytes());
         argument[12..].copy_from_slice(&n.to_be_bytes());

@@ -5,6 +5,7 @@ use crate::tasks::TaskEvent;
 use crate::tasks::switch::Turn;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// The datagrams of a switch's tick. Answers to packets are traced when they arrive.
 pub(super) fn ticked(turn: &Turn<'_>) -> Vec<String> {
@@ -22,14 +23,16 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
             let (name, slot, run) = (trace.name(*executor), run.slot, run.run);
             format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
         }
-        TaskEvent::Ended { executor, run } => {
-            format!("{} ends slot {} run {}", trace.name(*executor), run.slot, run.run)
+        TaskEvent::Ended { executor, run, stopped } => {
+            let why = if *stopped { ", stopped" } else { "" };
+            format!("{} ends slot {} run {}{why}", trace.name(*executor), run.slot, run.run)
         }
         TaskEvent::Reported { client, key, end } => {
             format!("{} reports the end of {}: {end:?}", trace.name(*client), key.0)
         }
-        TaskEvent::CancelAsked { client, keys } => {
-            format!("{} is to cancel {} tasks", trace.name(*client), keys.len())
+        TaskEvent::CancelAsked { client, keys, stop } => {
+            let which = if *stop { "" } else { ", those that run not" };
+            format!("{} is to cancel {} tasks{which}", trace.name(*client), keys.len())
         }
         TaskEvent::Drained { executor } => format!("{} has drained", trace.name(*executor)),
     }
@@ -98,7 +101,15 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             write!(text, "PROBE_ACK {} open {:#x} known {}", tail(&ack.header), ack.open, ack.known)
         }
         Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
-        Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
+        Packet::CancelAck(ack, holders) => {
+            let held: String =
+                holders.iter().map(|h| format!(" {} at {}", h.index, SocketAddr::from(h.executor))).collect();
+            write!(text, "CANCEL_ACK {} taken out {:#x}{held}", tail(&ack.header), ack.taken_out)
+        }
+        Packet::Stop(fixed, names) => {
+            let names: Vec<_> = names.iter().map(|name| format!("{}.{}", name.submission, name.index)).collect();
+            write!(text, "STOP {} {}", tail(&fixed.header), names.join(" "))
+        }
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
         Packet::NoOp(fixed, asked) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(asked)),

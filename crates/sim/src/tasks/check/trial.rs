@@ -98,6 +98,13 @@ pub struct TaskSpec {
     /// The number of attempts, if they take too long.
     #[serde(default = "three", skip_serializing_if = "is_three")]
     pub attempts: u32,
+    /// Whether it runs to its end though it is to be stopped.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deaf: bool,
+}
+
+fn is_false(yes: &bool) -> bool {
+    !yes
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -128,6 +135,9 @@ pub struct Cancel {
     pub first: usize,
     /// How many.
     pub count: usize,
+    /// Whether those that run go on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub queued_only: bool,
 }
 
 /// A fault of a cluster.

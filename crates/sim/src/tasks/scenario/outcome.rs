@@ -169,7 +169,7 @@ impl Outcome {
                 self.open_of(*client).into_iter().for_each(|open| *open -= 1);
                 match end {
                     TaskEnd::Completed { .. } => self.completed += 1,
-                    TaskEnd::Lost | TaskEnd::Cancelled => self.lost += 1,
+                    TaskEnd::Lost | TaskEnd::Cancelled(_) => self.lost += 1,
                 }
             }
             _ => {}

@@ -55,10 +55,13 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
             let (known, seen) = (known(ack.known), seen_as(ack.seen.into(), to));
             format!("PROBE_ACK {sequence}: {known}{seen}, open {} of {count}, room {}", bits(ack.open.get()), ack.room)
         }
-        Packet::CancelAck(ack) => {
-            let (sequence, count) = (ack.header.sequence, ack.header.count);
-            let why = because(ack.reason);
-            format!("CANCEL_ACK {sequence}: taken out {} of {count}{why}", bits(ack.taken_out.get()))
+        Packet::CancelAck(ack, holders) => {
+            let (sequence, why) = (ack.header.sequence, because(ack.reason));
+            let holders: String = holders
+                .iter()
+                .map(|holder| format!(", {} is with {}", holder.index, names.at(holder.executor.into())))
+                .collect();
+            format!("CANCEL_ACK {sequence}: taken out {}{holders}{why}", bits(ack.taken_out.get()))
         }
         Packet::NoOp(no_op, waits) => {
             format!("NO_OP{} {}", number(no_op.header.sequence.get()), wait_list(waits, to, names))

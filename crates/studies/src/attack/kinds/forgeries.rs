@@ -142,7 +142,7 @@ pub(super) fn cancel_ack(forge: &mut Forge) {
         reason: Reason::None as u8,
         reserved: [0; 3],
     };
-    forge.write(&fixed).set_count(32);
+    forge.write(&fixed);
     forge.pose_as_switch_to_client();
 }
 

@@ -42,7 +42,7 @@ fn t11_answers_count_only_from_the_present_switch_to_this_client_in_an_epoch() {
     hand.switch_says(&foreign);
     hand.switch_says(&submit_ack(0, sequence, 1, 1, Reason::None));
     hand.switch_says(&submit_ack(EPOCH + 1, sequence.wrapping_add(1), 1, 1, Reason::None));
-    hand.switch_says(&cancel_ack(EPOCH, sequence, 1, 1));
+    hand.switch_says(&cancel_ack(EPOCH, sequence, 1, &[]));
     hand.switch_says(&probe_ack(EPOCH + 1, 123, 0, 0));
     let counters = hand.client.counters();
     assert_eq!(
@@ -70,10 +70,11 @@ fn t11_answers_that_contradict_their_packet_are_counted_and_another_is_awaited()
     hand.switch_says(&submit_ack(EPOCH, sequence, 2, 3, Reason::None));
     hand.client.cancel(hand.now, &keys);
     let [Sent::Cancel { sequence, .. }] = hand.sent()[..] else { panic!("one CANCEL") };
-    hand.switch_says(&cancel_ack(EPOCH, sequence, 1, 1));
-    assert_eq!(hand.client.counters().bad_answers, 4);
+    hand.switch_says(&cancel_ack(EPOCH, sequence, 0b100, &[]));
+    hand.switch_says(&cancel_ack(EPOCH, sequence, 0, &[2]));
+    assert_eq!(hand.client.counters().bad_answers, 5);
     assert_eq!(hand.events(), []);
-    hand.switch_says(&cancel_ack(EPOCH, sequence, 2, 3));
+    hand.switch_says(&cancel_ack(EPOCH, sequence, 3, &[]));
     assert_eq!(hand.events().len(), 2);
 }
 
@@ -117,7 +118,7 @@ fn t16_a_client_with_nothing_but_a_cancel_in_flight_asks_its_switch() {
             match sent {
                 Sent::Cancel { sequence, names, .. } => {
                     assert_eq!((names, hand.client.open()), (vec![(submission, 0)], 0));
-                    hand.switch_says(&cancel_ack(EPOCH, sequence, 1, 0));
+                    hand.switch_says(&cancel_ack(EPOCH, sequence, 0, &[]));
                     cancels += 1;
                 }
                 Sent::Probe { sequence, names, .. } => hand.switch_says(&probe_ack(EPOCH, sequence, names.len(), 0)),

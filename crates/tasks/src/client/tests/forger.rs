@@ -93,7 +93,8 @@ impl Forger {
                 submit_ack(epoch, sequence, tasks.len(), bits & all, reason)
             }
             Sent::Cancel { names, .. } => {
-                let mut answer = cancel_ack(epoch, sequence, names.len(), bits);
+                let held: Vec<u8> = (0..names.len() as u8).filter(|_| rng.random()).collect();
+                let mut answer = cancel_ack(epoch, sequence, bits & (u32::MAX >> (32 - names.len())), &held);
                 answer[36] = rng.random_range(0..6);
                 answer
             }
@@ -101,7 +102,7 @@ impl Forger {
                 let known = Known::ALL[rng.random_range(0..Known::ALL.len())];
                 probe_ack_of(known, epoch, sequence, names.len(), bits)
             }
-            Sent::CompleteAck { .. } => unreachable!("for switches"),
+            Sent::CompleteAck { .. } | Sent::Stop { .. } => unreachable!("for switches"),
         }
     }
 }

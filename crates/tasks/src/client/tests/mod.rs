@@ -16,11 +16,11 @@ mod switch;
 mod world;
 
 use super::token::Tokens;
-use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
+use super::{Argument, CancelledHow, Client, ClientConfig, Event, Task, TaskKey};
 use midflight_endpoint::{Endpoint, MS, Nanos};
 use midflight_wire::{
-    Address, Builder, CancelAck, Complete, Completion, Cookie, Known, Operation, Packet, ProbeAck, Reason, Status,
-    SubmitAck, TaskInfo, counting, parse,
+    Address, Builder, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck, Reason,
+    Status, SubmitAck, TaskInfo, counting, packet, parse,
 };
 use std::net::SocketAddr;
 
@@ -72,6 +72,11 @@ enum Sent {
         to: SocketAddr,
         records: Vec<(u32, u8, u8)>,
     },
+    /// (token, submission, index)
+    Stop {
+        to: SocketAddr,
+        names: Vec<(u64, u32, u8)>,
+    },
 }
 
 fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
@@ -94,6 +99,10 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
         Packet::CompleteAck(_, records) => {
             Sent::CompleteAck { to, records: records.iter().map(|r| (r.submission.get(), r.index, r.state)).collect() }
         }
+        Packet::Stop(_, names) => {
+            let name = |n: &midflight_wire::RunName| (n.token.get(), n.submission.get(), n.index);
+            Sent::Stop { to, names: names.iter().map(name).collect() }
+        }
         other => panic!("a client sends no {other:?}"),
     }
 }
@@ -110,9 +119,12 @@ fn submit_ack(epoch: u32, sequence: u32, count: usize, taken: u32, reason: Reaso
     counting(&fixed, count as u8)
 }
 
-fn cancel_ack(epoch: u32, sequence: u32, count: usize, taken_out: u32) -> Vec<u8> {
+/// `held`: the records that an executor has.
+fn cancel_ack(epoch: u32, sequence: u32, taken_out: u32, held: &[u8]) -> Vec<u8> {
     let (client, taken_out) = (IDENTITY.into(), taken_out.into());
-    counting(&CancelAck { client, taken_out, ..CancelAck::new(epoch, sequence) }, count as u8)
+    let holder = |&index| Holder { executor: executor().into(), index, reserved: [0; 3] };
+    let holders: Vec<_> = held.iter().map(holder).collect();
+    packet(&CancelAck { client, taken_out, ..CancelAck::new(epoch, sequence) }, &holders)
 }
 
 fn probe_ack(epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {

@@ -104,6 +104,10 @@ fn a_task_that_is_not_wanted_any_more_is_not_submitted_again() {
     hand.client.cancel(hand.now, &keys);
     let [Sent::Cancel { .. }] = hand.sent()[..] else { panic!("a CANCEL") };
     pass(&mut hand, TIMEOUT + MS);
-    assert_eq!(hand.events(), [Event::Cancelled { key: keys[0] }], "nobody has answered that it may run");
+    assert_eq!(
+        hand.events(),
+        [Event::Cancelled { key: keys[0], how: CancelledHow::Vanished }],
+        "nobody has answered that it may run"
+    );
     assert_eq!(hand.client.open(), 0);
 }

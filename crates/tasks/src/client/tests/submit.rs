@@ -127,7 +127,7 @@ fn t16_a_cancel_that_is_too_old_is_sent_again_far_ahead() {
     let [Sent::Cancel { sequence, .. }] = hand.sent()[..] else { panic!("a CANCEL") };
     hand.client.submit(hand.now, 1, &[task()]).unwrap();
     let [(in_flight, _)] = hand.submits()[..] else { panic!("a SUBMIT") };
-    let mut too_old = cancel_ack(EPOCH, sequence, 1, 0);
+    let mut too_old = cancel_ack(EPOCH, sequence, 0, &[]);
     too_old[36] = Reason::TooOld as u8;
     hand.switch_says(&too_old);
     assert_eq!(hand.sent(), [], "a sequence far ahead of one in flight would push it out of the window");
@@ -230,7 +230,7 @@ fn arguments_are_on_the_wire_what_they_were_given_as() {
 fn t15_the_largest_packets_pass_every_path() {
     let mut hand = Hand::settled();
     let mut buffer = Vec::new();
-    let mut longest = [0; 19];
+    let mut longest = [0; 20];
     let keys = hand.client.submit(hand.now, 1, &vec![task(); 64]).unwrap();
     for _ in 0..200 {
         while hand.client.poll_transmit(hand.now, &mut buffer).is_some() {

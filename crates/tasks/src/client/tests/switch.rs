@@ -110,14 +110,16 @@ impl FakeSwitch {
                     taken.map_or(Reason::TooOld, |_| full),
                 )
             }
-            Sent::Cancel { names, .. } if self.client.is_none() => cancel_ack(self.epoch, sequence, names.len(), 0),
+            Sent::Cancel { .. } if self.client.is_none() => cancel_ack(self.epoch, sequence, 0, &[]),
             Sent::Cancel { names, .. } => {
                 let taken_out = self.in_window(now, from, sequence, |switch| switch.take_out(names));
-                let mut answer = cancel_ack(self.epoch, sequence, names.len(), taken_out.unwrap_or(0));
+                let held = (0..).zip(names).filter(|(_, name)| taken_out.is_some() && self.has_assigned(**name));
+                let held: Vec<u8> = held.map(|(index, _)| index).collect();
+                let mut answer = cancel_ack(self.epoch, sequence, taken_out.unwrap_or(0), &held);
                 answer[36] = taken_out.map_or(Reason::TooOld, |_| Reason::None) as u8;
                 answer
             }
-            Sent::CompleteAck { .. } => unreachable!("not for a switch"),
+            Sent::CompleteAck { .. } | Sent::Stop { .. } => unreachable!("not for a switch"),
         })
     }
 
@@ -144,7 +146,7 @@ impl FakeSwitch {
             (Sent::Submit { sequence, .. } | Sent::Cancel { sequence, .. }, Some(client)) => {
                 client.address != from || ahead(*sequence, client.highest) > 64
             }
-            (Sent::CompleteAck { .. }, _) => unreachable!("not for a switch"),
+            (Sent::CompleteAck { .. } | Sent::Stop { .. }, _) => unreachable!("not for a switch"),
         }
     }
 
@@ -204,6 +206,11 @@ impl FakeSwitch {
             taken |= 1 << index;
         }
         taken
+    }
+
+    /// Whether it can say that an executor has this task.
+    fn has_assigned(&self, name: Named) -> bool {
+        !self.no_record && self.tasks.get(&name) == Some(&false)
     }
 
     fn take_out(&mut self, names: &[Named]) -> u32 {

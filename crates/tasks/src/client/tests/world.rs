@@ -261,7 +261,7 @@ impl World {
                 assert_ne!(result, forger::RESULT, "an attacker's result");
                 key
             }
-            Event::Cancelled { key } => key,
+            Event::Cancelled { key, .. } => key,
             Event::Lost { key, why } => {
                 let possible = match why {
                     LostWhy::TimedOut => self.faults.timeout.is_some(),
@@ -353,11 +353,30 @@ impl World {
                 self.assign(epoch);
             }
         } else if to == executor() {
-            let Sent::CompleteAck { records, .. } = read(to, datagram) else { panic!() };
+            let records = match read(to, datagram) {
+                Sent::CompleteAck { records, .. } => records,
+                Sent::Stop { names, .. } => return self.stop(&names),
+                other => panic!("no executor gets {other:?}"),
+            };
             let done = records.iter().filter(|r| r.2 == AckState::Done as u8);
             self.acked.extend(done.map(|r| (r.0, r.1)));
         } else if to == self.home && self.now >= self.stopped_until {
             self.client.handle(self.now, from, datagram);
+        }
+    }
+
+    /// Executors stop what they run of these; some do not listen.
+    fn stop(&mut self, names: &[(u64, u32, u8)]) {
+        for &(token, submission, index) in names {
+            let stopped = (submission, index);
+            let run = self.happenings.values_mut().find_map(|happening| match happening {
+                Happening::Ends { name, datagram, tries: 0, .. } if *name == stopped => Some(datagram),
+                _ => None,
+            });
+            let listens = self.rng.random_range(0..4) > 0;
+            if let Some(datagram) = run.filter(|_| listens) {
+                *datagram = complete_with(token, stopped, 1, Status::Cancelled, false, b"");
+            }
         }
     }
 

@@ -17,8 +17,8 @@ use super::*;
 use midflight_endpoint::MS;
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, PACKET_MAX,
-    REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, SLOTS_MAX as WAITS_MAX, SlotName, TaskInfo,
-    counting, packet,
+    REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, RunName, SLOTS_MAX as WAITS_MAX, SlotName,
+    Stop, TaskInfo, counting, packet,
 };
 
 pub(super) const EPOCH: u32 = 0xE90C;

@@ -182,3 +182,47 @@ fn finishing_what_does_not_run_is_counted() {
     assert_eq!((world.counters().finished, world.counters().unknown_finishes), (1, 1));
     assert_eq!(world.executor.unacknowledged(), 1);
 }
+
+/// The task that `assignment` gives to a slot, as its client names it.
+fn stop(index: u8) -> Vec<u8> {
+    packet(&Stop::new(EPOCH, 0), &[RunName::new(TOKEN, 9, index)])
+}
+
+#[test]
+fn t17_a_run_is_stopped_once_and_its_end_is_reported_as_any_other() {
+    let mut world = World::registered(2);
+    let run = world.start(0, 1, 4);
+    world.deliver(client(1), &stop(4));
+    assert_eq!((&world.events[..], world.sent.len()), (&[Event::Stop(run.key)][..], 0), "the driver is told");
+    world.deliver(client(1), &stop(4));
+    assert_eq!((world.events.len(), world.counters().stops, world.counters().unknown_stops), (0, 1, 1));
+    assert_eq!(world.executor.running(), 1);
+    let (started, ended) = (world.now, world.now + MS);
+    let end = End { status: Status::Cancelled, result: Output::Inline(Vec::new()), started, ended };
+    world.executor.finish(ended, run.key, end);
+    world.turn();
+    assert_eq!(world.operations(), [Operation::Complete, Operation::Retrieve]);
+    let Ok(Packet::Complete(_, mut completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    assert_eq!(completions.next().unwrap().0.status, Status::Cancelled as u8);
+}
+
+#[test]
+fn t17_a_stop_before_the_assignment_or_after_the_end_does_nothing() {
+    let mut world = World::registered(1);
+    world.deliver(client(1), &stop(4));
+    let run = world.start(0, 1, 4);
+    assert_eq!(world.counters().unknown_stops, 1, "nothing is kept of it");
+    world.finish(&run, b"value");
+    world.deliver(client(1), &stop(4));
+    assert_eq!((world.events.len(), world.counters().stops, world.counters().unknown_stops), (0, 0, 2));
+}
+
+#[test]
+fn t13_only_the_token_of_its_submit_stops_a_run() {
+    let mut world = World::registered(1);
+    world.start(0, 1, 4);
+    for name in [RunName::new(TOKEN + 1, 9, 4), RunName::new(TOKEN, 8, 4), RunName::new(TOKEN, 9, 5)] {
+        world.deliver(client(1), &packet(&Stop::new(EPOCH, 0), &[name]));
+    }
+    assert_eq!((world.events.len(), world.counters().unknown_stops), (0, 3));
+}
