@@ -151,7 +151,7 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
             let first = random.random_range(0..tasks);
             let later = pick(random, &[100, 2_000, 50_000]);
             let at_us = trial.jobs[job].at_us + random.random_range(0..later);
-            Cancel { at_us, job, first, count: random.random_range(1..=tasks - first), queued_only: false }
+            Cancel { at_us, job, first, count: random.random_range(1..=tasks - first), queued_only: true }
         })
         .collect()
 }
@@ -187,13 +187,14 @@ fn ask_ahead(trial: &mut Trial) {
     }
 }
 
-/// Some cancellations leave what runs alone; and in some trials tasks run for so long that most of those that are cancelled run.
+/// Most cancellations leave what runs alone. In some trials they do not, and tasks run for so long that most of those that are
+/// cancelled run.
 fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
+    if random.random_bool(if trial.faults.is_empty() { 0.5 } else { 0.75 }) {
+        return;
+    }
     for cancel in &mut trial.cancels {
         cancel.queued_only = random.random_bool(0.3);
-    }
-    if random.random_bool(0.6) {
-        return;
     }
     for _ in 0..random.random_range(1..=3) {
         let job = random.random_range(0..trial.jobs.len());
