@@ -36,9 +36,9 @@ EXAMPLES
 
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
 
-Inside an allocation of Slurm the executors are started by `srun`, --executors of them on each of its
-nodes, with a slot for each CPU; the switch is on this machine's own address, not on loopback. Whoever
-reaches it there may run commands as you.
+Inside an allocation of Slurm the executors are started by `srun`, --executors of them on each of
+its nodes, with a slot for each CPU; the switch is on this machine's own address, not on loopback.
+Whoever reaches it there may run commands as you.
 
 Ctrl-C finishes what runs and ends it; a second one ends at once.
 

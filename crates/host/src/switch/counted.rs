@@ -74,3 +74,39 @@ impl<P: SoftProgram> Counted<P> {
         take(&last.stats, &last.counts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_dataplane::{Native, TasksConfig, TasksProgram};
+    use std::time::Instant;
+
+    fn engine() -> Native<TasksProgram> {
+        Native::new(&TasksConfig::default(), 1, 1).unwrap()
+    }
+
+    #[test]
+    fn a_reader_gets_a_copy_that_was_made_after_it_asked() {
+        let counted = Counted::new(&engine());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !counted.is_wanted() {
+                    std::thread::yield_now();
+                }
+                while counted.copy(&engine()).is_none() {}
+            });
+            counted.read(|| (), |_, _| ());
+        });
+        assert_eq!((counted.last.lock().unwrap().number, counted.is_wanted()), (1, false));
+    }
+
+    #[test]
+    fn a_thread_that_copies_nothing_is_waited_for_with_a_bound() {
+        let counted = Counted::new(&engine());
+        let asked = Instant::now();
+        counted.read(|| (), |_, _| ());
+        assert!(asked.elapsed() >= COPIED_WITHIN);
+        assert_eq!(counted.last.lock().unwrap().number, 0);
+        assert!(counted.is_wanted(), "the next tick copies");
+    }
+}

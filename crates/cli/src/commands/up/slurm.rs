@@ -1,5 +1,5 @@
-//! `midflight up` inside an allocation of Slurm: the switch in this process, and by `srun` executors on each node of the allocation.
-//! Slurm places the processes, Midflight schedules the tasks.
+//! `midflight up` inside an allocation of Slurm: the switch in this process, and by `srun` executors on each node of the
+//! allocation. Slurm places the processes, Midflight schedules the tasks.
 
 use super::Args;
 use crate::commands::switch::{Running, SwitchProgram};
@@ -18,12 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+/// Nodes that Slurm can have at most.
+const NODES_MAX: usize = 65_536;
+
 /// What Slurm has given to the job in which this process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     job: String,
     /// CPUs of each node.
-    cpus: Vec<u32>,
+    cpus: Vec<u16>,
 }
 
 impl Allocation {
@@ -40,20 +43,21 @@ impl Allocation {
     }
 
     /// Slots of so many executors on each node, of a slot for each CPU unless told otherwise.
-    fn slots(&self, executors: u32, slots: Option<u32>) -> u32 {
-        self.cpus.iter().map(|&cpus| executors * slots.unwrap_or(cpus)).sum()
+    fn slots(&self, executors: u32, slots: Option<u32>) -> u64 {
+        self.cpus.iter().map(|&cpus| u64::from(executors) * u64::from(slots.unwrap_or(cpus.into()))).sum()
     }
 }
 
 /// CPUs of each node, of Slurm's form "72(x2),36".
-fn cpus_of_nodes(text: &str) -> Option<Vec<u32>> {
+fn cpus_of_nodes(text: &str) -> Option<Vec<u16>> {
     let mut all = Vec::new();
     for part in text.split(',') {
         let (cpus, nodes) = match part.strip_suffix(')').map(|part| part.split_once("(x")) {
             Some(repeated) => repeated?,
             None => (part, "1"),
         };
-        all.extend(std::iter::repeat_n(cpus.parse::<u32>().ok()?, nodes.parse().ok()?));
+        let nodes = nodes.parse().ok().filter(|&nodes| nodes <= NODES_MAX)?;
+        all.extend(std::iter::repeat_n(cpus.parse::<u16>().ok()?, nodes));
     }
     Some(all)
 }
@@ -84,8 +88,8 @@ pub(super) fn run(args: &Args, allocation: &Allocation) -> Result<ExitCode> {
 /// The executors: one `srun`, which waits for all of them.
 struct Step {
     srun: Pid,
-    /// srun passes its end on, also when this process dies: then the executors drain. A signal would be passed on to the commands that
-    /// they run, too.
+    /// srun passes its end on, also when this process dies: then the executors drain. A signal would be passed on to the
+    /// commands that they run, too.
     stdin: Option<ChildStdin>,
     has_ended: Arc<AtomicBool>,
     ended: JoinHandle<std::io::Result<ExitStatus>>,
@@ -206,7 +210,7 @@ mod tests {
     fn the_cpus_of_nodes_are_read_in_slurms_form() {
         assert_eq!(cpus_of_nodes("4"), Some(vec![4]));
         assert_eq!(cpus_of_nodes("72(x2),36"), Some(vec![72, 72, 36]));
-        for wrong in ["", "x", "2(x", "2(y3)", "2(x3", "(x3)"] {
+        for wrong in ["", "x", "2(x", "2(y3)", "2(x3", "(x3)", "1(x4000000000)"] {
             assert_eq!(cpus_of_nodes(wrong), None, "{wrong}");
         }
     }
