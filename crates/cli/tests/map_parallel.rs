@@ -103,7 +103,7 @@ fn it_halts_when_it_is_told_to() {
     assert!(said.stderr.contains("halted: ") && said.stderr.contains("cancelled before they started"), "{said:?}");
     let said = run_with(&["map", "-j", "2", "--halt", "now,success=1"], "sleep 60\ntrue\n");
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stderr.contains("line 1: not waited for: sleep 60"), "{said:?}");
+    assert!(said.stderr.contains("line 1: stopped: sleep 60"), "{said:?}");
     assert_eq!(run_with(&["map", "--halt", "soon,fail=2"], "false\ntrue\n").code, Some(1));
 }
 

@@ -27,6 +27,10 @@ const JOB: usize = 256;
 const IN_FLIGHT_BYTES: usize = 16 << 20;
 /// How long to wait for an event before thinking about why none comes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// After `--halt now` what is queued has been taken out by then: what is still open runs, and is stopped.
+const QUEUED_WITHIN: Duration = Duration::from_millis(100);
+/// After `--halt now` what runs is not waited for any longer.
+const STOPPED_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks at the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// Commands that are submitted and not yet printed.
@@ -61,8 +65,8 @@ pub(super) struct Settings {
 pub(super) enum Event {
     /// The run with this number ended.
     Ended(u64, TaskOutcome),
-    /// Ctrl-C.
-    Interrupted,
+    /// Ctrl-C, and how often it was pressed.
+    Interrupted(u32),
     /// More of the input.
     Input(Vec<Entry>),
     /// The end of the input, or why it cannot be read.
@@ -93,9 +97,6 @@ struct Run {
     bytes: usize,
     submitted: SystemTime,
 }
-
-/// How long `--halt now` waits for executors that are to kill what runs.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why nothing is submitted any more.
 #[derive(Debug)]
@@ -144,8 +145,10 @@ pub(super) struct Session<'a> {
     started: Instant,
     told: Instant,
     stop: Option<Stop>,
-    /// What runs is to be stopped, too.
-    stopping: bool,
+    /// When what runs is to be stopped.
+    stop_at: Option<Instant>,
+    /// That has been asked for.
+    is_stopping: bool,
     /// What is open is not waited for any longer than this.
     until: Option<Instant>,
 }
@@ -183,7 +186,8 @@ impl<'a> Session<'a> {
             started: now,
             told: now,
             stop: None,
-            stopping: false,
+            stop_at: None,
+            is_stopping: false,
             until: None,
         }
     }
@@ -226,13 +230,27 @@ impl<'a> Session<'a> {
     }
 
     fn patience(&self) -> Duration {
-        self.until.map_or(LOOK_EVERY, |until| until.saturating_duration_since(Instant::now()).min(LOOK_EVERY))
+        let times = [self.stop_at.filter(|_| !self.is_stopping), self.until];
+        let next = times.into_iter().flatten().min();
+        next.map_or(LOOK_EVERY, |next| next.saturating_duration_since(Instant::now()).min(LOOK_EVERY))
     }
 
     fn handle(&mut self, event: Event) {
         match event {
             Event::Ended(number, outcome) => self.ended(number, outcome),
-            Event::Interrupted => self.interrupted(),
+            Event::Interrupted(1) if self.stop.is_none() => {
+                self.stop(Stop::Interrupted);
+                let running = "what runs may finish; Ctrl-C again stops it";
+                self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
+            }
+            Event::Interrupted(_) if !self.is_stopping => {
+                self.stop_running();
+                self.tell_people("stopping what runs; Ctrl-C again ends at once");
+            }
+            Event::Interrupted(_) => {
+                self.stop = Some(Stop::Interrupted);
+                self.until = Some(Instant::now());
+            }
             Event::Input(batch) => self.input.add(batch),
             Event::InputEnded(Ok(())) => self.input.end(),
             Event::InputEnded(Err(error)) => {
@@ -245,31 +263,6 @@ impl<'a> Session<'a> {
                 self.until = Some(Instant::now());
             }
             Event::Unlogged => self.stop(Stop::Unlogged),
-        }
-    }
-
-    /// The first time what has not started is cancelled, the second time what runs is stopped, the third time nothing is waited for.
-    fn interrupted(&mut self) {
-        if self.stop.is_none() {
-            self.stop(Stop::Interrupted);
-            let running = "what runs may finish; Ctrl-C again stops it";
-            self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
-            return;
-        }
-        self.stop = Some(Stop::Interrupted);
-        if self.stopping {
-            self.until = Some(Instant::now());
-        } else {
-            self.stop_what_runs();
-            self.tell_people("stopping what runs; Ctrl-C again ends at once");
-        }
-    }
-
-    /// Executors kill what runs, and it is waited for.
-    fn stop_what_runs(&mut self) {
-        self.stopping = true;
-        for job in &self.jobs {
-            job.cancel();
         }
     }
 
@@ -366,7 +359,7 @@ impl<'a> Session<'a> {
         }
         let events = self.events.clone();
         let handle = self.client.submit_to(job, move |place, outcome| {
-            // After the last Ctrl-C the receiver is gone.
+            // After a third Ctrl-C the receiver is gone.
             let _ = events.send(Event::Ended(first + place as u64, outcome));
         })?;
         self.jobs.retain(|job| job.open() > 0);
@@ -377,10 +370,10 @@ impl<'a> Session<'a> {
     fn ended(&mut self, number: u64, outcome: TaskOutcome) {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
-        let (mut end, captured) = end_of(outcome);
-        if end == End::Cancelled && self.stopping {
-            end = End::Lost("stopped".into());
-        }
+        let (end, captured) = match outcome {
+            Err(TaskError::Cancelled) if self.is_stopping => (End::Lost("stopped".into()), Captured::default()),
+            outcome => end_of(outcome),
+        };
         let failed = !end.is_ok() && end != End::Cancelled;
         if failed && run.before < self.settings.retries && self.stop.is_none() {
             self.slots.give_back(std::mem::take(&mut run.slot));
@@ -420,8 +413,8 @@ impl<'a> Session<'a> {
         if self.stop.is_none() && halt.is_due(self.report.ok(), self.report.failed()) {
             self.stop(Stop::Halted(halt.code(&end)));
             if halt.now {
-                self.stop_what_runs();
-                self.until = Some(Instant::now() + STOP_PATIENCE);
+                self.stop_at = Some(Instant::now() + QUEUED_WITHIN);
+                self.until = Some(Instant::now() + STOPPED_WITHIN);
             }
         }
     }
@@ -451,6 +444,14 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Has what runs stopped.
+    fn stop_running(&mut self) {
+        self.is_stopping = true;
+        for job in &self.jobs {
+            job.cancel();
+        }
+    }
+
     /// What is still open is not waited for.
     fn give_up_the_rest(&mut self) {
         let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
@@ -465,6 +466,9 @@ impl<'a> Session<'a> {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             self.progress.tell(|| self.words());
+        }
+        if !self.is_stopping && self.stop_at.is_some_and(|at| at <= Instant::now()) {
+            self.stop_running();
         }
         match self.waiting.look(self.client, self.stop.is_none() && !self.open.is_empty()) {
             Ok(None) => {}
