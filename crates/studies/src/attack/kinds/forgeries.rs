@@ -5,7 +5,7 @@ use crate::attack::forge::{Forge, task};
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
     Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
-    Released, Reset, Retrieve, SlotName, Status, SubmitAck, TaskName,
+    Released, Reset, Retrieve, SlotKind, SlotName, Status, SubmitAck, TaskName,
 };
 use rand::RngExt;
 
@@ -190,10 +190,8 @@ pub(super) fn complete_ack(forge: &mut Forge) {
 pub(super) fn retrieve(forge: &mut Forge) {
     let (header, counter) = (header_of_any_epoch(forge, Operation::Retrieve), forge.name().into());
     let waits = std::array::from_fn::<_, 13, _>(|_| forge.wait());
-    forge.write_all(
-        &Retrieve { header, counter, resources: 0xFF, ahead: u8::from(forge.one_in(2)), reserved: [0; 6] },
-        &waits,
-    );
+    let ahead = u8::from(forge.one_in(2));
+    forge.write_all(&Retrieve { header, counter, resources: 0xFF, ahead, reserved: [0; 6] }, &waits);
     forge.out.from = forge.executor();
 }
 
@@ -234,7 +232,8 @@ pub(super) fn register(forge: &mut Forge) {
         cookie: forge.name().into(),
         first: 0.into(),
         resources: 0,
-        reserved: [0; 3],
+        kind: SlotKind::Ordinary as u8,
+        reserved: [0; 2],
     };
     forge.write(&fixed).set_count(32);
     forge.out.from = forge.executor();
