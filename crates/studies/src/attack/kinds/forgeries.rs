@@ -5,7 +5,7 @@ use crate::attack::forge::{Forge, task};
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
     Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
-    Released, Reset, Retrieve, SlotName, Status, SubmitAck, TaskName,
+    Released, Reset, Retrieve, SlotKind, SlotName, Status, SubmitAck, TaskName,
 };
 use rand::RngExt;
 
@@ -142,7 +142,7 @@ pub(super) fn cancel_ack(forge: &mut Forge) {
         reason: Reason::None as u8,
         reserved: [0; 3],
     };
-    forge.write(&fixed);
+    forge.write(&fixed).set_count(32);
     forge.pose_as_switch_to_client();
 }
 
@@ -189,7 +189,8 @@ pub(super) fn complete_ack(forge: &mut Forge) {
 
 pub(super) fn retrieve(forge: &mut Forge) {
     let (header, counter) = (header_of_any_epoch(forge, Operation::Retrieve), forge.name().into());
-    let (waits, ahead) = (std::array::from_fn::<_, 13, _>(|_| forge.wait()), u8::from(forge.one_in(2)));
+    let waits = std::array::from_fn::<_, 13, _>(|_| forge.wait());
+    let ahead = u8::from(forge.one_in(2));
     forge.write_all(&Retrieve { header, counter, resources: 0xFF, ahead, reserved: [0; 6] }, &waits);
     forge.out.from = forge.executor();
 }
@@ -231,7 +232,7 @@ pub(super) fn register(forge: &mut Forge) {
         cookie: forge.name().into(),
         first: 0.into(),
         resources: 0,
-        kind: u8::from(forge.one_in(2)),
+        kind: SlotKind::Ordinary as u8,
         reserved: [0; 2],
     };
     forge.write(&fixed).set_count(32);
