@@ -12,6 +12,7 @@ use crate::clock;
 use crate::driver::lock;
 use crate::functions::{TaskContext, Value};
 use crate::spill::SpillRoom;
+use crate::waker::Waker;
 use capture::Kept;
 use marks::Mark;
 use midflight_tasks::executor::RunKey;
@@ -49,8 +50,15 @@ pub(crate) struct Processes {
 
 #[derive(Debug, Default)]
 struct Running {
-    groups: HashMap<RunKey, (Mark, Pid)>,
+    commands: HashMap<RunKey, Listed>,
     refused: bool,
+}
+
+#[derive(Debug)]
+struct Listed {
+    mark: Mark,
+    group: Pid,
+    stop: Arc<Waker>,
 }
 
 impl Processes {
@@ -71,24 +79,22 @@ impl Processes {
     pub(crate) fn kill_all(&self) {
         let mut running = lock(&self.running);
         running.refused = true;
-        for (_, group) in running.groups.values() {
-            let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
+        for command in running.commands.values() {
+            let _ = kill_process_group(command.group, Signal::KILL); // an error means that it has ended already
         }
-        let marks: HashSet<Mark> = running.groups.values().map(|(mark, _)| *mark).collect();
+        let marks: HashSet<Mark> = running.commands.values().map(|command| command.mark).collect();
         drop(running);
         marks::kill_marked(&marks);
     }
 
-    /// Kills what the command of a run has started, if it has one: its task is cancelled.
-    pub(crate) fn kill(&self, run: RunKey) {
-        let running = lock(&self.running);
-        let Some(&(mark, group)) = running.groups.get(&run) else { return };
-        let _ = kill_process_group(group, Signal::KILL); // as above
-        drop(running);
-        marks::kill_marked(&HashSet::from([mark]));
+    /// Ends the command of a run, if it has one, as a timeout does: its task is cancelled.
+    pub(crate) fn stop(&self, run: RunKey) {
+        if let Some(command) = lock(&self.running).commands.get(&run) {
+            command.stop.wake();
+        }
     }
 
-    /// Runs a command line; the value is an encoded [`ExecResult`]. One that was killed because its task is cancelled is an error.
+    /// Runs a command line; the value is an encoded [`ExecResult`]. One that was ended because its task is cancelled is an error.
     pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Value, String> {
         self.run(context, &ExecRequest::new(command_line))
     }
@@ -104,16 +110,16 @@ impl Processes {
         let mut run = self.start(context, request)?;
         let early = run.wait_to_end(request.timeout);
         let ended = run.collect(|| {
-            lock(&self.running).groups.remove(&context.run);
+            lock(&self.running).commands.remove(&context.run);
         });
         let (status, capture) = ended.map_err(|error| format!("cannot collect the command's exit code: {error}"))?;
         let (stdout, stderr) = capture.into_kept().inspect_err(|_told_by_caller| {
             self.not_kept.fetch_add(1, Relaxed);
         })?;
-        let signal = status.signal;
-        if signal.is_some() && context.cancelled() {
+        if early == Some(Early::Stopped) {
             return Err("cancelled".to_owned());
         }
+        let signal = status.signal;
         let timed_out = early == Some(Early::TimedOut);
         let code = if timed_out { CODE_TIMED_OUT } else { status.code };
         let run_time = Duration::from_nanos(clock::now().saturating_sub(began));
@@ -127,13 +133,18 @@ impl Processes {
             return Err("the executor is ending".to_owned());
         }
         let record = self.enter().map_err(|error| format!("cannot watch over commands: {error}"))?;
+        let stop = Waker::new().map_err(|error| error.to_string())?;
         let mut command = shell(context, request, record.mark());
         let child = command.spawn().map_err(|error| why_not_started(&error, request))?;
-        let run = Run::new(child, record, Arc::clone(&self.outputs));
+        let stop = Arc::new(stop);
+        let run = Run::new(child, record, Arc::clone(&self.outputs), Arc::clone(&stop));
         let mut running = lock(&self.running);
-        running.groups.insert(context.run, (run.mark(), run.group()));
-        if running.refused || context.cancelled() {
-            let _ = kill_process_group(run.group(), Signal::KILL); // `kill_all` or `kill` came before it was listed
+        if context.cancelled() {
+            stop.wake(); // `stop` came before it was listed
+        }
+        running.commands.insert(context.run, Listed { mark: run.mark(), group: run.group(), stop });
+        if running.refused {
+            let _ = kill_process_group(run.group(), Signal::KILL); // `kill_all` came before it was listed
         }
         Ok(run)
     }

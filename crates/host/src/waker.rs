@@ -45,6 +45,11 @@ impl Waker {
         self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(timeout));
     }
 
+    /// To poll it with others: it is readable from the first wake-up on.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     /// The first of `fds` is the eventfd.
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) {
         let timeout = timeout

@@ -4,12 +4,13 @@ use super::OUTPUT_MAX;
 use super::run::until;
 use crate::blob::Piece;
 use crate::spill::{SpillFile, SpillRoom};
+use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Bytes of one output that are kept in memory; of a longer one all are in a file.
 const MEMORY_MAX: usize = 512 << 10;
@@ -41,9 +42,17 @@ pub(super) enum Kept {
     File(SpillFile),
 }
 
-/// Not all is kept; [`Capture::into_kept`] says why.
-#[derive(Debug)]
-pub(super) struct Lost;
+/// What a wait for outputs brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    Something,
+    /// The deadline has passed.
+    Late,
+    /// The command is to be stopped.
+    Stopped,
+    /// What cannot be kept; [`Capture::into_kept`] says why.
+    Lost,
+}
 
 impl Capture {
     /// Of a child whose outputs are pipes.
@@ -57,13 +66,14 @@ impl Capture {
         self.streams.iter().any(|stream| stream.pipe.is_some())
     }
 
-    /// Waits until something comes or closes, and takes it; `false` where the deadline passes first.
-    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, Lost> {
-        let open = self.streams.iter().filter_map(|stream| stream.pipe.as_ref());
-        let mut fds: Vec<PollFd<'_>> = open.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+    /// Waits until something comes or closes, and takes it; or until somebody wakes `stop`, or the deadline passes.
+    pub(super) fn wait(&mut self, deadline: Option<Instant>, stop: Option<&Waker>) -> Took {
+        let open = self.streams.iter().filter_map(|stream| stream.pipe.as_ref()).map(AsFd::as_fd);
+        let fds = open.chain(stop.map(Waker::as_fd));
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut fds, deadline.map(until).as_ref()) {
-            Err(_interrupted) => return Ok(true),
-            Ok(0) => return Ok(false),
+            Err(_interrupted) => return Took::Something,
+            Ok(0) => return Took::Late,
             Ok(_) => {}
         }
         let mut events = fds.iter().map(PollFd::revents).collect::<Vec<_>>().into_iter();
@@ -75,7 +85,11 @@ impl Capture {
                 self.take(index, events);
             }
         }
-        if self.lost.is_some() && !had { Err(Lost) } else { Ok(true) }
+        match () {
+            () if self.lost.is_some() && !had => Took::Lost,
+            () if events.next().is_some_and(|stop| !stop.is_empty()) => Took::Stopped,
+            () => Took::Something,
+        }
     }
 
     /// Takes what one output has, or closes it.
@@ -111,7 +125,7 @@ impl Capture {
 
     /// Takes what is in the pipes now, and closes them, whoever still has the other ends.
     pub(super) fn let_go(&mut self) {
-        let _told_later = self.wait(Some(Instant::now() + Duration::ZERO));
+        self.wait(Some(Instant::now()), None);
         for stream in &mut self.streams {
             stream.pipe = None;
         }

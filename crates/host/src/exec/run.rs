@@ -1,14 +1,16 @@
 //! One command, from its start to its end.
 
-use super::capture::Capture;
+use super::capture::{Capture, Took};
 use super::marks::{Mark, kill_marked};
 use super::reaper::Record;
 use crate::spill::SpillRoom;
+use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 use std::collections::HashSet;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub(super) struct Run {
     group: Pid,
     record: Record,
     capture: Capture,
+    /// `None` when it has been heeded.
+    stop: Option<Arc<Waker>>,
     began: Instant,
 }
 
@@ -31,6 +35,8 @@ pub(super) struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Early {
     TimedOut,
+    /// Its task is cancelled.
+    Stopped,
     /// Its outputs could not be kept.
     NotKept,
 }
@@ -48,19 +54,20 @@ pub(super) struct Status {
 enum Woken {
     Ended,
     Late,
+    Stopped,
     NotKept,
 }
 
 impl Run {
     /// A command that was started as leader of a process group.
-    pub(super) fn new(mut child: Child, record: Record, outputs: Arc<SpillRoom>) -> Self {
+    pub(super) fn new(mut child: Child, record: Record, outputs: Arc<SpillRoom>, stop: Arc<Waker>) -> Self {
         let group = Pid::from_child(&child);
         if let Err(error) = record.started(group) {
             // If this process dies, the reaper still finds the command by its mark.
             tracing::warn!("the group of a command is not in the reaper's table: {error}");
         }
         let capture = Capture::new(&mut child, outputs);
-        Self { child, group, record, capture, began: Instant::now() }
+        Self { child, group, record, capture, stop: Some(stop), began: Instant::now() }
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -78,8 +85,10 @@ impl Run {
         let early = match self.wait(deadline) {
             Woken::Ended => return None,
             Woken::Late => Early::TimedOut,
+            Woken::Stopped => Early::Stopped,
             Woken::NotKept => Early::NotKept,
         };
+        self.stop = None;
         self.signal(Signal::TERM);
         self.wait(Some(Instant::now() + GRACE));
         // What ignored SIGTERM, also where the shell itself has ended: its number is its own until its status is collected.
@@ -96,30 +105,38 @@ impl Run {
     /// Waits until it has ended or the deadline has passed, or an output cannot be kept.
     fn wait(&mut self, deadline: Option<Instant>) -> Woken {
         while self.capture.is_open() {
-            match self.capture.wait(deadline) {
-                Ok(true) => {}
-                Ok(false) => return Woken::Late,
-                Err(_told_later) => return Woken::NotKept,
+            match self.capture.wait(deadline, self.stop.as_deref()) {
+                Took::Something => {}
+                Took::Late => return Woken::Late,
+                Took::Stopped => return Woken::Stopped,
+                Took::Lost => return Woken::NotKept,
             }
         }
-        if self.has_exited(deadline) { Woken::Ended } else { Woken::Late }
+        self.wait_for_shell(deadline)
     }
 
-    /// Whether the shell exits before the deadline.
-    fn has_exited(&self, deadline: Option<Instant>) -> bool {
-        let Some(deadline) = deadline else { return self.exited(WaitIdOptions::empty()) };
+    /// Waits until the shell has exited, or the deadline has passed.
+    fn wait_for_shell(&self, deadline: Option<Instant>) -> Woken {
         if self.exited(WaitIdOptions::NOHANG) {
-            return true;
+            return Woken::Ended;
         }
         let Ok(pidfd) = pidfd_open(self.group, PidfdFlags::empty()) else {
-            return self.exited(WaitIdOptions::empty()); // too many files are open: then without a deadline
+            self.exited(WaitIdOptions::empty()); // too many files are open: then nothing else ends the wait
+            return Woken::Ended;
         };
-        while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&until(deadline))) != Ok(0) {
+        loop {
+            let fds = std::iter::once(pidfd.as_fd()).chain(self.stop.as_deref().map(Waker::as_fd));
+            let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            let ready = poll(&mut fds, deadline.map(until).as_ref());
             if self.exited(WaitIdOptions::NOHANG) {
-                return true;
+                return Woken::Ended;
+            }
+            match ready {
+                Ok(0) => return Woken::Late,
+                Ok(_) if fds.get(1).is_some_and(|stop| !stop.revents().is_empty()) => return Woken::Stopped,
+                Ok(_) | Err(_) => {} // interrupted
             }
         }
-        false
     }
 
     /// Whether the shell has exited, or waits until it has. Its status stays to be collected.

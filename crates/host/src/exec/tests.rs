@@ -197,18 +197,36 @@ fn an_output_that_cannot_be_kept_whole_has_failed_and_ends_the_command() {
 }
 
 #[test]
+fn a_cancelled_command_ends_with_its_group_even_before_it_is_listed() {
+    for line in ["sleep 100 & sleep 100", "exec >&- 2>&-; sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100"]
+    {
+        let (processes, context) = (processes(), context());
+        let result = std::thread::scope(|scope| {
+            let running = scope.spawn(|| processes.exec(&context, line.as_bytes()));
+            wait_until("it runs", || !lock(&processes.running).commands.is_empty());
+            context.cancellation.cancel();
+            processes.stop(RunKey { slot: 3, run: 3 }); // another run of the slot
+            processes.stop(context.run);
+            running.join().unwrap()
+        });
+        assert_eq!(result.unwrap_err(), "cancelled");
+        assert_eq!(processes.exec(&context, b"sleep 100").unwrap_err(), "cancelled");
+    }
+}
+
+#[test]
 fn killing_ends_the_whole_group_and_refuses_more() {
     let processes = processes();
     let result = std::thread::scope(|scope| {
         let running = scope.spawn(|| processes.exec(&context(), b"sleep 100 & sleep 100"));
-        wait_until("it runs", || !lock(&processes.running).groups.is_empty());
+        wait_until("it runs", || !lock(&processes.running).commands.is_empty());
         processes.kill_all();
         running.join().unwrap().unwrap()
     });
     let Value::Bytes(result) = result else { panic!("it is in a file") };
     assert_eq!(ExecResult::decode(&result).unwrap().signal, Some(9));
     assert!(processes.exec(&context(), b"true").is_err());
-    assert!(lock(&processes.running).groups.is_empty());
+    assert!(lock(&processes.running).commands.is_empty());
 }
 
 #[test]
@@ -223,20 +241,4 @@ fn a_reaper_that_died_is_replaced() {
         processes.exec(&context(), b"true").unwrap();
         reaper() != Some(first)
     });
-}
-
-#[test]
-fn t17_a_cancelled_command_is_killed_with_all_that_it_has_started_even_before_it_is_listed() {
-    let (processes, context) = (processes(), context());
-    let result = std::thread::scope(|scope| {
-        let running = scope.spawn(|| processes.exec(&context, b"setsid sleep 100 & sleep 100"));
-        wait_until("it runs", || !lock(&processes.running).groups.is_empty());
-        context.cancellation.cancel();
-        processes.kill(RunKey { slot: 3, run: 3 }); // another run of the slot
-        processes.kill(context.run);
-        running.join().unwrap()
-    });
-    assert_eq!(result.err().as_deref(), Some("cancelled"));
-    assert_eq!(processes.exec(&context, b"sleep 100").err().as_deref(), Some("cancelled"));
-    assert!(lock(&processes.running).groups.is_empty());
 }

@@ -114,11 +114,11 @@ impl RunHandler {
         }
     }
 
-    /// The client wants a run to be stopped. A worker is told, and its command killed; it then reports the end.
+    /// The client wants a run to be stopped. A worker is told, and its command ended; it then reports the end.
     fn stop(&mut self, executor: &mut Executor, run: RunKey) {
         if let Some(token) = self.running.get(&run) {
             token.cancel();
-            self.processes.kill(run);
+            self.processes.stop(run);
             return;
         }
         let before = self.sleeping.len();

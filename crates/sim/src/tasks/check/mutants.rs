@@ -19,7 +19,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(8, "lost-tail", "dataplane/src/tasks/queue.h", 1000),
     Mutant::new(9, "share-kept", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(10, "unnoticed-gap", "dataplane/src/tasks/give_up.h", 1000),
-    Mutant::new(11, "repeat-renews", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(11, "repeat-renews", "dataplane/src/tasks/from_executor.h", 2000),
     Mutant::new(12, "first-group-first", "dataplane/src/tasks/queue.h", 1000),
     Mutant::new(13, "uncounted-slots", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(14, "last-level-first", "dataplane/src/tasks/queue.h", 1000),
