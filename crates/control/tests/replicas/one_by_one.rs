@@ -430,7 +430,8 @@ fn n6_an_operator_that_refuses_several_rsnodes_at_once_costs_none_of_them() {
 /// There is nothing to plan for: an operator that works again serves its rack as at the start.
 #[test]
 fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
-    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
+    let config = ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() };
+    let mut world = World::new(1, 1, config);
     world.requests_per_step = 0;
     assert!(world.run_until_selected(2_000));
     let at = |world: &World, switch: &str| world.network.topology().operator(switch).unwrap();

@@ -128,6 +128,11 @@ impl Channel {
         !self.is_dead && !self.is_stuck() && self.state == State::Open
     }
 
+    /// It could select now, barred or not.
+    pub(super) fn is_able(&self) -> bool {
+        self.is_live() && !self.is_refusing && self.can_select && self.selector.is_some()
+    }
+
     pub(super) fn is_stuck(&self) -> bool {
         self.stuck_since.is_some()
     }

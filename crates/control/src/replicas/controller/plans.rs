@@ -58,15 +58,15 @@ impl Controller {
         (0..self.labels.len()).any(|group| self.traffic.rate(group) > 0.0)
     }
 
-    /// Without traffic there is no plan. Groups whose operator has failed then begin again as at the start, when it works again.
+    /// Without traffic there is no plan. Groups whose operator has failed then begin again as at the start, as soon as it works again:
+    /// nobody loses anything if it fails once more.
     pub(super) fn begin_again(&mut self) {
         if self.config.start != Start::OwnRack || self.target.iter().all(Option::is_some) || self.has_traffic() {
             return;
         }
-        let barred = self.barred();
         for group in 0..self.target.len() {
             let own = self.network.labeller(group);
-            if self.target[group].is_none() && self.channels[own].is_live() && !barred.contains(&own) {
+            if self.target[group].is_none() && self.channels[own].is_able() {
                 self.target[group] = Some(own);
             }
         }
