@@ -52,10 +52,9 @@
 
 pub use midflight_host::{
     BlobOptions, BoundSwitch, CancelReport, CancellationToken, Client, ClientOptions, Completions, DrainError, Error,
-    Executor, ExecutorBuilder, Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader, Switch,
-    SwitchConfig,
-    SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode,
-    detach, resolve,
+    Executor, ExecutorBuilder, Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader,
+    Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec,
+    TaskTiming, Which, XdpMode, detach, resolve,
 };
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};
