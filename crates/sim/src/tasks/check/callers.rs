@@ -14,6 +14,7 @@
 //! | a task that ends as cancelled, stopped, and no run of it was stopped | none |
 //! | a task that is assigned after it has ended as cancelled (T17) | several switches, or lives of one; its own time-out |
 //! | a task that starts after it has ended as cancelled (T17) | any fault: its assignment was late; its own time-out |
+//! | a task that no slot had and that ends as cancelled later than [`STOP_WITHIN`] (T17) | any fault; its own time-out |
 //! | a run of a cancelled task that goes on for longer than [`STOP_WITHIN`] (T17) | any fault but lost datagrams, which excuse two seconds; a function that does not listen |
 
 use super::rules::*;
@@ -57,7 +58,8 @@ struct Task {
     key: u64,
     argument: [u8; 16],
     has_timeout: bool,
-    cancel_asked: bool,
+    /// When it was cancelled.
+    cancel_asked: Option<Nanos>,
     /// When those that run were to be stopped.
     stop_asked: Option<Nanos>,
     /// Runs of it were stopped.
@@ -213,12 +215,12 @@ impl Callers {
                 };
                 self.ended(now, ended, *stopped)?;
             }
-            TaskEvent::Reported { client, key, end } => self.reported(*client, key.0, end)?,
+            TaskEvent::Reported { client, key, end } => self.reported(now, *client, key.0, end)?,
             TaskEvent::CancelAsked { client, keys, stop } => {
                 for key in keys {
                     if let Some(&task) = self.by_key.get(&(*client, key.0)) {
                         let task = &mut self.tasks[task];
-                        task.cancel_asked = true;
+                        task.cancel_asked = task.cancel_asked.or(Some(now));
                         task.stop_asked = task.stop_asked.or(stop.then_some(now));
                     }
                 }
@@ -248,7 +250,7 @@ impl Callers {
                 key,
                 argument,
                 has_timeout,
-                cancel_asked: false,
+                cancel_asked: None,
                 stop_asked: None,
                 stopped: 0,
                 standing: Standing::Open,
@@ -284,7 +286,7 @@ impl Callers {
         Ok(())
     }
 
-    fn reported(&mut self, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
+    fn reported(&mut self, now: Nanos, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
         let Some(&place) = self.by_key.get(&(client, key)) else {
             holds!(T9, false, "node {} reports the end of task {key}, which it was not given", client.index());
             return Ok(());
@@ -302,7 +304,15 @@ impl Callers {
             }
             TaskEnd::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
             TaskEnd::Cancelled(how) => {
-                holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
+                let asked = task.cancel_asked.unwrap_or(now);
+                holds!(
+                    T9,
+                    task.cancel_asked.is_some(),
+                    "task {key} of node {} is cancelled, by nobody",
+                    client.index()
+                );
+                let soon = !self.calm || task.has_timeout || now.saturating_sub(asked) <= STOP_WITHIN;
+                holds!(T17, soon || !task.attempts.is_empty(), "task {key} of node {} ends late", client.index());
                 let is_so = match how {
                     CancelledHow::Stopped => task.stopped > 0,
                     _ if !self.calm || task.has_timeout => true,
