@@ -317,7 +317,10 @@ impl Callers {
                     CancelledHow::Stopped => task.stopped > 0,
                     _ if !self.calm || task.has_timeout => true,
                     // A SUBMIT that was sent twice and not taken leaves it open whether a switch had the task.
-                    CancelledHow::TakenOut | CancelledHow::Vanished => task.attempts.is_empty(),
+                    // One that was given back has not begun.
+                    CancelledHow::TakenOut | CancelledHow::Vanished => {
+                        task.attempts.iter().all(|(_, attempt)| attempt.assigned == 0)
+                    }
                 };
                 let attempts = &task.attempts;
                 holds!(T9, is_so, "task {key} of node {} is reported as {how:?}: {attempts:?}", client.index());
@@ -448,6 +451,22 @@ mod tests {
             assert_eq!(callers.happened(0, last).expect_err(name).rule, rule, "{name}");
         }
         assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, T1, "a job that nobody has submitted");
+    }
+
+    #[test]
+    fn what_was_given_back_may_be_taken_out() {
+        let mut callers = running();
+        callers.happened(0, &ended()).unwrap();
+        callers.assigned(4, 0, 2).unwrap();
+        callers.given_back(4, 0, 2).unwrap();
+        callers.happened(0, &asked(false)).unwrap();
+        assert_eq!(callers.happened(0, &cancelled(CancelledHow::TakenOut)).unwrap_err().rule, T9, "the first attempt ran");
+        let mut callers = running();
+        callers.tasks[0].attempts.clear();
+        callers.assigned(4, 0, 1).unwrap();
+        callers.given_back(4, 0, 1).unwrap();
+        callers.happened(0, &asked(false)).unwrap();
+        callers.happened(0, &cancelled(CancelledHow::TakenOut)).unwrap();
     }
 
     #[test]
