@@ -48,7 +48,7 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   figures.traces, .rules             real traces with columns; the hash of constants and rules
   figures.compared.rows, .equal, .turned, .verdict   with --compare
   selectors.NAME.mean_ms, .p99_ms    by netrs-selectors: each selector at the RSNodes
-  figures.rechecked.cells, .equal    by --recheck: cells that were run again, those with equal results
+  figures.rechecked.cells, .equal    by --recheck: cells that were run again; equal results
 
 REAL TRACES
   bolt-13a, bolt-13b and bolt-15 have a column for each of google-sub.tr, google-like-80.tr and
