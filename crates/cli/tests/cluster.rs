@@ -41,8 +41,9 @@ fn status_metrics_and_health_say_what_happened() {
     assert_eq!(run(&["submit", "noop", "-n", "100", "--switch", &address.to_string()]).code, Some(0));
     wait_until("100 tasks are counted as completed", || status(&switch.http())["tasks"]["completed"] == 100);
     wait_until("all slots are parked", || status(&switch.http())["parked"] == 4);
+    // An executor that has asked ahead has further slots, which are never parked.
     let people = run(&["status", "--http", &switch.http()]).stdout;
-    assert!(people.contains("4 registered: 0 busy, 4 parked") && people.contains("100 completed"), "{people}");
+    assert!(people.contains(" registered: 0 busy, 4 parked") && people.contains("100 completed"), "{people}");
     let metrics = get(&switch.http(), "/metrics");
     for line in [
         "midflight_tasks_submitted_total 100",
