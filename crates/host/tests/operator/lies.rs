@@ -77,7 +77,7 @@ fn talk(mut stream: TcpStream, keeper: &mut RuleKeeper, said: &mut usize) {
             let mut bytes = Vec::new();
             lie(*said, answer).iter().for_each(|message| control::write(message, &mut bytes));
             *said += 1;
-            if *said % 40 == 0 {
+            if (*said).is_multiple_of(40) {
                 bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
             }
             let _ = stream.write_all(&bytes);

@@ -460,7 +460,11 @@ mod tests {
         callers.assigned(4, 0, 2).unwrap();
         callers.given_back(4, 0, 2).unwrap();
         callers.happened(0, &asked(false)).unwrap();
-        assert_eq!(callers.happened(0, &cancelled(CancelledHow::TakenOut)).unwrap_err().rule, T9, "the first attempt ran");
+        assert_eq!(
+            callers.happened(0, &cancelled(CancelledHow::TakenOut)).unwrap_err().rule,
+            T9,
+            "the first attempt ran"
+        );
         let mut callers = running();
         callers.tasks[0].attempts.clear();
         callers.assigned(4, 0, 1).unwrap();
