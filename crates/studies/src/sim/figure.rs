@@ -55,12 +55,12 @@ REAL TRACES
   alibaba2017-batch_task.csv that is in the folder --traces; its rows are FIGURE.TRACE-ROW.
 
 Cells are processes. What one has computed is kept in --cells and used again, until the simulator's
-sources change: a run that was interrupted goes on where it was. After a change that should change no
+sources change: a run that was interrupted goes on where it was. After a change that should alter no
 result, --recheck runs some of the kept cells again; where all are the same, the others stay valid.
 
 EXIT CODES
-  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written, --compare failed
-  or --recheck found a difference, 2 wrong usage, 130 interrupted";
+  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written, --compare
+  failed or --recheck found a difference, 2 wrong usage, 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
