@@ -37,7 +37,7 @@ what is in force they learn from the operators. docs/cache.md goes through a sma
 SIGINT and SIGTERM end it. What is in force stays in force.
 
 EXIT CODES
-  0 ended by a signal, 1 failed (port in use, a thread of it panicked), 2 wrong usage or configuration";
+  0 ended by a signal, 1 failed (port in use, a thread panicked), 2 wrong usage or configuration";
 
 /// Where there is a file to start from.
 const EXAMPLE: &str = "`midflight controller --print-config` prints a file to start from";
