@@ -14,8 +14,10 @@
  *   tasks/reply.h          writes answers
  *   tasks/cookie.h         cookies: proof that a sender receives what is sent to its address
  *   tasks/sources.h        sender addresses, and their shares of each table
+ *   tasks/slots.h          slots of executors: how they come and go, and who may speak for one
  *   tasks/from_client.h    SUBMIT, CANCEL, PROBE
- *   tasks/from_executor.h  REGISTER, RETRIEVE, KEEPALIVE, RELEASE
+ *   tasks/retrieve.h       RETRIEVE
+ *   tasks/from_executor.h  REGISTER, KEEPALIVE, RELEASE
  *   tasks/give_up.h        the lease reaper, silent clients, the operator's purge
  */
 #include "midflight/tasks.h"

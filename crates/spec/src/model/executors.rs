@@ -1,4 +1,4 @@
-//! The packets of executors: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
+//! The packets of executors: REGISTER, KEEPALIVE, RELEASE.
 
 use super::Model;
 use super::answers::Answers;
@@ -42,18 +42,6 @@ pub(super) enum State {
     Waiting,
     /// Has a task.
     Assigned(Box<Task>),
-}
-
-/// What became of a wait ahead.
-enum Ahead {
-    /// The executor must register the slot again.
-    Void,
-    /// It is an old one.
-    Stale,
-    /// It has got a task.
-    Assigned,
-    /// It has got none, and is not parked.
-    Nothing,
 }
 
 impl Slot {
@@ -204,156 +192,6 @@ impl Model {
         }
     }
 
-    pub(super) fn retrieve(
-        &mut self,
-        from: SocketAddr,
-        retrieve: &Retrieve,
-        waits: &[Wait],
-        answers: &mut Answers,
-    ) -> Verdict {
-        let counter = retrieve.counter;
-        if self.is_foreign(from, &retrieve.header, counter, answers) {
-            return Verdict::ForeignEpoch;
-        }
-        if retrieve.ahead != 0 {
-            return self.retrieve_ahead(from, retrieve, waits, answers);
-        }
-        let mut void = Vec::new();
-        for wait in waits {
-            let is_void = match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
-                Ok(()) => self.wait(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers),
-                Err(wrong) => {
-                    self.count(wrong, 1);
-                    wrong != Verdict::Replayed
-                }
-            };
-            if is_void {
-                void.push(*wait);
-            }
-        }
-        self.say_reset(from, counter, &void, answers);
-        Verdict::Ok
-    }
-
-    /// Waits ahead are never parked. The answer is an ASSIGN that repeats the sequence, or NO_OP for those that got nothing.
-    fn retrieve_ahead(
-        &mut self,
-        from: SocketAddr,
-        retrieve: &Retrieve,
-        waits: &[Wait],
-        answers: &mut Answers,
-    ) -> Verdict {
-        let counter = retrieve.counter;
-        answers.number_assigns(retrieve.header.sequence.get());
-        let (mut void, mut nothing) = (Vec::new(), Vec::new());
-        for wait in waits {
-            match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
-                Ok(()) => match self.wait_ahead(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers) {
-                    Ahead::Void => void.push(*wait),
-                    Ahead::Nothing => nothing.push(*wait),
-                    Ahead::Stale | Ahead::Assigned => {}
-                },
-                Err(wrong) => {
-                    self.count(wrong, 1);
-                    if wrong != Verdict::Replayed {
-                        void.push(*wait);
-                    }
-                }
-            }
-        }
-        if answers.assigns() == 0 && !nothing.is_empty() {
-            answers.answer(from, packet(&NoOp::new(self.epoch, retrieve.header.sequence.get()), &nothing));
-        }
-        self.say_reset(from, counter, &void, answers);
-        Verdict::Ok
-    }
-
-    fn wait_ahead(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> Ahead {
-        let slot = self.slots[&number].clone();
-        let is_repeat = sequence == slot.sequence;
-        if !is_repeat && !is_later(sequence, slot.sequence) {
-            self.count(Verdict::StaleWait, 1);
-            return Ahead::Stale;
-        }
-        if is_repeat && matches!(slot.state, State::Free { may_repeat: false }) {
-            self.count(Verdict::StaleWait, 1);
-            return Ahead::Void;
-        }
-        if is_repeat {
-            self.count(Verdict::RepeatedWait, 1);
-            if slot.task().is_some() {
-                self.say_assignment(number, answers);
-                return Ahead::Assigned;
-            }
-        } else if slot.task().is_some() {
-            self.stats.tasks.completed += 1;
-        }
-        self.parked.retain(|&other| other != number);
-        let slot = self.hear(number);
-        slot.state = State::Free { may_repeat: true };
-        slot.sequence = sequence;
-        if !is_repeat {
-            slot.resources = resources;
-        }
-        let resources = slot.resources;
-        match self.dequeue_first_attempt(resources) {
-            Some(task) => {
-                self.assign(number, task, answers);
-                Ahead::Assigned
-            }
-            None => Ahead::Nothing,
-        }
-    }
-
-    /// One column of the table in `docs/internals/tasks.md`. Returns whether the executor must register the slot again.
-    fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
-        let slot = &self.slots[&number];
-        if sequence == slot.sequence {
-            return self.wait_again(number, answers);
-        }
-        if !is_later(sequence, slot.sequence) {
-            self.count(Verdict::StaleWait, 1);
-            return false;
-        }
-        if matches!(slot.state, State::Assigned(_)) {
-            self.stats.tasks.completed += 1;
-        }
-        self.wait_anew(number, sequence, resources, answers);
-        false
-    }
-
-    /// Repeats the slot's last wait.
-    fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
-        let slot = self.slots[&number].clone();
-        if matches!(slot.state, State::Free { may_repeat: false }) {
-            self.count(Verdict::StaleWait, 1);
-            return true;
-        }
-        self.count(Verdict::RepeatedWait, 1);
-        match slot.state {
-            State::Free { .. } => self.wait_anew(number, slot.sequence, slot.resources, answers),
-            State::Waiting => drop(self.hear(number)),
-            State::Assigned(_) => self.say_assignment(number, answers),
-        }
-        false
-    }
-
-    /// Gives the slot a task, or parks it.
-    fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
-        let slot = self.hear(number);
-        let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
-        slot.state = State::Waiting;
-        slot.sequence = sequence;
-        slot.resources = resources;
-        if !keeps_place {
-            self.parked.retain(|&other| other != number);
-            self.parked.push(number);
-        }
-        if let Some(task) = self.dequeue(resources) {
-            self.assign(number, task, answers);
-        }
-    }
-
     pub(super) fn keepalive(
         &mut self,
         from: SocketAddr,
@@ -370,17 +208,13 @@ impl Model {
         }
         let mut void = Vec::new();
         for wait in waits {
-            match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
-                Ok(()) if self.slots[&wait.slot.get()].sequence == wait.sequence.get() => {
-                    self.hear(wait.slot.get());
-                }
-                Ok(()) => self.count(Verdict::StaleWait, 1),
-                Err(wrong) => {
-                    self.count(wrong, 1);
-                    if wrong != Verdict::Replayed {
-                        void.push(*wait);
-                    }
-                }
+            if !self.names(from, wait, counter, &mut void) {
+                continue;
+            }
+            if self.slots[&wait.slot.get()].sequence == wait.sequence.get() {
+                self.hear(wait.slot.get());
+            } else {
+                self.count(Verdict::StaleWait, 1);
             }
         }
         self.say_reset(from, counter, &void, answers);
@@ -460,7 +294,7 @@ impl Model {
     }
 
     /// Whether a packet is for a switch that ran at this address before. If so, adds the answer: a RESET without records.
-    fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
+    pub(super) fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
         if header.epoch.get() == self.epoch {
             return false;
         }
@@ -480,7 +314,7 @@ impl Model {
         Verdict::Ok
     }
 
-    fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {
+    pub(super) fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {
         if !void.is_empty() {
             answers.answer_last(to, packet(&Reset { counter, ..Reset::new(self.epoch, 0) }, void));
         }
@@ -504,8 +338,20 @@ impl Model {
         }
     }
 
+    /// The same of a wait. If not, counts why, and adds it to `void` unless the packet was a copy.
+    pub(super) fn names(&mut self, from: SocketAddr, wait: &Wait, counter: U64, void: &mut Vec<Wait>) -> bool {
+        let Err(wrong) = self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) else {
+            return true;
+        };
+        self.count(wrong, 1);
+        if wrong != Verdict::Replayed {
+            void.push(*wait);
+        }
+        false
+    }
+
     /// A registered slot; renews its lease.
-    fn hear(&mut self, number: u32) -> &mut Slot {
+    pub(super) fn hear(&mut self, number: u32) -> &mut Slot {
         let now = self.now;
         let slot = self.slot(number);
         slot.heard_ns = now;

@@ -26,6 +26,7 @@ mod queue;
 mod shares;
 mod slab;
 mod tick;
+mod waits;
 
 pub use checker::Checker;
 pub use differential::Differential;

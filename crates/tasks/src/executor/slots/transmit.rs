@@ -18,17 +18,7 @@ impl Slots {
         while packet.count() < most
             && let Some(local) = self.waits.pop_front()
         {
-            let slot = &mut self.slots[local as usize];
-            if slot.state != State::Waiting || !slot.queued {
-                continue;
-            }
-            if slot.tries == 0 {
-                slot.asked = now;
-            }
-            packet.push(&slot.wait());
-            (slot.queued, slot.sent) = (false, true);
-            self.timers.arm(local, now, slot.tries, base, link.lease / 3);
-            slot.tries = slot.tries.saturating_add(1);
+            self.push_wait(&mut packet, local, now, base, link.lease / 3);
         }
         packet.count() > 0
     }
@@ -48,24 +38,39 @@ impl Slots {
         while packet.count() < SLOTS_MAX
             && let Some(local) = self.asks.pop_front()
         {
-            let slot = &mut self.slots[local as usize];
-            if slot.state != State::Waiting || !slot.queued {
-                continue;
+            if self.push_wait(&mut packet, local, now, base, link.lease / 3) {
+                asked.push(local);
+                self.slots[local as usize].asked_in = number;
             }
-            if slot.tries == 0 {
-                slot.asked = now;
-            }
-            packet.push(&slot.wait());
-            asked.push(local);
-            (slot.queued, slot.sent, slot.asked_in) = (false, true, number);
-            self.timers.arm(local, now, slot.tries, base, link.lease / 3);
-            slot.tries = slot.tries.saturating_add(1);
         }
         let is_sent = packet.count() > 0;
         if is_sent {
             self.asked(asked);
         }
         is_sent
+    }
+
+    /// Appends a slot's wait, if it still is to be sent, and says whether it was. Repeats come `base` to `most` apart.
+    fn push_wait(
+        &mut self,
+        packet: &mut Builder,
+        local: u32,
+        now: Nanos,
+        base: Nanos,
+        most: Nanos,
+    ) -> bool {
+        let slot = &mut self.slots[local as usize];
+        if slot.state != State::Waiting || !slot.queued {
+            return false;
+        }
+        if slot.tries == 0 {
+            slot.asked = now;
+        }
+        packet.push(&slot.wait());
+        (slot.queued, slot.sent) = (false, true);
+        self.timers.arm(local, now, slot.tries, base, most);
+        slot.tries = slot.tries.saturating_add(1);
+        true
     }
 
     /// Writes a RELEASE, if a leave or a return is to be sent.

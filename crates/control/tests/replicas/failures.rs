@@ -1,46 +1,17 @@
-//! What follows from each single event.
+//! What follows when an operator, a selector or a controller fails, each by itself (N6).
 
+use crate::plans::{deployed, rsnodes};
 use crate::world::{MS, Path, STEP, TOPOLOGY, World, times};
-use midflight_control::replicas::controller::{Failure, PlanRefused, UseOfId};
+use midflight_control::replicas::controller::Failure;
 use midflight_control::replicas::{Ask, ControlMessage, ControllerConfig, Event, Role, Start, TERM_MAX, Term};
-use midflight_placement::{Options, Plan, Use};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-fn deployed(controllers: u32) -> World {
-    let mut world = World::new(1, controllers, times());
-    assert!(world.run_until_selected(5_000), "{:?}", world.controller(0).status());
-    world.run(1_000);
-    world
-}
-
-fn rsnodes(world: &World) -> BTreeSet<usize> {
-    let at = |path: &Path| match path {
-        Path::Selected(at) => *at,
-        other => panic!("{other:?}"),
+fn failures(world: &World) -> Vec<(usize, Failure)> {
+    let failed = |(_, event): &(usize, Event)| match event {
+        Event::OperatorFailed { operator, why, .. } => Some((*operator, *why)),
+        _ => None,
     };
-    world.paths().iter().map(at).collect()
-}
-
-#[test]
-fn n4_the_first_plan_is_made_of_what_the_monitors_count_of_degraded_requests() {
-    let mut world = World::new(1, 1, times());
-    world.run(500);
-    assert_eq!(world.paths(), [Path::Backup; 4], "rules are set, and all groups degraded");
-    assert!(world.run_until_selected(3_000));
-    // 400 requests a second, of which an accelerator takes 500.
-    assert_eq!(rsnodes(&world).len(), 1);
-    world.run(1_000);
-    let status = world.controller(0).status();
-    assert!(status.is_deployed && status.operators.iter().all(|operator| operator.is_up_to_date), "{status:?}");
-    assert!(world.events.iter().any(|(_, event)| matches!(event, Event::Deployed)));
-}
-
-#[test]
-fn n4_the_start_may_be_at_the_racks_own_operators() {
-    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
-    world.is_planning = false;
-    assert!(world.run_until_selected(2_000));
-    assert_eq!(rsnodes(&world).len(), 4);
+    world.events.iter().filter_map(failed).collect()
 }
 
 /// N6: within the stated time the racks' operators send nothing to the dead RSNode any more, and its groups have another one soon.
@@ -122,117 +93,6 @@ fn n6_an_accelerator_that_gets_too_much_is_relieved() {
     assert!(rsnodes(&world).len() > before.len(), "1,200 requests a second need three");
 }
 
-/// N7: an old RSNode serves until the longest answer has come; then its id is removed everywhere.
-#[test]
-fn n7_old_rsnodes_serve_until_all_answers_have_come() {
-    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
-    world.is_planning = false;
-    assert!(world.run_until_selected(2_000));
-    let old = world.controller(0).status().ids;
-    assert_eq!(old.len(), 4, "{old:?}");
-    assert!(old.iter().all(|(.., used)| *used == UseOfId::Serving));
-    world.is_planning = true;
-    let mut last_label: BTreeMap<u16, u64> = old.iter().map(|&(id, ..)| (id, world.now)).collect();
-    for _ in 0..600 {
-        world.step();
-        for &(id, operator, _) in &old {
-            let at = operator.unwrap();
-            if world.nodes.iter().any(|node| node.switch.labels.values().any(|&label| label == id)) {
-                last_label.insert(id, world.now);
-            } else if world.now < last_label[&id] + world.config.longest_response {
-                assert_eq!(world.nodes[at].switch.rsnodes.get(&id), Some(&None), "id {id} still serves");
-            }
-        }
-    }
-    assert_eq!(rsnodes(&world).len(), 1, "one has room for all");
-    let now = world.controller(0).status().ids;
-    for (id, operator, _) in old.into_iter().filter(|old| now.iter().all(|now| now.0 != old.0)) {
-        let knows = world.nodes.iter().any(|node| node.switch.rsnodes.contains_key(&id));
-        assert!(!knows, "id {id} of {operator:?} is removed everywhere");
-    }
-    assert_eq!(now.len(), 1, "the ids of the others are free again: {now:?}");
-}
-
-#[test]
-fn n5_a_plan_that_is_late_or_wrong_or_of_other_operators_changes_nothing() {
-    let mut world = World::new(1, 1, times());
-    world.is_planning = false;
-    let wanted = loop {
-        world.step();
-        if let Some((_, Event::PlanWanted(wanted))) = world.events.pop() {
-            break wanted;
-        }
-    };
-    let good = wanted.solve(&Options { methods: Use::FirstFit, ..Options::default() });
-    let now = world.now;
-    let target = world.controller(0).status().target;
-    assert_eq!(world.controller(0).planned(now, 77, &good), Err(PlanRefused::NotWanted(77)));
-    let tor = world.network.topology().operator("tor-0");
-    let off_path = Plan { rsnodes: vec![tor; 4] };
-    assert!(matches!(world.controller(0).planned(now, wanted.number, &off_path), Err(PlanRefused::Violates { .. })));
-    let again = world.controller(0).planned(now, wanted.number, &good);
-    assert_eq!(again, Err(PlanRefused::NotWanted(wanted.number)), "an answer ends a question");
-    assert_eq!(world.controller(0).status().target, target);
-    // Of a network in which an operator has failed since.
-    world.events.clear();
-    let wanted = loop {
-        world.step();
-        if let Some((_, Event::PlanWanted(wanted))) = world.events.pop() {
-            break wanted;
-        }
-    };
-    world.kill(0);
-    world.run(650);
-    let now = world.now;
-    let late = world.controller(0).planned(now, wanted.number, &good);
-    assert_eq!(late, Err(PlanRefused::NotWanted(wanted.number)));
-}
-
-#[test]
-fn n7_counts_that_cannot_be_true_change_no_plan() {
-    let mut world = deployed(1);
-    let before = world.controller(0).status();
-    for node in &mut world.nodes {
-        node.switch.counts.values_mut().for_each(|counts| counts[0] /= 2);
-    }
-    world.run(700);
-    for node in &mut world.nodes {
-        node.switch.counts.values_mut().for_each(|counts| counts[0] = u64::MAX - 1_000_000);
-    }
-    world.run(700);
-    for node in &mut world.nodes {
-        node.switch.counts.values_mut().for_each(|counts| counts[0] = 7);
-    }
-    world.run(3_000);
-    let after = world.controller(0).status();
-    assert_eq!(after.target, before.target);
-    assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_absurd >= 4, "{:?}", after.counters);
-}
-
-/// N6, N7: a standby learns from the operators what is in force.
-#[test]
-fn n7_a_standby_takes_over_and_changes_nothing() {
-    let mut world = deployed(2);
-    let before: Vec<_> = world.nodes.iter().map(|node| node.switch.labels.clone()).collect();
-    let paths = world.paths();
-    world.kill_controller(0);
-    world.is_planning = false;
-    for _ in 0..400 {
-        world.step();
-        assert_eq!(world.paths(), paths);
-    }
-    assert_eq!(world.active(), [1]);
-    let after: Vec<_> = world.nodes.iter().map(|node| node.switch.labels.clone()).collect();
-    assert_eq!(after, before);
-    let status = world.controller(1).status();
-    assert!(status.operators.iter().all(|operator| operator.is_up_to_date) && status.is_deployed, "{status:?}");
-    // The first one comes back, and is a standby now.
-    world.start_controller(0);
-    world.run(5_000);
-    assert_eq!(world.active(), [1]);
-    assert_eq!(world.controller(0).role(), Role::Standby);
-}
-
 #[test]
 fn n6_without_any_controller_nothing_changes() {
     let mut world = deployed(2);
@@ -271,24 +131,6 @@ fn n6_who_hears_of_few_operators_does_not_take_over() {
     assert!(matches!(world.controller(0).role(), Role::Active(_)));
 }
 
-/// N7: the only id there is rests after its RSNode has failed (`World` checks for how long), also if the controller that has removed it is
-/// dead by then.
-#[test]
-fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
-    for is_killed in [false, true] {
-        let config = ControllerConfig { rsnodes: 1, longest_response: 3_500 * MS, plan_every: 500 * MS, ..times() };
-        let mut world = World::new(1, 2, config);
-        assert!(world.run_until_selected(9_000));
-        world.start(*rsnodes(&world).first().unwrap());
-        world.run(400);
-        assert!(world.nodes.iter().all(|node| node.switch.rsnodes.is_empty()), "it is removed");
-        if is_killed {
-            world.kill_controller(0);
-        }
-        assert!(world.run_until_selected(15_000), "{:?}", world.paths());
-    }
-}
-
 /// Two operators share an accelerator that takes 500 requests a second. One of them has 300 and dies; then the other one may have them.
 #[test]
 fn n6_the_load_of_a_dead_operator_does_not_count_any_more() {
@@ -315,14 +157,6 @@ accelerators = [{ id = "shared", cores = 1, service_time_us = 1000.0, utilisatio
     assert!(!is_overloaded(&mut world, 1, 100), "until it is found dead");
     assert!(!is_overloaded(&mut world, 4, 600), "400 alone");
     assert!(is_overloaded(&mut world, 6, 600), "600 are too much");
-}
-
-fn failures(world: &World) -> Vec<(usize, Failure)> {
-    let failed = |(_, event): &(usize, Event)| match event {
-        Event::OperatorFailed { operator, why, .. } => Some((*operator, *why)),
-        _ => None,
-    };
-    world.events.iter().filter_map(failed).collect()
 }
 
 #[test]
@@ -368,23 +202,6 @@ fn n6_an_operator_that_answers_and_does_not_obey_holds_up_nobody() {
     world.run(2_500);
     let status = world.controller(0).status();
     assert!(status.operators[stuck].is_up_to_date && !status.operators[stuck].is_barred, "{status:?}");
-}
-
-/// What a full table refuses is sent again: at once when all rules of the term before are removed, and later now and then.
-#[test]
-fn n7_what_an_operator_has_refused_is_sent_again() {
-    let mut world = World::new(1, 1, times());
-    let hosts = world.network.hosts().len();
-    world.nodes[0].switch.is_full = true;
-    world.run(1_500);
-    assert_eq!(world.nodes[0].switch.told_of_hosts, 2 * hosts);
-    let refused =
-        |world: &World| world.events.iter().filter(|(_, event)| matches!(event, Event::OrderRefused { .. })).count();
-    assert_eq!(refused(&world), hosts, "said once");
-    world.nodes[0].switch.is_full = false;
-    world.run(2_500);
-    assert_eq!((world.nodes[0].switch.told_of_hosts, refused(&world)), (3 * hosts, hosts));
-    assert!(world.run_until_selected(3_000), "{:?}", world.paths());
 }
 
 /// What one operator has no room for is its own failure, and not that of one RSNode after the other.
@@ -500,18 +317,6 @@ fn n6_an_operator_whose_selector_came_back_while_nobody_looked_may_be_planned_ag
     assert!(!world.controller(0).status().operators[without].is_barred);
 }
 
-/// At the first start nobody knows any id, so an operator that is missing holds up nothing.
-#[test]
-fn n4_the_first_plan_does_not_wait_for_an_operator_that_is_not_there() {
-    let mut world = World::new(1, 1, times());
-    let missing = world.network.topology().operator("tor-3").unwrap();
-    world.kill(missing);
-    world.run(5_000);
-    let others = world.paths().into_iter().filter(|path| *path != Path::Down(missing));
-    assert!(others.clone().all(|path| matches!(path, Path::Selected(_))), "{:?}", world.paths());
-    assert_eq!(others.count(), 3);
-}
-
 /// After a takeover with an operator out of reach no id is given out. Plans use the RSNodes that there are.
 #[test]
 fn n6_groups_move_to_rsnodes_that_there_are_while_no_id_may_be_given_out() {
@@ -558,45 +363,6 @@ fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {
     );
     let wanted = status.counters.plans_wanted - before.plans_wanted;
     assert!(wanted <= 6, "{wanted} plans in 8 s, of which one is due every 2 s");
-}
-
-/// Its own pause is no silence of operators: their answers are there, and it has not read them.
-#[test]
-fn n7_a_standby_that_stands_still_while_it_takes_over_removes_nothing() {
-    let mut world = World::new(1, 2, ControllerConfig { start: Start::OwnRack, ..times() });
-    world.is_planning = false;
-    assert!(world.run_until_selected(2_000));
-    world.run(1_000);
-    let (paths, ids) = (world.paths(), world.controller(0).status().ids);
-    world.kill_controller(0);
-    while !matches!(world.controller(1).role(), Role::Claiming(_)) {
-        world.step();
-    }
-    // It asks, and the operators answer.
-    world.step();
-    world.step();
-    world.now += 3_000 * MS;
-    world.run(1_000);
-    assert_eq!(world.active(), [1]);
-    assert_eq!((world.paths(), world.controller(1).status().ids), (paths, ids));
-}
-
-#[test]
-fn n7_ids_come_free_although_an_operator_does_not_obey() {
-    let config = ControllerConfig { start: Start::OwnRack, forget_after: 5_000 * MS, ..times() };
-    let mut world = World::new(1, 1, config);
-    world.is_planning = false;
-    assert!(world.run_until_selected(2_000));
-    let stuck = world.network.topology().operator("core-1").unwrap();
-    world.nodes[stuck].is_stuck = true;
-    world.is_planning = true;
-    world.run(4_500);
-    let removing = |world: &mut World| {
-        world.controller(0).status().ids.iter().filter(|(.., used)| *used == UseOfId::Removing).count()
-    };
-    assert!(removing(&mut world) >= 3, "it may still know them");
-    world.run(6_000);
-    assert_eq!(removing(&mut world), 0);
 }
 
 /// An operator that has heard, or says that it has heard, of the largest term there is. With its number, nobody could have a greater one.

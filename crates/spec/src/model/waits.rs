@@ -1,0 +1,163 @@
+//! The waits of executors: RETRIEVE, also ahead.
+
+use super::Model;
+use super::answers::Answers;
+use super::executors::State;
+use midflight_dataplane::Verdict;
+use midflight_endpoint::serial::is_later;
+use midflight_wire::{NoOp, Retrieve, Wait, packet};
+use std::net::SocketAddr;
+
+/// What became of a wait ahead.
+enum Ahead {
+    /// The executor must register the slot again.
+    Void,
+    /// It is an old one.
+    Stale,
+    /// It has got a task.
+    Assigned,
+    /// It has got none, and is not parked.
+    Nothing,
+}
+
+impl Model {
+    pub(super) fn retrieve(
+        &mut self,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = retrieve.counter;
+        if self.is_foreign(from, &retrieve.header, counter, answers) {
+            return Verdict::ForeignEpoch;
+        }
+        if retrieve.ahead != 0 {
+            return self.retrieve_ahead(from, retrieve, waits, answers);
+        }
+        let mut void = Vec::new();
+        for wait in waits {
+            if self.names(from, wait, counter, &mut void)
+                && self.wait(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers)
+            {
+                void.push(*wait);
+            }
+        }
+        self.say_reset(from, counter, &void, answers);
+        Verdict::Ok
+    }
+
+    /// Waits ahead are never parked. The answer is an ASSIGN that repeats the sequence, or NO_OP for those that got nothing.
+    fn retrieve_ahead(
+        &mut self,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = retrieve.counter;
+        answers.number_assigns(retrieve.header.sequence.get());
+        let (mut void, mut nothing) = (Vec::new(), Vec::new());
+        for wait in waits {
+            if !self.names(from, wait, counter, &mut void) {
+                continue;
+            }
+            match self.wait_ahead(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers) {
+                Ahead::Void => void.push(*wait),
+                Ahead::Nothing => nothing.push(*wait),
+                Ahead::Stale | Ahead::Assigned => {}
+            }
+        }
+        if answers.assigns() == 0 && !nothing.is_empty() {
+            answers.answer(from, packet(&NoOp::new(self.epoch, retrieve.header.sequence.get()), &nothing));
+        }
+        self.say_reset(from, counter, &void, answers);
+        Verdict::Ok
+    }
+
+    fn wait_ahead(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> Ahead {
+        let slot = self.slots[&number].clone();
+        let is_repeat = sequence == slot.sequence;
+        if !is_repeat && !is_later(sequence, slot.sequence) {
+            self.count(Verdict::StaleWait, 1);
+            return Ahead::Stale;
+        }
+        if is_repeat && matches!(slot.state, State::Free { may_repeat: false }) {
+            self.count(Verdict::StaleWait, 1);
+            return Ahead::Void;
+        }
+        if is_repeat {
+            self.count(Verdict::RepeatedWait, 1);
+            if slot.task().is_some() {
+                self.say_assignment(number, answers);
+                return Ahead::Assigned;
+            }
+        } else if slot.task().is_some() {
+            self.stats.tasks.completed += 1;
+        }
+        self.parked.retain(|&other| other != number);
+        let slot = self.hear(number);
+        slot.state = State::Free { may_repeat: true };
+        slot.sequence = sequence;
+        if !is_repeat {
+            slot.resources = resources;
+        }
+        let resources = slot.resources;
+        match self.dequeue_first_attempt(resources) {
+            Some(task) => {
+                self.assign(number, task, answers);
+                Ahead::Assigned
+            }
+            None => Ahead::Nothing,
+        }
+    }
+
+    /// One column of the table in `docs/internals/tasks.md`. Returns whether the executor must register the slot again.
+    fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
+        let slot = &self.slots[&number];
+        if sequence == slot.sequence {
+            return self.wait_again(number, answers);
+        }
+        if !is_later(sequence, slot.sequence) {
+            self.count(Verdict::StaleWait, 1);
+            return false;
+        }
+        if matches!(slot.state, State::Assigned(_)) {
+            self.stats.tasks.completed += 1;
+        }
+        self.wait_anew(number, sequence, resources, answers);
+        false
+    }
+
+    /// Repeats the slot's last wait.
+    fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
+        let slot = self.slots[&number].clone();
+        if matches!(slot.state, State::Free { may_repeat: false }) {
+            self.count(Verdict::StaleWait, 1);
+            return true;
+        }
+        self.count(Verdict::RepeatedWait, 1);
+        match slot.state {
+            State::Free { .. } => self.wait_anew(number, slot.sequence, slot.resources, answers),
+            State::Waiting => drop(self.hear(number)),
+            State::Assigned(_) => self.say_assignment(number, answers),
+        }
+        false
+    }
+
+    /// Gives the slot a task, or parks it.
+    fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
+        let slot = self.hear(number);
+        let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
+        slot.state = State::Waiting;
+        slot.sequence = sequence;
+        slot.resources = resources;
+        if !keeps_place {
+            self.parked.retain(|&other| other != number);
+            self.parked.push(number);
+        }
+        if let Some(task) = self.dequeue(resources) {
+            self.assign(number, task, answers);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* The slots of executors: how they are registered, move, give back and go, and who may speak for one (T14, T15). */
+#ifndef MIDFLIGHT_SLOTS_H
+#define MIDFLIGHT_SLOTS_H
+
+#include "assign.h"
+#include "cookie.h"
+#include "sources.h"
+
+/* A new generation; never 0. Whoever knows other generations cannot compute it. */
+MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
+{
+    uint32_t drawn = (uint32_t)siphash(s->generation_key, ++s->generations, 0, 0, 0);
+    return drawn ? drawn : 1;
+}
+
+/* Takes its wait or its task from a registered slot. Returns the task, which is then in no list, or NONE. */
+static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
+{
+    struct slot *slot = slot_at(s, i);
+    if (slot->state == SLOT_WAITING)
+        unpark(s, i);
+    if (slot->state != SLOT_ASSIGNED)
+        return NONE;
+    s->stats.returned++;
+    return take_from_slot(slot);
+}
+
+/* Appends a task that a slot gave back, if any, to the list that requeue_all works off. A list and not an array, because the
+ * stack is small in the kernel. */
+MF_INLINE void give_back(struct mf_tasks *s, struct list *given_back, uint32_t task)
+{
+    if (task == NONE)
+        return;
+    record_at(s, task)->next = NONE;
+    if (given_back->tail == NONE)
+        given_back->head = task;
+    else
+        record_at(s, given_back->tail)->next = task;
+    given_back->tail = task;
+}
+
+/* Queues again the tasks that a packet gave back. Called after its last record, so that none goes to a slot which leaves in the
+ * same packet. */
+static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
+{
+    for (uint32_t task = first, next; MF_LOOP(task != NONE); task = next) {
+        next = record_at(s, task)->next;
+        requeue(s, call->out, call->now_ns, task);
+    }
+}
+
+/* Frees a slot whose state is FREE. */
+static void vacate(struct mf_tasks *s, uint32_t i)
+{
+    struct slot_owner *owner = slot_owner_at(s, i);
+    slot_at(s, i)->state = SLOT_VACANT;
+    source_at(s, owner->source)->slots -= !(MF_MUTANT(9) && i > 32 && s->slots.capacity < 1024);
+    release_source(s, owner->source);
+    slot_index_remove(s, i);
+    give_slot(s, i);
+    s->stats.slots--;
+}
+
+/* Allocates a slot for an executor's local number; NONE if there is none, or its source has its share (T14). Slots for asking ahead
+ * take only what leaves as many free as their source holds. */
+static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, const struct mf_register *packet, uint32_t local)
+{
+    uint32_t known = find_source(s, from), held = known == NONE ? 0 : source_at(s, known)->slots;
+    uint32_t free = s->slots.capacity - s->slots.used;
+    if (MF_MUTANT(19) && s->slots.capacity > 16 && held > 8)
+        held -= 8; /* planted bug: of a source's slots eight are not counted */
+    if (!is_within_share(held, free) || (packet->kind == MF_KIND_AHEAD && held >= free))
+        return NONE;
+    uint32_t i = take_slot(s);
+    struct slot_owner *owner = slot_owner_at(s, i);
+    owner->executor = packet->executor;
+    owner->local = local;
+    owner->source = find_or_add_source(s, from);
+    source_at(s, owner->source)->slots++;
+    slot_at(s, i)->generation = 0;
+    slot_at(s, i)->state = SLOT_FREE;
+    MF_COPY(&slot_at(s, i)->address, from);
+    slot_index_insert(s, slot_bucket(s, packet->executor, local), i);
+    s->stats.slots++;
+    return i;
+}
+
+/* Changes a slot's address, and the source that it counts for. */
+static void move_slot(struct mf_tasks *s, uint32_t i, const struct mf_address *to)
+{
+    struct slot_owner *owner = slot_owner_at(s, i);
+    source_at(s, owner->source)->slots--;
+    release_source(s, owner->source);
+    owner->source = find_or_add_source(s, to);
+    source_at(s, owner->source)->slots++;
+    MF_COPY(&slot_at(s, i)->address, to);
+}
+
+/* Starts a new generation. Returns the task that the slot gave back, or NONE. */
+static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
+{
+    struct slot *slot = slot_at(s, i);
+    slot_owner_at(s, i)->registration = registration;
+    slot->heard_ns = call->now_ns;
+    slot->generation = draw_generation(s);
+    slot->sequence = 0;
+    slot->counter = 0;
+    slot->spent = 1;
+    if (!mf_address_equal(&slot->address, &call->in->from))
+        move_slot(s, i, &call->in->from);
+    uint32_t task = clear_slot(s, i);
+    slot->resources = resources;
+    return task;
+}
+
+/* Registers one slot. Sets `*number` to its number, and `*task` to a task that it gave back. A repeat of the present registration
+ * changes nothing; an older one is refused. */
+static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
+{
+    const struct mf_register *packet = (const struct mf_register *)call->in->data;
+    uint32_t registration = mf_net32(packet->header.sequence), i = find_slot(s, packet->executor, local);
+    int32_t later = i == NONE ? 1 : mf_serial_distance(registration, slot_owner_at(s, i)->registration);
+    if (later < 0)
+        return MF_V_STALE_REGISTER;
+    if (i == NONE)
+        i = add_slot(s, &call->in->from, packet, local);
+    if (i == NONE)
+        return s->slots.used == s->slots.capacity ? MF_V_SLOTS_FULL : MF_V_SLOTS_SHARE;
+    if (later > 0)
+        *task = renew_slot(s, call, i, registration, packet->resources);
+    *number = i;
+    return MF_V_OK;
+}
+
+/* Whether this is the number and generation of a registered slot. */
+MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
+{
+    if (MF_UNLIKELY(i > s->slots.fresh))
+        return 0;
+    const struct slot *slot = slot_at(s, i); /* number 0 is always vacant */
+    return MF_LIKELY(slot->state != SLOT_VACANT && slot->generation == generation);
+}
+
+/* Checks whether a record of a packet may act for a slot: OK, or what is wrong. A packet that is not later than the last one that
+ * named the slot is a copy, or was overtaken. */
+MF_INLINE mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
+                                    uint64_t counter)
+{
+    if (MF_UNLIKELY(!is_registered(s, i, generation)))
+        return MF_V_FOREIGN_SLOT;
+    struct slot *slot = slot_at(s, i);
+    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &in->from)))
+        return MF_V_SPOOFED_SLOT;
+    if (MF_UNLIKELY(counter <= slot->counter) && !(MF_MUTANT(13) && i > 32))
+        return MF_V_REPLAYED;
+    slot->counter = counter;
+    return MF_V_OK;
+}
+
+#endif
