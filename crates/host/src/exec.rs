@@ -1,9 +1,10 @@
-//! `exec` and `command`: run a command line by `/bin/sh -c`, in a process group of its own, and keep its outputs and what
+//! `exec` and `command`: run a command line of `/bin/sh`, in a process group of its own, and keep its outputs and what
 //! ended it. It has ended when both outputs are closed and the shell has exited, so it waits for background processes that
 //! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
 
 mod capture;
 mod marks;
+mod plain;
 mod reaper;
 mod run;
 
@@ -27,7 +28,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -134,8 +135,7 @@ impl Processes {
         }
         let record = self.enter().map_err(|error| format!("cannot watch over commands: {error}"))?;
         let stop = Waker::new().map_err(|error| error.to_string())?;
-        let mut command = shell(context, request, record.mark());
-        let child = command.spawn().map_err(|error| why_not_started(&error, request))?;
+        let child = spawn(context, request, record.mark()).map_err(|error| why_not_started(&error, request))?;
         let stop = Arc::new(stop);
         let run = Run::new(child, record, Arc::clone(&self.outputs), Arc::clone(&stop));
         let mut running = lock(&self.running);
@@ -169,10 +169,28 @@ fn join(mut head: Vec<u8>, stdout: Kept, stderr: Kept) -> Value {
     Value::Large(vec![Piece::Memory(Arc::new(head)), stdout.into(), stderr.into()].into())
 }
 
-/// The command finds its task in its environment: `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
-fn shell(context: &TaskContext, request: &ExecRequest, mark: Mark) -> Command {
+/// Starts a command: by itself where that is all a shell would do, else by `/bin/sh -c`. The shell also gets what cannot be
+/// executed, because its messages and exit codes are known.
+fn spawn(context: &TaskContext, request: &ExecRequest, mark: Mark) -> io::Result<Child> {
+    if let Some(plain) = plain::plain(request) {
+        let mut command = Command::new(plain.words[0]);
+        command.args(&plain.words[1..]);
+        furnish(&mut command, context, request, mark);
+        command.envs(plain.working_directory.map(|directory| ("PWD", directory)));
+        if let Ok(child) = command.spawn() {
+            return Ok(child);
+        }
+    }
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(OsStr::from_bytes(&request.command_line)).process_group(0);
+    command.arg("-c").arg(OsStr::from_bytes(&request.command_line));
+    furnish(&mut command, context, request, mark);
+    command.spawn()
+}
+
+/// What every command gets: a group of its own, its directory, two pipes, and its task in its environment: `MIDFLIGHT_ATTEMPT`,
+/// `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+fn furnish(command: &mut Command, context: &TaskContext, request: &ExecRequest, mark: Mark) {
+    command.process_group(0);
     command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
     command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
     command.envs(request.environment.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
@@ -181,7 +199,6 @@ fn shell(context: &TaskContext, request: &ExecRequest, mark: Mark) -> Command {
         command.current_dir(OsStr::from_bytes(directory));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
 }
 
 /// The kernel's error does not say whether it means the directory or the shell.

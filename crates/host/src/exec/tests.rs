@@ -101,6 +101,41 @@ fn a_request_has_a_directory_and_variables() {
     assert_eq!(run(&request).unwrap().stdout, b"/usr/lib\ndark blue\nmine\n");
 }
 
+/// A line behind `:;` needs a shell.
+#[test]
+fn a_command_sees_the_same_with_and_without_a_shell() {
+    let directory = Scratch::new("plain");
+    std::fs::create_dir(&directory.0).unwrap();
+    let script = directory.0.join("script");
+    std::fs::write(&script, "echo script $0 $*\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let directories = [None, Some(directory.0.clone().into_os_string().into_encoded_bytes())];
+    let lines = [
+        "env -u MIDFLIGHT_RUN",
+        "readlink /proc/self/fd/0",
+        "cat /proc/self/cmdline",
+        "sh --version",
+        "no-such-program a b",
+        "/no/such/program",
+        "/etc/passwd",
+        "/usr",
+        "./script a  b",
+    ];
+    for (line, directory) in lines.iter().flat_map(|line| directories.iter().map(move |at| (line, at))) {
+        let by = |line: String| {
+            let request = ExecRequest { directory: directory.clone(), ..ExecRequest::new(line) };
+            let result = run(&request).unwrap();
+            // The order of variables in an environment is nobody's promise.
+            let mut lines: Vec<_> = result.stdout.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+            lines.sort();
+            (lines, result.stderr, result.code, result.signal)
+        };
+        assert_eq!(by(format!(":; {line}")), by((*line).to_owned()), "{line} in {directory:?}");
+    }
+    let _ = std::fs::remove_file(script);
+    std::fs::remove_dir(&directory.0).unwrap();
+}
+
 #[test]
 fn what_cannot_be_run_is_said() {
     let nowhere = ExecRequest { directory: Some(b"/no/where".to_vec()), ..ExecRequest::new("true") };

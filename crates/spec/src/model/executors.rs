@@ -7,8 +7,8 @@ use super::shares::Refusal;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Header, Keepalive, Leave, LeaveHow, NoOp, Reason, Register, Registered, Release, Released, Reset, Retrieve,
-    SlotName, Wait, counting, packet,
+    Header, Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, SlotName, Wait,
+    counting, packet,
 };
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;

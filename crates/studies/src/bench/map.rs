@@ -23,8 +23,9 @@ EXAMPLES
   midflight bench map --quick            fewer lines and rounds, less exact
   midflight bench map --json
 
-5,000 lines of 60 bytes, each of which runs /bin/true by /bin/sh -c, in as many slots as there are
-cores. In each round all four run them, one after the other. GNU parallel (Debian's package
+5,000 lines of 60 bytes, each of which runs /bin/true, in as many slots as there are cores. The others
+run each line by /bin/sh -c. map does so with the same lines behind \":;\", and without a shell where
+the line needs none. In each round all run them, one after the other. GNU parallel (Debian's package
 `parallel`) and xargs are left out, loudly, where they are not installed. Then `yes` is the input of
 map for 20 s.
 
@@ -33,6 +34,7 @@ RESULTS (medians of the rounds; a ratio has its 95 % interval in .low and .high)
   map.spawn_ratio      by a bare loop of posix_spawn's: 1 is a map that costs nothing
   map.xargs_ratio      by those of xargs -P
   map.parallel_ratio   by those of GNU parallel
+  map.shell_ratio      of those that need a shell: by those of the bare loop
   map.stream_rss_mib   the most memory that map took for an input without an end
 
 EXIT CODES
@@ -60,17 +62,20 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runner {
     Map,
+    /// Map, with lines that need a shell.
+    Shell,
     Spawn,
     Xargs,
     Parallel,
 }
 
 impl Runner {
-    const ALL: [Self; 4] = [Self::Map, Self::Spawn, Self::Xargs, Self::Parallel];
+    const ALL: [Self; 5] = [Self::Map, Self::Shell, Self::Spawn, Self::Xargs, Self::Parallel];
 
     fn name(self) -> &'static str {
         match self {
             Self::Map => "map",
+            Self::Shell => "map by a shell",
             Self::Spawn => "spawn",
             Self::Xargs => "xargs",
             Self::Parallel => "parallel",
@@ -80,7 +85,7 @@ impl Runner {
     /// Why it cannot be measured here.
     fn missing(self) -> Option<String> {
         let (program, package) = match self {
-            Self::Map | Self::Spawn => return None,
+            Self::Map | Self::Shell | Self::Spawn => return None,
             Self::Xargs => ("xargs", "findutils"),
             Self::Parallel => ("parallel", "parallel"),
         };
@@ -98,7 +103,8 @@ impl Runner {
         let started = Instant::now();
         match self {
             Self::Spawn => spawn_all(&lines.lines, slots.parse()?)?,
-            Self::Map => succeed(ours()?.args(["map", "--quiet", "--jobs", &slots, "--file"]).arg(&lines.path))?,
+            Self::Map => map(&lines.path, &slots)?,
+            Self::Shell => map(&lines.for_shell, &slots)?,
             Self::Xargs => succeed(
                 Command::new("xargs")
                     .args(["-d", "\n", "-n", "1", "-P", &slots, "/bin/sh", "-c"])
@@ -114,29 +120,38 @@ impl Runner {
     }
 }
 
-/// The input, as a file that goes with it.
+/// The input, as files that go with it.
 struct Lines {
     path: PathBuf,
+    /// The same commands in lines that need a shell.
+    for_shell: PathBuf,
     lines: Vec<String>,
 }
 
 impl Lines {
     fn write(count: usize) -> Result<Self> {
         let path = std::env::temp_dir().join(format!("midflight-bench-map-{}", std::process::id()));
-        let line = |number: usize| {
-            let command = format!("/bin/true {number} ");
-            format!("{command:x<width$}", width = LINE - 1)
-        };
-        let lines: Vec<String> = (1..=count).map(line).collect();
-        let text = lines.join("\n") + "\n";
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { path, lines })
+        let lines: Vec<String> = (1..=count).map(|number| line(&format!("/bin/true {number} "))).collect();
+        let for_shell: Vec<String> = (1..=count).map(|number| line(&format!(":;/bin/true {number} "))).collect();
+        let written = Self { for_shell: path.with_extension("shell"), path, lines };
+        for (path, lines) in [(&written.path, &written.lines), (&written.for_shell, &for_shell)] {
+            std::fs::write(path, lines.join("\n") + "\n")
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(written)
     }
+}
+
+/// A line without its end.
+fn line(command: &str) -> String {
+    format!("{command:x<width$}", width = LINE - 1)
 }
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path); // it is in the directory for temporary files
+        // They are in the directory for temporary files.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.for_shell);
     }
 }
 
@@ -160,17 +175,25 @@ fn rounds(effort: &Effort) -> Result<Vec<Measure>> {
 }
 
 fn measures(runners: &[(Runner, Vec<f64>)]) -> Vec<Measure> {
-    let Some((_, map)) = runners.iter().find(|(runner, _)| *runner == Runner::Map) else { return Vec::new() };
-    let mut measures = vec![Measure::quantity("map.commands_per_s", median(map.clone()), "1/s")];
-    for (runner, rates) in runners.iter().filter(|(runner, _)| *runner != Runner::Map) {
-        let Some(Ratio { value, low, high }) = Ratio::of(map, rates) else { continue };
-        let name = format!("map.{}_ratio", runner.name());
-        measures.extend(
-            [("", value), (".low", low), (".high", high)]
-                .map(|(end, value)| Measure::quantity(&format!("{name}{end}"), value, "")),
-        );
-    }
-    measures
+    let rates = |wanted: Runner| runners.iter().find(|(runner, _)| *runner == wanted).map(|(_, rates)| rates);
+    let ratio = |name: &str, of: Runner, by: Runner| {
+        let Ratio { value, low, high } = Ratio::of(rates(of)?, rates(by)?)?;
+        let named = |(end, value)| Measure::quantity(&format!("map.{name}_ratio{end}"), value, "");
+        Some([("", value), (".low", low), (".high", high)].map(named))
+    };
+    let rate = rates(Runner::Map).map(|rates| Measure::quantity("map.commands_per_s", median(rates.clone()), "1/s"));
+    let ratios = [
+        ratio("spawn", Runner::Map, Runner::Spawn),
+        ratio("xargs", Runner::Map, Runner::Xargs),
+        ratio("parallel", Runner::Map, Runner::Parallel),
+        ratio("shell", Runner::Shell, Runner::Spawn),
+    ];
+    rate.into_iter().chain(ratios.into_iter().flatten().flatten()).collect()
+}
+
+/// Runs the lines of a file.
+fn map(path: &Path, slots: &str) -> Result<()> {
+    succeed(ours()?.args(["map", "--quiet", "--jobs", slots, "--file"]).arg(path))
 }
 
 /// Runs a command that must succeed.
@@ -204,7 +227,7 @@ fn spawn_all(lines: &[String], slots: usize) -> Result<()> {
 
 /// The most memory in MiB that map takes in this time, while its input does not end.
 fn stream(time: Duration) -> Result<f64> {
-    let line = format!("{:x<width$}", "echo ", width = LINE - 1);
+    let line = line("echo ");
     let mut yes =
         Command::new("yes").arg(line).stdout(Stdio::piped()).spawn().map(Killed).context("cannot start yes")?;
     let input = yes.0.stdout.take().context("a child without stdout")?;
@@ -244,6 +267,9 @@ mod tests {
         let text = std::fs::read_to_string(&lines.path).unwrap();
         assert_eq!(text.len(), 3 * LINE);
         assert!(text.lines().all(|line| line.starts_with("/bin/true ")));
+        let text = std::fs::read_to_string(&lines.for_shell).unwrap();
+        assert_eq!(text.len(), 3 * LINE);
+        assert!(text.lines().all(|line| line.starts_with(":;/bin/true ")));
     }
 
     #[test]
