@@ -243,7 +243,7 @@ impl<P: SoftProgram> BoundSwitch<P> {
     }
 
     /// A switch whose thread takes no order: for tests.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "operator"))]
     pub(crate) fn hang(self) -> (Switch<P>, impl Sized + use<P>) {
         (Switch { shared: self.shared, facts: self.facts, thread: None }, self.order)
     }
