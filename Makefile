@@ -56,9 +56,13 @@ package: release ## a Debian package of this build, with manual pages, completio
 	@deploy/debian/contents $(BUILT)/midflight $(BUILT)/package
 	@$(CARGO) deb --locked --package midflight-cli --no-build
 
+# The tests of midflight-spec that run the C core.
+OF_CORE = transcripts model reads_model replicas_model replicas_asic replicas_selection
+
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
-	$(CARGO) test --locked $(ALL)
-	$(CARGO) test --locked -p midflight-dataplane -p midflight-spec --features midflight-dataplane/sanitize
+	@CARGO="$(CARGO)" .ci/run-tests $(ALL)
+	$(CARGO) test --locked -p midflight-dataplane --features sanitize
+	$(CARGO) test --locked -p midflight-spec --features midflight-dataplane/sanitize $(addprefix --test ,$(OF_CORE))
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
