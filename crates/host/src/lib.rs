@@ -66,7 +66,7 @@ mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::CancellationToken;
-pub use client::{Client, ClientCounts, ClientOptions};
+pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;

@@ -93,16 +93,20 @@ impl Client {
         };
         // The parser has checked the length of a reference.
         let blob = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
-        let (result, state) = if let Some(blob) = blob {
+        let result = match blob {
+            Some(blob) => Outcome::ByReference { executor: report.executor, blob },
+            None => Outcome::Inline(result.to_vec()),
+        };
+        let state = if blob.is_some() || self.config.durable {
             record.state = State::Fetching;
             record.deadline = Nanos::MAX;
             self.table.unlink(at);
             self.fetches.insert(key.0, report);
-            (Outcome::ByReference { executor: report.executor, blob }, AckState::Fetching)
+            AckState::Fetching
         } else {
             self.counters.completed += 1;
             self.table.remove(at);
-            (Outcome::Inline(result.to_vec()), AckState::Done)
+            AckState::Done
         };
         self.events.push_back(Event::Completed { key, status, attempt: report.attempt, result, timing });
         state
