@@ -218,6 +218,6 @@ pub(super) fn lost(why: LostWhy) -> TaskError {
         LostWhy::TimedOut => TaskError::TimedOut,
         LostWhy::Abandoned => TaskError::Lost("no executor could fetch the argument"),
         LostWhy::FetchFailed => TaskError::Lost("the result could not be fetched from its executor"),
-        LostWhy::Forgotten => TaskError::Lost("its end came while nobody listened, or its switch is gone: it may have run"),
+        LostWhy::Forgotten => TaskError::Forgotten,
     }
 }

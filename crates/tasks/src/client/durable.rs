@@ -81,8 +81,8 @@ pub struct Resumption {
 impl Client {
     /// A client that goes on where an earlier process with the same identity, secret and UDP port ended. SUBMITs without an answer are
     /// sent again as they were, so that the switch takes none twice (T8). Tasks that the switch no longer has may have ended while
-    /// nobody listened: unless their completions still come, that was an attempt, and the last one ends as
-    /// [`super::LostWhy::Forgotten`].
+    /// nobody listened: unless their completions still come, that is a failed attempt, which is repeated as [`super::Task::retry_failed`]
+    /// says, and else ends as [`super::LostWhy::Forgotten`].
     ///
     /// # Errors
     /// As of [`Self::new`].

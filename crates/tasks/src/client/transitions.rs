@@ -50,10 +50,13 @@ impl Client {
     }
 
     /// The switch does not have the attempt any more, and no completion has come: it was lost with its executor. But one of an earlier
-    /// process may have ended, and nobody listened: it counts as an attempt.
+    /// process may have ended, and nobody listened: it counts as one that failed.
     pub(super) fn attempt_lost(&mut self, now: Nanos, at: u32) {
         let record = self.table.get_mut(at);
         if record.resumed && record.cancel == Cancel::No {
+            if !record.retry_failed {
+                record.attempts_left = 0;
+            }
             return self.retry_or_lose(now, at, 0, LostWhy::Forgotten);
         }
         record.info.attempt = record.info.attempt.saturating_add(1);
