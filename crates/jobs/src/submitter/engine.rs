@@ -156,7 +156,7 @@ impl Engine {
         match client {
             Ok(client) => self.use_client(row, client),
             // Its ports are in use, but nobody sends anything there.
-            Err(_) if is_empty => self.row = None,
+            Err(_) if is_empty => self.new_client(&row.switches)?,
             Err(error) => return Err(error.into()),
         }
         let cancelled: Vec<u64> = self.jobs.values().filter(|active| active.row.cancel).map(|a| a.row.job).collect();
@@ -212,6 +212,11 @@ impl Engine {
                 ));
             }
         }
+        self.new_client(switches).map_err(|error| error.to_string())
+    }
+
+    /// A client that has sent nothing yet.
+    fn new_client(&mut self, switches: &[SocketAddr]) -> Result<(), midflight_host::Error> {
         let row = ClientRow {
             identity: rand::random(),
             secret: rand::random(),
@@ -221,7 +226,7 @@ impl Engine {
             marks: (0, 0, 0),
             epoch: None,
         };
-        let client = DurableClient::start(&self.options(&row), None, |_| None).map_err(|error| error.to_string())?;
+        let client = DurableClient::start(&self.options(&row), None, |_| None)?;
         self.use_client(row, client);
         Ok(())
     }
@@ -249,17 +254,21 @@ impl Engine {
         if self.trouble.is_some() {
             self.try_again();
         }
-        self.save(asks, is_due);
+        match self.trouble.clone() {
+            None => self.save(asks, is_due),
+            Some(why) => {
+                for ask in asks {
+                    let _ = ask.answer.send(Answer::Refused(why.clone())); // who asked may have gone
+                }
+            }
+        }
         self.publish();
     }
 
     /// Opens the file again that could not be written.
     fn try_again(&mut self) {
         std::thread::sleep(TURN);
-        match self.shared.store.reopen() {
-            Ok(()) => self.trouble = None,
-            Err(error) => self.trouble = Some(error.to_string()),
-        }
+        self.trouble = self.shared.store.reopen().err().map(|error| error.to_string());
     }
 
     /// Saves all that has happened, and what is asked for, in one transaction; then does what follows from it.

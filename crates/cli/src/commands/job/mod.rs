@@ -15,6 +15,10 @@ use midflight_jobs::directory::StateDirectory;
 use midflight_jobs::model::JobRow;
 use midflight_jobs::protocol::{Answer, Request, Status};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often at most a command that waits asks again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -109,8 +113,11 @@ fn status(connection: &mut Connection) -> Result<Status> {
     }
 }
 
-/// Waits until something may have changed since the last call.
+/// Waits until something may have changed since the last call, and a moment longer: much changes while many commands end.
 fn wait_for_change(connection: &mut Connection, seen: &mut u64) -> Result<()> {
+    if *seen > 0 {
+        std::thread::sleep(LOOK_EVERY);
+    }
     match connection.ask(&Request::Wait { seen: *seen })? {
         Answer::Changed(now) => {
             *seen = now;
