@@ -92,7 +92,8 @@ impl Drop for Site {
 fn commands_run_once_however_often_the_submitter_is_killed() {
     let site = Site::new("jobs-killed", 4);
     let ran = site.directory.path("ran");
-    let job = site.submit(&format!("echo $MIDFLIGHT_INDEX >> {ran}; sleep 0.03; echo $MIDFLIGHT_INDEX"), &["--array", "1-300"]);
+    let job = site
+        .submit(&format!("echo $MIDFLIGHT_INDEX >> {ran}; sleep 0.03; echo $MIDFLIGHT_INDEX"), &["--array", "1-300"]);
     let lines = || std::fs::read_to_string(&ran).map_or(0, |text| text.lines().count());
     for part in 1..=5 {
         wait_until("some have run", || lines() > part * 40);
@@ -103,7 +104,8 @@ fn commands_run_once_however_often_the_submitter_is_killed() {
         site.submitter();
     }
     assert_eq!(site.wait(&job), Some(0), "{:?}", site.run(&["job", "show", &job]));
-    let mut indices: Vec<u32> = std::fs::read_to_string(&ran).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    let mut indices: Vec<u32> =
+        std::fs::read_to_string(&ran).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     indices.sort_unstable();
     assert_eq!(indices, (1..=300).collect::<Vec<_>>());
     let ended = site.job(&job)["ended"].as_array().unwrap().clone();
@@ -135,7 +137,10 @@ fn jobs_begin_or_are_skipped_as_those_before_them_have_ended() {
     let nor = site.submit("true", &["--after", &never]);
     assert_eq!(site.wait(&bad), Some(1));
     assert_eq!(site.wait(&cleanup), Some(0));
-    assert_eq!((site.state_of(&both), site.state_of(&never), site.state_of(&nor)), ("waiting".into(), "skipped".into(), "skipped".into()));
+    assert_eq!(
+        (site.state_of(&both), site.state_of(&never), site.state_of(&nor)),
+        ("waiting".into(), "skipped".into(), "skipped".into())
+    );
     assert_eq!(site.job(&bad)["ended"][0]["code"], 7);
     site.kill_submitter(); // the dependencies are in the store
     std::fs::write(&gate, "").unwrap();
@@ -171,8 +176,24 @@ fn a_cancelled_job_stops_what_runs_and_begins_nothing() {
 fn map_gives_each_line_a_command_and_failures_are_tried_again() {
     let site = Site::new("jobs-map", 2);
     let (switch, tried) = (site.switch.address().to_string(), site.directory.path("tried"));
-    let line = format!("echo {{2}}{{1}}; echo why >&2; echo x >> {tried}.{{1}}{{2}}; test $(wc -l < {tried}.{{1}}{{2}}) = 2");
-    let said = site.run(&["map", "--detach", "--retries", "1", "--switch", &switch, "--", &line, ":::", "a", "b", ":::", "1", "2"]);
+    let line =
+        format!("echo {{2}}{{1}}; echo why >&2; echo x >> {tried}.{{1}}{{2}}; test $(wc -l < {tried}.{{1}}{{2}}) = 2");
+    let said = site.run(&[
+        "map",
+        "--detach",
+        "--retries",
+        "1",
+        "--switch",
+        &switch,
+        "--",
+        &line,
+        ":::",
+        "a",
+        "b",
+        ":::",
+        "1",
+        "2",
+    ]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "1\n"), "{said:?}");
     assert_eq!(site.wait("last"), Some(0), "{:?}", site.run(&["job", "show", "1"]));
     let said = site.run(&["job", "output", "1"]);
@@ -229,7 +250,8 @@ impl Small {
     fn mount(path: String, size: &str) -> Option<Self> {
         std::fs::create_dir_all(&path).unwrap();
         let options = format!("size={size},mode=0700");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs", &path]).stderr(Stdio::null()).status();
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs", &path]).stderr(Stdio::null()).status();
         mount.is_ok_and(|status| status.success()).then_some(Self(path))
     }
 }
@@ -249,7 +271,8 @@ fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
         return;
     };
     let gate = site.directory.path("gate");
-    let job = site.submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo $MIDFLIGHT_INDEX"), &["--array", "1-20"]);
+    let job = site
+        .submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo $MIDFLIGHT_INDEX"), &["--array", "1-20"]);
     // All but nothing of the disk is somebody else's.
     let filler = format!("{}/filler", small.0);
     let _ = Command::new("dd").args(["if=/dev/zero", &format!("of={filler}"), "bs=4k"]).stderr(Stdio::null()).status();
@@ -262,5 +285,9 @@ fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
     std::fs::remove_file(&filler).unwrap();
     assert_eq!(site.wait(&job), Some(0), "{:?}", site.run(&["job", "status"]));
     assert_eq!(site.job(&job)["succeeded"], 20);
-    assert_eq!(site.run(&["job", "list", "--json"]).stdout.matches("\"job\":").count(), 1, "what was refused is not there");
+    assert_eq!(
+        site.run(&["job", "list", "--json"]).stdout.matches("\"job\":").count(),
+        1,
+        "what was refused is not there"
+    );
 }

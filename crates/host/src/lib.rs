@@ -72,8 +72,8 @@ pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
-pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use midflight_dataplane::{Which, XdpMode};
+pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use results::{
     CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
     TaskTiming,

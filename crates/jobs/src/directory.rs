@@ -21,7 +21,9 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// Others may write there.
-    #[error("the state directory {path} belongs to another user, or others may enter it: chmod 700 it, or set MIDFLIGHT_STATE to another one")]
+    #[error(
+        "the state directory {path} belongs to another user, or others may enter it: chmod 700 it, or set MIDFLIGHT_STATE to another one"
+    )]
     NotPrivate {
         /// The directory.
         path: PathBuf,

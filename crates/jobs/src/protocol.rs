@@ -21,7 +21,9 @@ pub enum ProtocolError {
     #[error("the submitter has closed the connection: {0}")]
     Io(#[from] io::Error),
     /// Another version of Midflight.
-    #[error("the submitter that runs is of another version of midflight (protocol {0}, here {VERSION}): end that one (its process has the file `lock` open), and run the command again")]
+    #[error(
+        "the submitter that runs is of another version of midflight (protocol {0}, here {VERSION}): end that one (its process has the file `lock` open), and run the command again"
+    )]
     Version(u16),
     /// Something else listens there.
     #[error("what listens on the socket is no submitter of midflight")]

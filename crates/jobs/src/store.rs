@@ -39,7 +39,9 @@ pub enum StoreError {
         source: Box<redb::Error>,
     },
     /// Another version of Midflight wrote it.
-    #[error("the jobs' store {path} has format {found}, and this midflight knows {FORMAT}: use the version that wrote it, or set MIDFLIGHT_STATE to another directory")]
+    #[error(
+        "the jobs' store {path} has format {found}, and this midflight knows {FORMAT}: use the version that wrote it, or set MIDFLIGHT_STATE to another directory"
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -47,7 +49,9 @@ pub enum StoreError {
         found: u32,
     },
     /// A row that this version cannot read.
-    #[error("the jobs' store {path} is damaged: a row of `{table}` is malformed; restore a copy of it, or move it away and lose its jobs")]
+    #[error(
+        "the jobs' store {path} is damaged: a row of `{table}` is malformed; restore a copy of it, or move it away and lose its jobs"
+    )]
     Row {
         /// The file.
         path: PathBuf,
@@ -390,9 +394,8 @@ impl Change<'_> {
 
     /// Whether it was there.
     pub(crate) fn remove_open(&mut self, job: u64, place: u32) -> Result<bool, StoreError> {
-        let remove = || -> Result<bool, redb::Error> {
-            Ok(self.transaction.open_table(OPEN)?.remove((job, place))?.is_some())
-        };
+        let remove =
+            || -> Result<bool, redb::Error> { Ok(self.transaction.open_table(OPEN)?.remove((job, place))?.is_some()) };
         remove().map_err(|error| self.failed(error))
     }
 

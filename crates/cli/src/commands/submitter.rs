@@ -44,8 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let _ = rustix::process::setsid();
     }
     let directory = StateDirectory::of_environment()?;
-    let settings =
-        Settings { window: args.window, bytes_max: args.store_max, keep: args.keep, ..Settings::default() };
+    let settings = Settings { window: args.window, bytes_max: args.store_max, keep: args.keep, ..Settings::default() };
     let submitter = match Submitter::start(&directory, settings) {
         Err(error @ SubmitterError::Directory(DirectoryError::Locked { .. })) => {
             eprintln!("{error}");

@@ -135,7 +135,7 @@ impl Handler<Client> for ResultHandler {
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
             Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
-            Event::Save(_) => {} // this client is not durable
+            Event::Save(_) => {}             // this client is not durable
             Event::SwitchChanged { switch, epoch, resubmitted } => {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
             }

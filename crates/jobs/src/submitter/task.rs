@@ -49,7 +49,10 @@ pub(super) fn ended(spec: &JobSpec, tries: u32, outcome: TaskOutcome) -> (EndedR
         return (EndedRow { ran, stdout: result.value.len() as u64, ..row }, result.value);
     }
     let Some(mut output) = ExecResult::decode(&result.value) else {
-        return none(How::Failed, "the executor's answer is no command's result: it must be of this version".to_owned());
+        return none(
+            How::Failed,
+            "the executor's answer is no command's result: it must be of this version".to_owned(),
+        );
     };
     let how = match (output.timed_out, output.code) {
         (true, _) => How::TimedOut,

@@ -310,7 +310,13 @@ mod tests {
 
     fn submit(flights: &mut Flights, now: Nanos) -> u32 {
         let sequence = flights.next();
-        flights.push(now, 10 * MS, vec![1; COOKIE.end + 1], Request::Submit { count: 1, unwanted: Vec::new() }, Held::No);
+        flights.push(
+            now,
+            10 * MS,
+            vec![1; COOKIE.end + 1],
+            Request::Submit { count: 1, unwanted: Vec::new() },
+            Held::No,
+        );
         sequence
     }
 

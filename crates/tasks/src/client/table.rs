@@ -300,7 +300,8 @@ impl Table {
         for &(name, of) in names.iter().skip(names.len().saturating_sub(NAMES_MAX)) {
             let empty = || Submission { records: vec![NONE; usize::from(of)].into(), live: 0 };
             let submission = self.submissions.entry(name.submission).or_insert_with(empty);
-            let Some(place) = submission.records.get_mut(usize::from(name.index)).filter(|place| **place == NONE) else {
+            let Some(place) = submission.records.get_mut(usize::from(name.index)).filter(|place| **place == NONE)
+            else {
                 continue; // two tasks of one name: what was saved is not ours
             };
             *place = at;

@@ -44,7 +44,8 @@ impl DetachOptions {
     /// What the job waits for.
     pub(crate) fn dependencies(&self) -> Vec<After> {
         let of = |jobs: &[u64], when| jobs.iter().map(|&job| After { job, when }).collect::<Vec<_>>();
-        [of(&self.after, When::Succeeded), of(&self.after_any, When::Ended), of(&self.after_failed, When::Failed)].concat()
+        [of(&self.after, When::Succeeded), of(&self.after_any, When::Ended), of(&self.after_failed, When::Failed)]
+            .concat()
     }
 }
 

@@ -93,7 +93,11 @@ pub(super) fn ago(ms: u64) -> String {
         ..172_800 => seconds / 3_600 * 3_600,
         _ => seconds / 86_400 * 86_400,
     };
-    if rounded == 0 { "now".into() } else { format!("{} ago", humantime::format_duration(Duration::from_secs(rounded))) }
+    if rounded == 0 {
+        "now".into()
+    } else {
+        format!("{} ago", humantime::format_duration(Duration::from_secs(rounded)))
+    }
 }
 
 fn now_ms() -> u64 {

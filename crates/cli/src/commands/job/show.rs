@@ -1,8 +1,8 @@
 //! `midflight job show`.
 
+use super::connect;
 use super::list::{ago, as_json, took};
 use super::select::{Select, select};
-use super::connect;
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use midflight_jobs::connection::Connection;

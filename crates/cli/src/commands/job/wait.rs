@@ -65,7 +65,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// How a job ended.
 fn sentence(row: &JobRow) -> String {
     let counts = row.counts;
-    let parts = [("succeeded", counts.succeeded), ("failed", counts.failed), ("lost", counts.lost), ("cancelled", counts.cancelled)];
+    let parts = [
+        ("succeeded", counts.succeeded),
+        ("failed", counts.failed),
+        ("lost", counts.lost),
+        ("cancelled", counts.cancelled),
+    ];
     let parts: Vec<_> = parts.iter().filter(|part| part.1 > 0).map(|(word, count)| format!("{count} {word}")).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     format!("job {} {}{parts}", row.job, row.state.word())

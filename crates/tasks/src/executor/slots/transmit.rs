@@ -51,14 +51,7 @@ impl Slots {
     }
 
     /// Appends a slot's wait, if it still is to be sent, and says whether it was. Repeats come `base` to `most` apart.
-    fn push_wait(
-        &mut self,
-        packet: &mut Builder,
-        local: u32,
-        now: Nanos,
-        base: Nanos,
-        most: Nanos,
-    ) -> bool {
+    fn push_wait(&mut self, packet: &mut Builder, local: u32, now: Nanos, base: Nanos, most: Nanos) -> bool {
         let slot = &mut self.slots[local as usize];
         if slot.state != State::Waiting || !slot.queued {
             return false;
