@@ -205,13 +205,17 @@ impl Store {
     /// # Errors
     /// Where it still cannot be used.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+        self.close();
+        self.open_file()
+    }
+
+    /// From now on nothing is read or written: another process may open the file.
+    pub(crate) fn close(&self) {
         let old = self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
         let began = Instant::now();
         while old.as_ref().is_some_and(|old| Arc::strong_count(old) > 1) && began.elapsed() < READERS_PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
         }
-        drop(old);
-        self.open_file()
     }
 
     fn failed(&self, error: impl Into<redb::Error>) -> StoreError {

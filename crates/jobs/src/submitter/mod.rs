@@ -19,6 +19,8 @@ use crate::store::{Store, StoreError};
 use engine::Engine;
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime};
@@ -124,6 +126,7 @@ fn unix_ms() -> u64 {
 pub struct Submitter {
     engine: Engine,
     shared: Arc<Shared>,
+    socket: PathBuf,
     _lock: crate::directory::Lock,
 }
 
@@ -179,7 +182,7 @@ impl Submitter {
         let (sender, asks) = mpsc::sync_channel(server::CONNECTIONS_MAX);
         let engine = Engine::load(settings, Arc::clone(&shared), asks)?;
         server::listen(directory, Arc::clone(&shared), sender).map_err(SubmitterError::Listen)?;
-        Ok(Self { engine, shared, _lock: held })
+        Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
     }
 
     /// What ends it.
@@ -193,5 +196,7 @@ impl Submitter {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.engine.turn();
         }
+        let _ = UnixStream::connect(&self.socket); // so that the thread that listens sees that it has ended
+        self.shared.store.close();
     }
 }

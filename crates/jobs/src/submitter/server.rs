@@ -36,6 +36,9 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
     let open = Arc::new(AtomicUsize::new(0));
     let accept = move || {
         for stream in listener.incoming() {
+            if shared.stop.load(Ordering::Acquire) {
+                return;
+            }
             let Ok(stream) = stream else {
                 std::thread::sleep(Duration::from_millis(10)); // no file descriptors: must not keep a core busy
                 continue;
