@@ -213,6 +213,7 @@ impl Client {
         }
         let saved = records.iter().map(|&at| self.saved_of(at)).collect();
         self.events.push_back(Event::Save(saved));
+        self.unsaved = true;
     }
 
     fn saved_of(&self, at: u32) -> Saved {
@@ -239,6 +240,7 @@ impl Client {
 
     /// The driver has saved all that it was told: what waited for that may be sent.
     pub fn saved(&mut self) {
+        self.unsaved = false;
         self.flights.release(Held::Unsaved, self.round_trip.timeout());
     }
 

@@ -74,6 +74,8 @@ pub struct Client {
     acks: Acks,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
+    /// The driver was told to save something, and has not said that it did.
+    unsaved: bool,
 }
 
 impl Client {
@@ -103,6 +105,7 @@ impl Client {
             acks: Acks::default(),
             events: VecDeque::new(),
             seen_as: None,
+            unsaved: false,
             rng,
             config,
         })

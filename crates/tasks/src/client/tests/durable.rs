@@ -208,3 +208,23 @@ fn what_was_not_taken_is_submitted_by_the_next_process() {
     disk.save(&mut next);
     assert_eq!(next.submits().len(), 1);
 }
+
+#[test]
+fn an_abandoned_attempt_of_the_first_process_did_not_run_and_is_repeated_once_that_is_saved() {
+    let (mut hand, mut disk) = durable();
+    let Sent::Submit { sequence, .. } = send(&mut hand, &mut disk, &[Task { attempts: 1, ..task() }]) else { panic!() };
+    hand.switch_says(&submit_ack(EPOCH, sequence, 1, 1, Reason::None));
+    disk.save(&mut hand);
+    let mut next = disk.next(&hand);
+    greet(&mut next, EPOCH, u32::MAX);
+    next.sent();
+    let abandoned = complete((sequence, 0), 1, Status::Abandoned, false, b"");
+    next.executor_says(&abandoned);
+    assert_eq!(next.sent(), [], "its executor repeats it until it is saved that another attempt follows");
+    disk.save(&mut next);
+    assert_ne!(disk.tasks[&0].state, SavedState::Open);
+    next.executor_says(&abandoned);
+    let sent = next.sent();
+    assert!(sent.iter().any(|sent| matches!(sent, Sent::Submit { .. })), "{sent:?}");
+    assert!(sent.iter().any(|sent| matches!(sent, Sent::CompleteAck { .. })), "{sent:?}");
+}
