@@ -62,7 +62,11 @@ impl Client {
         if record.state == State::Fetching {
             self.counters.completions_ignored += 1;
             let is_repeated = self.fetches.get(&record.key) == Some(&report);
-            return Some(if is_repeated { AckState::Fetching } else { AckState::Done });
+            return match (is_repeated, self.config.durable) {
+                (true, _) => self.provisional(completion),
+                (false, true) => None, // until the first one is saved
+                (false, false) => Some(AckState::Done),
+            };
         }
         match judge(record, name, status) {
             Verdict::Nothing => {
@@ -84,7 +88,7 @@ impl Client {
                 return (!self.unsaved).then_some(AckState::Done);
             }
             Verdict::Final(status) => {
-                return Some(self.end(now, report, at, status, completion, result));
+                return self.end(now, report, at, status, completion, result);
             }
         }
         Some(AckState::Done)
@@ -98,7 +102,7 @@ impl Client {
         status: Status,
         completion: &Completion,
         result: &[u8],
-    ) -> AckState {
+    ) -> Option<AckState> {
         let record = self.table.get_mut(at);
         let key = record.key();
         let timing = Timing {
@@ -120,14 +124,22 @@ impl Client {
             record.deadline = Nanos::MAX;
             self.table.unlink(at);
             self.fetches.insert(key.0, report);
-            AckState::Fetching
+            self.provisional(completion)
         } else {
             self.counters.completed += 1;
             self.table.remove(at);
-            AckState::Done
+            Some(AckState::Done)
         };
         self.events.push_back(Event::Completed { key, status, attempt: report.attempt, result, timing });
         state
+    }
+}
+
+impl Client {
+    /// How to acknowledge a result that is being fetched, or saved. For an executor FETCHING says nothing of a result that was in the
+    /// packet but that it has arrived: it would forget it.
+    fn provisional(&self, completion: &Completion) -> Option<AckState> {
+        (completion.by_reference == 1).then_some(AckState::Fetching)
     }
 }
 
