@@ -15,6 +15,8 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long an answer may take.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Exit code of a submitter whose directory has one already.
+pub const CODE_LOCKED: i32 = 3;
 /// Bytes of the log that are read for its last line.
 const LOG_TAIL: u64 = 4_096;
 
@@ -47,8 +49,11 @@ impl Connection {
         let Ok(mut stream) = UnixStream::connect(directory.socket()) else { return Ok(None) };
         let limited = stream.set_read_timeout(Some(ANSWER_PATIENCE));
         limited.and_then(|()| stream.set_write_timeout(Some(ANSWER_PATIENCE))).map_err(ProtocolError::Io)?;
-        greet(&mut stream)?;
-        Ok(Some(Self { stream }))
+        match greet(&mut stream) {
+            Ok(()) => Ok(Some(Self { stream })),
+            Err(ProtocolError::Io(error)) if error.kind() != io::ErrorKind::WouldBlock => Ok(None), // it was just ending
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The same; starts `program submitter` in the background if none runs.
@@ -62,24 +67,29 @@ impl Connection {
         let failed = |error: io::Error| ConnectError::NotStarted(error.to_string());
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.log()).map_err(failed)?;
         let from = log.metadata().map_or(0, |about| about.len());
-        let mut child = Command::new(program)
-            .args(["submitter", "--background"])
-            .env("MIDFLIGHT_STATE", directory.path())
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(failed)?)
-            .stderr(log)
-            .spawn()
-            .map_err(failed)?;
+        let spawn = || -> io::Result<Child> {
+            Command::new(program)
+                .args(["submitter", "--background"])
+                .env("MIDFLIGHT_STATE", directory.path())
+                .current_dir("/")
+                .stdin(Stdio::null())
+                .stdout(log.try_clone()?)
+                .stderr(log.try_clone()?)
+                .spawn()
+        };
+        let mut child = spawn().map_err(failed)?;
         let began = Instant::now();
         while began.elapsed() < START_PATIENCE {
             if let Some(connection) = Self::open(directory)? {
                 return Ok(connection);
             }
-            if has_failed(&mut child) && Self::open(directory)?.is_none() && began.elapsed() > LOOK_EVERY * 50 {
-                break;
-            }
             std::thread::sleep(LOOK_EVERY);
+            match child.try_wait().map_err(failed)? {
+                None => {}
+                // Another one has the directory, which may start or end at this moment.
+                Some(status) if status.code() == Some(CODE_LOCKED) => child = spawn().map_err(failed)?,
+                Some(_) => break,
+            }
         }
         Err(ConnectError::NotStarted(last_line(&directory.log(), from)))
     }
@@ -111,11 +121,6 @@ impl Connection {
             answer => Ok(answer),
         }
     }
-}
-
-/// Whether it has ended: also because another one was started at the same time.
-fn has_failed(child: &mut Child) -> bool {
-    !matches!(child.try_wait(), Ok(None))
 }
 
 /// What the log says last, since it had that many bytes.

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let submitter = match Submitter::start(&directory, settings) {
         Err(error @ SubmitterError::Directory(DirectoryError::Locked { .. })) => {
             eprintln!("{error}");
-            return Ok(ExitCode::from(NO));
+            return Ok(ExitCode::from(NO)); // CODE_LOCKED of the connection
         }
         other => other?,
     };

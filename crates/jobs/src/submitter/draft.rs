@@ -17,7 +17,7 @@ const JOBS_MAX: u64 = 1 << 20;
 /// What follows in memory.
 pub(super) enum Effect {
     /// A job is like this now.
-    Job(JobRow),
+    Job(Box<JobRow>),
     /// A task has ended.
     Gone(u64),
     /// A command is to be run again.
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
         let Self { rows, effects, next_job, stored, bytes, .. } = self;
         // Jobs first: what follows speaks of them. But a job that ends takes its tasks along, so those go before it.
         let (ended, active): (Vec<_>, Vec<_>) = rows.into_values().partition(|row| row.state.has_ended());
-        let jobs = |rows: Vec<JobRow>| rows.into_iter().map(Effect::Job);
+        let jobs = |rows: Vec<JobRow>| rows.into_iter().map(|row| Effect::Job(Box::new(row)));
         let totals = Effect::Totals { next_job, stored, bytes };
         Ok(jobs(active).chain(effects).chain(jobs(ended)).chain([totals]).collect())
     }

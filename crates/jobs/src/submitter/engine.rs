@@ -360,9 +360,9 @@ impl Engine {
                     self.jobs.remove(&row.job);
                 }
                 Effect::Job(row) => match self.jobs.get_mut(&row.job) {
-                    Some(active) => active.row = row,
+                    Some(active) => active.row = *row,
                     None => {
-                        self.jobs.insert(row.job, Active::new(row));
+                        self.jobs.insert(row.job, Active::new(*row));
                     }
                 },
                 Effect::Gone(key) => {

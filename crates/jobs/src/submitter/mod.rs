@@ -23,7 +23,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The bounds of a submitter.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ struct Ask {
 }
 
 enum Wish {
-    Submit { spec: JobSpec, items: Vec<Vec<u8>>, switches: Vec<SocketAddr> },
+    Submit { spec: Box<JobSpec>, items: Vec<Vec<u8>>, switches: Vec<SocketAddr> },
     Cancel(Vec<u64>),
     Remove(Vec<u64>),
 }
@@ -118,8 +118,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Milliseconds since 1970.
 fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The submitter of a state directory.

@@ -122,7 +122,8 @@ impl Peer<'_> {
     fn submit(&mut self, spec: JobSpec, switches: Vec<SocketAddr>) -> Result<Answer, ProtocolError> {
         let mut items = Vec::new();
         let mut bytes = 0;
-        while spec.has_items {
+        let mut is_complete = !spec.has_items;
+        while !is_complete {
             match receive(&mut self.stream)? {
                 Request::Items(more) => {
                     bytes += more.iter().map(|item| item.len() + size_of::<Vec<u8>>()).sum::<usize>();
@@ -131,11 +132,11 @@ impl Peer<'_> {
                         return Err(ProtocolError::Malformed); // the command has checked these bounds
                     }
                 }
-                Request::End => break,
+                Request::End => is_complete = true,
                 _ => return Err(ProtocolError::Malformed),
             }
         }
-        Ok(self.ask(Wish::Submit { spec, items, switches }))
+        Ok(self.ask(Wish::Submit { spec: Box::new(spec), items, switches }))
     }
 
     /// The pieces of an output, and the last answer.

@@ -9,7 +9,7 @@ use midflight_terminal::stdout;
 use midflight_terminal::units::{self, thousands};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -88,10 +88,10 @@ pub(super) fn took(row: &JobRow) -> Option<Duration> {
 pub(super) fn ago(ms: u64) -> String {
     let seconds = now_ms().saturating_sub(ms) / 1_000;
     let rounded = match seconds {
-        ..120 => seconds,
-        ..7_200 => seconds / 60 * 60,
-        ..172_800 => seconds / 3_600 * 3_600,
-        _ => seconds / 86_400 * 86_400,
+        0..120 => seconds,
+        120..7_200 => seconds / 60 * 60,
+        7_200..172_800 => seconds / 3_600 * 3_600,
+        172_800.. => seconds / 86_400 * 86_400,
     };
     if rounded == 0 {
         "now".into()
@@ -101,8 +101,7 @@ pub(super) fn ago(ms: u64) -> String {
 }
 
 fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A job for scripts; times in milliseconds since 1970.
