@@ -75,7 +75,7 @@ fn commands_of_the_guide_have_these_flags() {
         for call in shell_lines(page).into_iter().flat_map(calls) {
             let depth = match call[0] {
                 "baseline" => 3,
-                "bench" | "cache" | "check" | "kv" | "lab" | "sim" => 2,
+                "bench" | "cache" | "check" | "job" | "kv" | "lab" | "sim" => 2,
                 _ => 1,
             }
             .min(call.len());

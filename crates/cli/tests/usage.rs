@@ -22,6 +22,8 @@ fn every_subcommand_has_examples_and_exit_codes() {
     let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history", "completions", "man"]].concat();
     let plain = [&plain[..], &["controller", "controller status", "controller operator"]].concat();
     let plain = [&plain[..], &["agent", "replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();
+    let plain = [&plain[..], &["submitter", "job", "job list", "job show", "job wait", "job output"]].concat();
+    let plain = [&plain[..], &["job cancel", "job remove", "job status"]].concat();
     let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
     let with_results =
         [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "plan", "kv load"]].concat();

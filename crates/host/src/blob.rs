@@ -222,6 +222,16 @@ impl BlobStore {
         content: impl Into<Content>,
         patience: Duration,
     ) -> Result<BlobLease, StoreFull> {
+        self.keep_as(None, content, patience)
+    }
+
+    /// The same, under the id that an earlier process of this client has given out.
+    pub(crate) fn keep_as(
+        self: &Arc<Self>,
+        known: Option<u64>,
+        content: impl Into<Content>,
+        patience: Duration,
+    ) -> Result<BlobLease, StoreFull> {
         let content = Arc::new(content.into());
         debug_assert!(content.len() <= u64::from(RESULT_BLOB_MAX), "callers refuse longer ones with a message");
         let (length, in_all) = (content.in_memory(), content.len());
@@ -231,7 +241,7 @@ impl BlobStore {
         if timeout.timed_out() {
             return Err(StoreFull);
         }
-        let mut id = rand::random();
+        let mut id = known.unwrap_or_else(rand::random);
         while kept.blobs.contains_key(&id) {
             id = rand::random();
         }

@@ -1,6 +1,7 @@
 //! The client: jobs in, outcomes out. The thread that submits a job also encodes and sends it; the network thread receives,
 //! and passes each outcome to the thread that waits for it.
 
+mod durable;
 mod fetches;
 mod handler;
 
@@ -14,6 +15,7 @@ use crate::poller::Poller;
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
+pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};

@@ -17,7 +17,8 @@ pub fn now_counting_suspension() -> Nanos {
 }
 
 /// The time of day, since 1970: only for others who want a date. It jumps when somebody sets the clock.
-pub(crate) fn unix() -> Duration {
+#[must_use]
+pub fn unix() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Realtime)).unwrap_or_default() // before 1970
 }
 

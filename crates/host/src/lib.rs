@@ -68,7 +68,7 @@ mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::CancellationToken;
-pub use client::{Client, ClientCounts, ClientOptions};
+pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
@@ -76,6 +76,7 @@ pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use open_files::raise_open_files;
+pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use results::{
     CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
     TaskTiming,

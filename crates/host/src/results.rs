@@ -52,6 +52,10 @@ pub enum TaskError {
     /// The argument or the result could not be fetched, in any attempt.
     #[error("lost: {0}")]
     Lost(&'static str),
+    /// Of a [`DurableClient`](crate::DurableClient): its switch no longer has it, and its end may have come while no process of the
+    /// client ran.
+    #[error("lost: its end came while nobody listened, or its switch is gone; it may have run")]
+    Forgotten,
     /// It ended well, but this client does not take such large values.
     #[error("a result of {length} bytes exceeds {max}: raise ClientOptions::value_max, or set ClientOptions::files")]
     TooLarge {

@@ -15,6 +15,7 @@ mod tag;
 mod template;
 mod waiting;
 
+use super::job::detach::{self, DetachOptions, Items};
 use crate::embedded::Embedded;
 use crate::options;
 use anyhow::{Context, Result, ensure};
@@ -22,8 +23,10 @@ use clap::Args as ClapArgs;
 use halt::Halt;
 use input::Input;
 use joblog::{Done, Joblog, Resume};
+use midflight_control::config::DEFAULT_PORT;
 use midflight_host::{BlobOptions, ClientOptions};
-use midflight_tasks::functions::{COMMAND_LINE_MAX, ExecRequest};
+use midflight_jobs::model::JobSpec;
+use midflight_tasks::functions::{COMMAND_LINE_MAX, EXEC, ExecRequest};
 use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
@@ -61,6 +64,7 @@ EXAMPLES
   midflight map -- 'echo {1} {2}' ::: a b ::: 1 2  each value of one with each of the other
   midflight map -f jobs --retries 2 --timeout 30s  30 s a run; what fails runs twice more
   midflight map -f jobs --joblog log --resume      what the log does not list yet
+  midflight map --detach -f jobs                   outlives this terminal: see midflight job --help
   midflight map -f jobs --switch switch.example:7700 --config midflight.toml --resources gpu,ssd
 
   {} the argument   {.} without extension   {/} its last part   {//} its directory
@@ -122,6 +126,8 @@ pub(crate) struct Args {
     /// When to stop early: soon,fail=1 lets what runs finish, now,fail=1 does not; also success=N, done=N
     #[arg(long, value_name = "WHEN,WHY=N", default_value = "never", value_parser = Halt::parse)]
     halt: Halt,
+    #[command(flatten)]
+    detach: DetachOptions,
     #[command(flatten)]
     output: OutputOptions,
     #[command(flatten)]
@@ -185,6 +191,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
     if args.dry_run {
         return dry_run(entries, &template);
+    }
+    if args.detach.detach {
+        return detached(&args, &words, (entries, &template), resources, switches);
     }
     ensure!(
         !template.has_slot() || switches.is_none() || args.jobs.is_some(),
@@ -254,6 +263,41 @@ fn end(outcome: Outcome) -> Result<ExitCode> {
     Ok(ExitCode::from(if outcome.interrupted { usage::INTERRUPTED } else { outcome.code.unwrap_or(failed) }))
 }
 
+/// Gives the commands to the submitter, as a job.
+fn detached(
+    args: &Args,
+    words: &[String],
+    (mut entries, template): (Entries, &Template),
+    resources: u8,
+    switches: Option<Vec<SocketAddr>>,
+) -> Result<ExitCode> {
+    args.check_detached(template)?;
+    let request = args.request()?;
+    let mut items = Items::default();
+    for sequence in 1.. {
+        let Some(entry) = entries.next()? else { break };
+        let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
+        let command = entry.check().and_then(|()| template.expand(values));
+        items.push(command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?)?;
+    }
+    let spec = JobSpec {
+        name: args.detach.name_or(&words.join(" ")),
+        function: EXEC.to_owned(),
+        argument: Vec::new(),
+        indices: items.indices(),
+        has_items: true,
+        directory: request.directory,
+        environment: request.environment,
+        timeout: request.timeout,
+        retries: args.tasks.retries,
+        priority: args.tasks.priority,
+        resources,
+        after: args.detach.dependencies(),
+    };
+    let switches = switches.map_or_else(|| usage::resolve_all(&format!("127.0.0.1:{DEFAULT_PORT}")), Ok)?;
+    detach::submit(spec, items, switches)
+}
+
 /// Prints the commands.
 fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
     for sequence in 1.. {
@@ -270,18 +314,35 @@ fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
 impl Args {
     /// What every command's request has.
     fn request(&self) -> Result<ExecRequest> {
-        let variable = |name: &String| match std::env::var_os(name) {
-            Some(value) => Ok((name.as_bytes().to_vec(), value.into_vec())),
-            None => Err(usage::error(format!("--env {name}: there is no such variable; set it, or leave it out"))),
-        };
         let request = ExecRequest {
             directory: self.workdir.as_deref().map(directory).transpose()?,
-            environment: self.env.iter().map(variable).collect::<Result<_>>()?,
+            environment: variables(&self.env)?,
             timeout: self.tasks.timeout,
             ..ExecRequest::default()
         };
         request.check().map_err(usage::error)?;
         Ok(request)
+    }
+
+    /// What is about outputs as they come has no meaning for a job that outlives its terminal.
+    fn check_detached(&self, template: &Template) -> Result<()> {
+        let Self { output, log, .. } = self;
+        let told = [
+            ("--jobs", self.jobs.is_some()),
+            ("--halt", self.halt.is_set()),
+            ("{%}", template.has_slot()),
+            ("--unordered", output.unordered),
+            ("--tag", output.tag),
+            ("--results", output.results.is_some()),
+            ("--tmpdir", output.tmpdir.is_some()),
+            ("--joblog", log.joblog.is_some()),
+        ];
+        let wrong = told.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name);
+        ensure!(
+            wrong.is_none(),
+            usage::error(format!("{} does not go with --detach: leave one of them out", wrong.unwrap_or_default()))
+        );
+        Ok(())
     }
 
     /// Commands that may be with the switch at once. One more than there are slots would share a slot's number.
@@ -301,8 +362,17 @@ fn refill(in_flight: usize, jobs: usize) -> usize {
     (in_flight.saturating_sub(jobs) / 4).clamp(1, AHEAD)
 }
 
+/// These variables of the environment.
+pub(super) fn variables(names: &[String]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let variable = |name: &String| match std::env::var_os(name) {
+        Some(value) => Ok((name.as_bytes().to_vec(), value.into_vec())),
+        None => Err(usage::error(format!("--env {name}: there is no such variable; set it, or leave it out"))),
+    };
+    names.iter().map(variable).collect()
+}
+
 /// A directory as executors get it.
-fn directory(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn directory(path: &Path) -> Result<Vec<u8>> {
     let path = if path == Path::new(".") {
         std::env::current_dir().context("cannot find the present directory")?
     } else {

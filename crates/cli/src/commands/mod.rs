@@ -7,6 +7,7 @@ mod completions;
 pub(crate) mod controller;
 mod ends;
 mod executor;
+mod job;
 mod kv;
 mod lab;
 mod man;
@@ -16,6 +17,7 @@ mod purge;
 mod replica;
 mod status;
 mod submit;
+mod submitter;
 pub(crate) mod switch;
 mod up;
 
@@ -45,8 +47,12 @@ pub(crate) enum Command {
     Submit(submit::Args),
     /// Run command lines in parallel; their output comes in the order of the input
     Map(map::Args),
+    /// List, show, wait for and cancel jobs that outlive their terminal, and print their outputs
+    Job(job::Args),
     /// Replay a trace (or a generated workload) and measure the scheduling delay
     Replay(replay::command::Args),
+    /// Keep jobs and have their commands run: starts by itself, or in the foreground for systemd
+    Submitter(submitter::Args),
     /// Show what a switch is doing
     Status(status::Args),
     /// Remove queued tasks from a switch on this machine
@@ -80,6 +86,7 @@ impl Command {
             | Self::Executor(_)
             | Self::Replica(_)
             | Self::Agent(_)
+            | Self::Submitter(_)
             | Self::Baseline(_) => "warn",
             Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
@@ -89,7 +96,7 @@ impl Command {
     /// Whether a closed pipe (`| head`) ends it at once. Commands that run children end them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match self {
-            Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Plan(_) => true,
+            Self::Status(_) | Self::Submit(_) | Self::Job(_) | Self::Replay(_) | Self::Plan(_) => true,
             Self::Kv(args) => args.ends_with_its_reader(),
             Self::Cache(args) => args.ends_with_its_reader(),
             Self::Bench(args) => args.ends_with_its_reader(),
@@ -112,6 +119,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Cache(args) => cache::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Map(args) => map::run(args),
+        Command::Job(args) => job::run(&args),
+        Command::Submitter(args) => submitter::run(&args),
         Command::Replay(args) => replay::command::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Purge(args) => purge::run(&args),

@@ -1,17 +1,21 @@
 //! `midflight submit`: one function, called many times.
 
 use super::ends::{Ends, LOOK_EVERY, signals};
+use super::job::detach::{self, Array, DetachOptions, Items};
+use super::map::{directory, variables};
 use crate::options;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::{Completions, Job, TaskError, TaskOutcome, TaskResult};
+use midflight_jobs::model::{Indices, JobSpec};
 use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::switches::connect;
 use midflight_terminal::usage;
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -23,6 +27,8 @@ EXAMPLES
   midflight submit exec 'uname -a'                 a command line; its output is printed
   midflight submit thumbnail cat.png               a function that a program registered
   midflight submit noop -n 100000 --json
+  midflight submit --detach exec 'make test'       outlives this terminal: see midflight job --help
+  midflight submit --detach exec 'sh step $MIDFLIGHT_INDEX' --array 1-1000 --after 1
 
 Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
 sleep and spin take a duration, other functions get the bytes of ARGUMENT. --timeout counts from
@@ -51,14 +57,28 @@ pub(crate) struct Args {
     tasks: options::TaskOptions,
     #[command(flatten)]
     config: options::ConfigFile,
+    #[command(flatten)]
+    detach: DetachOptions,
+    /// With --detach: one command for each index, such as 1-1000, 0-9:3 or 1,5; it has $MIDFLIGHT_INDEX
+    #[arg(long, value_name = "INDICES", value_parser = Array::parse, requires = "detach", conflicts_with = "count")]
+    array: Option<Array>,
+    /// With --detach: run command lines in this directory of the executor; "." is the present one
+    #[arg(long, visible_alias = "wd", value_name = "DIR", requires = "detach")]
+    workdir: Option<PathBuf>,
+    /// With --detach: give command lines this variable of the environment; once for each, or with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "detach")]
+    env: Vec<String>,
     /// No results on stdout, but one JSON object with the summary
-    #[arg(long)]
+    #[arg(long, conflicts_with = "detach")]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let resources = args.config.mask(&args.tasks.resources)?;
     let argument = argument(&args.function, &args.argument)?;
+    if args.detach.detach {
+        return detached(args, argument, resources);
+    }
     let mut job = Job::builder(&args.function)
         .priority(args.tasks.priority)
         .resources(resources)
@@ -76,6 +96,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut tally = Tally::new(args)?;
     collect(completions, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)
+}
+
+/// Gives the job to the submitter.
+fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
+    let is_command = args.function == EXEC;
+    ensure!(
+        is_command || (args.tasks.timeout.is_none() && args.workdir.is_none() && args.env.is_empty()),
+        usage::error("with --detach, --timeout, --workdir and --env are for exec: call the function without them")
+    );
+    let indices = args.array.as_ref().map(|array| array.0.clone());
+    let spec = JobSpec {
+        name: args.detach.name_or(if is_command { &args.argument } else { &args.function }),
+        function: args.function.clone(),
+        argument,
+        indices: indices.unwrap_or_else(|| vec![Indices { first: 1, last: args.count, step: 1 }]),
+        has_items: false,
+        directory: args.workdir.as_deref().map(directory).transpose()?,
+        environment: variables(&args.env)?,
+        timeout: args.tasks.timeout,
+        retries: args.tasks.retries,
+        priority: args.tasks.priority,
+        resources,
+        after: args.detach.dependencies(),
+    };
+    detach::submit(spec, Items::default(), usage::resolve_all(&args.switch)?)
 }
 
 /// The bytes of the argument.

@@ -31,19 +31,19 @@ struct Expected {
 
 /// A completion, but for the bytes of its result.
 #[derive(Clone, Copy, Debug)]
-struct Completion {
-    key: TaskKey,
-    status: Status,
-    attempt: u8,
-    timing: TaskTiming,
+pub(super) struct Completion {
+    pub(super) key: TaskKey,
+    pub(super) status: Status,
+    pub(super) attempt: u8,
+    pub(super) timing: TaskTiming,
 }
 
 /// A result to fetch.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    completion: Completion,
-    executor: SocketAddr,
-    blob: BlobRef,
+    pub(super) completion: Completion,
+    pub(super) executor: SocketAddr,
+    pub(super) blob: BlobRef,
 }
 
 /// Where fetched results go.
@@ -135,6 +135,7 @@ impl Handler<Client> for ResultHandler {
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
             Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
+            Event::Save(_) => {}             // this client is not durable
             Event::SwitchChanged { switch, epoch, resubmitted } => {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
             }
@@ -158,7 +159,7 @@ impl Handler<Client> for ResultHandler {
 }
 
 impl Completion {
-    fn with(self, bytes: Vec<u8>) -> TaskOutcome {
+    pub(super) fn with(self, bytes: Vec<u8>) -> TaskOutcome {
         let Self { status, attempt, timing, .. } = self;
         match status {
             Status::Ok => Ok(TaskResult { value: bytes, file: None, attempt, timing }),
@@ -190,7 +191,7 @@ impl Fetch {
     }
 
     /// The task's outcome, unless another attempt may still get the value: one that has no room here would not.
-    fn outcome(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
+    pub(super) fn outcome(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
         match self.fetch(fetcher, places) {
             Err(FetchError::TooLarge { length, max }) => Ok(Err(TaskError::TooLarge { length, max })),
             Err(error @ FetchError::NotKept { .. }) => Ok(Err(TaskError::NotKept { why: error.to_string() })),
@@ -212,10 +213,11 @@ impl Fetch {
     }
 }
 
-fn lost(why: LostWhy) -> TaskError {
+pub(super) fn lost(why: LostWhy) -> TaskError {
     match why {
         LostWhy::TimedOut => TaskError::TimedOut,
         LostWhy::Abandoned => TaskError::Lost("no executor could fetch the argument"),
         LostWhy::FetchFailed => TaskError::Lost("the result could not be fetched from its executor"),
+        LostWhy::Forgotten => TaskError::Forgotten,
     }
 }

@@ -41,6 +41,7 @@ impl Client {
                     if judgement != EpochMeaning::Present {
                         self.change_switch(now, epoch);
                     }
+                    self.release_resumed();
                     self.switches.heard = now;
                     return true;
                 }
@@ -71,6 +72,7 @@ impl Client {
         if flight.sent_once {
             self.round_trip.sample(now.saturating_sub(flight.sent_at));
         }
+        let answered: Vec<u32> = self.table.sent_in(sequence).map(|(_, at)| at).collect();
         self.pace(now, flight.sent_at, not_taken, reason);
         for (index, at) in self.table.sent_in(sequence) {
             let bit = if planted(31) { index & 15 } else { index };
@@ -85,6 +87,7 @@ impl Client {
                 self.submit_again(at);
             }
         }
+        self.save(&answered);
         if let Request::Submit { unwanted, .. } = flight.request {
             self.cancellations.extend(unwanted.into_iter().filter(|it| taken >> it.name.index & 1 == 1));
         }

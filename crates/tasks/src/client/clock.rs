@@ -72,9 +72,8 @@ impl Client {
             let Some(at) = self.table.by_key_and_name(key, name) else { continue };
             let record = self.table.get_mut(at);
             if record.state == State::Open && record.gone {
-                record.info.attempt = record.info.attempt.saturating_add(1);
                 self.counters.gone += u64::from(record.cancel == Cancel::No);
-                self.submit_again(at);
+                self.attempt_lost(now, at);
             }
         }
     }
@@ -95,9 +94,8 @@ impl Client {
                 (record.patience, record.checked_at) = (patience, now);
                 self.table.append(at, List::Open);
             } else {
-                record.info.attempt = record.info.attempt.saturating_add(1);
                 self.counters.gone += 1;
-                self.submit_again(at);
+                self.attempt_lost(now, at);
             }
         }
     }

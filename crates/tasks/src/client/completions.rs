@@ -37,11 +37,14 @@ impl Client {
             self.stopping.forget(name);
             let report = Report::of(from, completion);
             let state = self.completed(now, report, name, status, completion, result);
-            self.acks.push(report, state);
+            if let Some(state) = state {
+                self.acks.push(report, state);
+            }
         }
     }
 
-    /// Handles one completion. Returns how to acknowledge it.
+    /// Handles one completion. Returns how to acknowledge it; nothing if its executor is to repeat it, because what follows from it
+    /// is not saved yet.
     fn completed(
         &mut self,
         now: Nanos,
@@ -50,26 +53,45 @@ impl Client {
         status: Status,
         completion: &Completion,
         result: &[u8],
-    ) -> AckState {
+    ) -> Option<AckState> {
         let Some(at) = self.table.by_name(name) else {
             self.counters.completions_ignored += 1;
-            return AckState::Done;
+            return Some(AckState::Done);
         };
         let record = self.table.get(at);
         if record.state == State::Fetching {
             self.counters.completions_ignored += 1;
             let is_repeated = self.fetches.get(&record.key) == Some(&report);
-            return if is_repeated { AckState::Fetching } else { AckState::Done };
+            return match (is_repeated, self.config.durable) {
+                (true, _) => self.provisional(completion),
+                (false, true) => None, // until the first one is saved
+                (false, false) => Some(AckState::Done),
+            };
         }
         match judge(record, name, status) {
-            Verdict::Nothing => self.counters.completions_ignored += 1,
+            Verdict::Nothing => {
+                self.counters.completions_ignored += 1;
+                return (!self.unsaved).then_some(AckState::Done);
+            }
             Verdict::Stopped => self.cancelled(at, CancelledHow::Stopped),
-            Verdict::Retry(why) => self.retry_or_lose(now, at, completion.attempt, why),
+            Verdict::Retry(why) => {
+                let record = self.table.get_mut(at);
+                if record.resumed && status == Status::Abandoned {
+                    // It did not run: nobody served its argument, because no process of this client ran. That is no attempt.
+                    record.attempts_left = record.attempts_left.saturating_add(1);
+                }
+                let key = record.key;
+                self.retry_or_lose(now, at, completion.attempt, why);
+                if let Some(at) = self.table.by_key(key) {
+                    self.save(&[at]);
+                }
+                return (!self.unsaved).then_some(AckState::Done);
+            }
             Verdict::Final(status) => {
                 return self.end(now, report, at, status, completion, result);
             }
         }
-        AckState::Done
+        Some(AckState::Done)
     }
 
     fn end(
@@ -80,7 +102,7 @@ impl Client {
         status: Status,
         completion: &Completion,
         result: &[u8],
-    ) -> AckState {
+    ) -> Option<AckState> {
         let record = self.table.get_mut(at);
         let key = record.key();
         let timing = Timing {
@@ -93,19 +115,31 @@ impl Client {
         };
         // The parser has checked the length of a reference.
         let blob = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
-        let (result, state) = if let Some(blob) = blob {
+        let result = match blob {
+            Some(blob) => Outcome::ByReference { executor: report.executor, blob },
+            None => Outcome::Inline(result.to_vec()),
+        };
+        let state = if blob.is_some() || self.config.durable {
             record.state = State::Fetching;
             record.deadline = Nanos::MAX;
             self.table.unlink(at);
             self.fetches.insert(key.0, report);
-            (Outcome::ByReference { executor: report.executor, blob }, AckState::Fetching)
+            self.provisional(completion)
         } else {
             self.counters.completed += 1;
             self.table.remove(at);
-            (Outcome::Inline(result.to_vec()), AckState::Done)
+            Some(AckState::Done)
         };
         self.events.push_back(Event::Completed { key, status, attempt: report.attempt, result, timing });
         state
+    }
+}
+
+impl Client {
+    /// How to acknowledge a result that is being fetched, or saved. For an executor FETCHING says nothing of a result that was in the
+    /// packet but that it has arrived: it would forget it.
+    fn provisional(&self, completion: &Completion) -> Option<AckState> {
+        (completion.by_reference == 1).then_some(AckState::Fetching)
     }
 }
 

@@ -49,6 +49,9 @@ pub struct ClientConfig {
     pub timeout: Nanos,
     /// If a switch answers nothing for this long, the client uses the next one. Default 1 s.
     pub switch_silence: Nanos,
+    /// Whether the driver remembers what it is told by [`super::Event::Save`] and [`super::Event::Completed`], and says so, before
+    /// the client sends what depends on it: so that its tasks outlive this process ([`super::Client::resume`]). Default no.
+    pub durable: bool,
 }
 
 /// Why a configuration is refused.
@@ -95,6 +98,7 @@ impl ClientConfig {
             stop_max: 500 * MS,
             timeout: 10_000 * MS,
             switch_silence: 1_000 * MS,
+            durable: false,
         }
     }
 

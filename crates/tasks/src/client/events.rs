@@ -1,12 +1,12 @@
 //! The events of a client for its driver.
 
-use super::TaskKey;
+use super::{Saved, TaskKey};
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
 
 /// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. A `Completed`
-/// whose result is by reference is provisional until [`super::Client::fetched`].
+/// whose result is by reference is provisional until [`super::Client::fetched`]; of a durable client each one is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A task ended. If the result is by reference, the driver fetches it and calls [`super::Client::fetched`]: with
@@ -60,6 +60,9 @@ pub enum Event {
         /// Its version.
         version: u8,
     },
+    /// Only of a durable client: what to remember of these tasks, in the place of what was said of them before. What is to be sent
+    /// because of it waits for [`super::Client::saved`].
+    Save(Vec<Saved>),
     /// This client's address as the switch sees it. If it differs from the driver's own, there is NAT between them, and
     /// executors cannot reach this client. Sent first when the address is known, and whenever it changes.
     SeenAs(SocketAddr),
@@ -99,6 +102,8 @@ pub enum LostWhy {
     Abandoned,
     /// The last attempt's result could not be fetched.
     FetchFailed,
+    /// Its switch no longer has it, and its completion may have come while no process of this client ran: it may have run.
+    Forgotten,
 }
 
 impl std::fmt::Display for LostWhy {
@@ -107,6 +112,7 @@ impl std::fmt::Display for LostWhy {
             Self::TimedOut => "timed out",
             Self::Abandoned => "the executor could not fetch the argument",
             Self::FetchFailed => "the result could not be fetched from the executor",
+            Self::Forgotten => "it may have run: its end came while nobody listened, or its switch is gone",
         })
     }
 }

@@ -48,6 +48,19 @@ pub(super) struct InFlight {
     timeout: Nanos,
     due: Nanos,
     resend: bool,
+    held: Held,
+    /// Never sent: it was held until now.
+    pub(super) unsent: bool,
+}
+
+/// Why a packet must not be sent yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    No,
+    /// Until the driver has saved what it says.
+    Unsaved,
+    /// Until the switch has said that it is the one that may have it already.
+    Resumed,
 }
 
 /// All packets in flight.
@@ -56,6 +69,8 @@ pub(super) struct Flights {
     /// The sequence of the ring's first entry.
     base: u32,
     skip_ahead: bool,
+    /// Use this sequence next, once nothing is in flight.
+    skip_to: Option<u32>,
     submits: u32,
     window: f64,
     window_max: f64,
@@ -72,6 +87,7 @@ impl Flights {
             ring: VecDeque::new(),
             base: first,
             skip_ahead: false,
+            skip_to: None,
             submits: 0,
             window,
             window_max,
@@ -93,12 +109,50 @@ impl Flights {
     }
 
     pub(super) fn must_skip_ahead(&self) -> bool {
-        self.skip_ahead
+        self.skip_ahead || self.skip_to.is_some()
+    }
+
+    /// Packets that an earlier process had in flight, each under its sequence in `base` + place; no sequence below `next` is used
+    /// for another packet.
+    pub(super) fn resume(&mut self, base: u32, packets: Vec<Option<(Vec<u8>, Request)>>, next: u32) {
+        debug_assert!(self.ring.is_empty() && packets.len() <= SPAN_MAX);
+        self.base = if packets.is_empty() { next } else { base };
+        self.skip_to = (!packets.is_empty()).then_some(next);
+        for packet in packets {
+            let Some((packet, request)) = packet else {
+                self.ring.push_back(None);
+                continue;
+            };
+            self.push(0, 0, packet, request, Held::Resumed);
+        }
+    }
+
+    /// The smallest sequence that was not used yet.
+    pub(super) fn unused(&self) -> u32 {
+        self.skip_to.unwrap_or_else(|| self.next())
+    }
+
+    /// What was held for this reason may be sent, in the next turn.
+    pub(super) fn release(&mut self, why: Held, timeout: Nanos) {
+        for flight in self.ring.iter_mut().flatten().filter(|flight| flight.held == why) {
+            (flight.held, flight.resend, flight.timeout) = (Held::No, true, timeout);
+        }
+    }
+
+    /// The sequences of what is held for this reason.
+    pub(super) fn held(&self, why: Held) -> Vec<u32> {
+        let places = (0_u32..).zip(&self.ring);
+        let held = places.filter(|(_, flight)| flight.as_ref().is_some_and(|flight| flight.held == why));
+        held.map(|(place, _)| self.base.wrapping_add(place)).collect()
     }
 
     /// Leaves out the next sequence, or skips ahead if that was asked for. The ring must be empty.
     pub(super) fn skip(&mut self) {
         debug_assert!(self.ring.is_empty());
+        if let Some(next) = self.skip_to.take() {
+            self.base = next;
+            return;
+        }
         let step = if std::mem::take(&mut self.skip_ahead) { SKIP_AHEAD } else { 1 };
         self.base = self.base.wrapping_add(step);
     }
@@ -120,17 +174,19 @@ impl Flights {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Records that packet `next()` is being sent.
-    pub(super) fn push(&mut self, now: Nanos, timeout: Nanos, packet: Vec<u8>, request: Request) {
+    /// Records that packet `next()` is being sent, unless it is held.
+    pub(super) fn push(&mut self, now: Nanos, timeout: Nanos, packet: Vec<u8>, request: Request, held: Held) {
         self.submits += u32::from(matches!(request, Request::Submit { .. }));
         self.ring.push_back(Some(InFlight {
             request,
             packet,
             sent_at: now,
-            sent_once: true,
+            sent_once: held == Held::No,
             timeout,
             due: now + timeout,
             resend: false,
+            held,
+            unsent: held == Held::Unsaved,
         }));
     }
 
@@ -180,7 +236,7 @@ impl Flights {
     pub(super) fn expire(&mut self, now: Nanos, round_trip: &mut RoundTrip) {
         let mut lost_at = None;
         for flight in self.ring.iter_mut().flatten() {
-            if flight.due <= now && !flight.resend {
+            if flight.due <= now && !flight.resend && flight.held == Held::No {
                 flight.resend = true;
                 flight.timeout = round_trip.back_off(flight.timeout);
                 lost_at = lost_at.max(Some(flight.sent_at));
@@ -193,7 +249,8 @@ impl Flights {
 
     /// Sends all packets again now.
     pub(super) fn resend_all(&mut self) {
-        self.ring.iter_mut().flatten().for_each(|flight| flight.resend = true);
+        let free = self.ring.iter_mut().flatten().filter(|flight| flight.held == Held::No);
+        free.for_each(|flight| flight.resend = true);
     }
 
     /// The switch is another one: sends all packets to it, with a fresh window, because losses at the old one mean nothing
@@ -214,7 +271,7 @@ impl Flights {
     pub(super) fn resent(&mut self, sequence: u32, now: Nanos, cookie: u64) -> &[u8] {
         let Some(flight) = self.get_mut(sequence) else { return &[] };
         flight.resend = false;
-        flight.sent_once = false;
+        flight.sent_once = std::mem::take(&mut flight.unsent);
         flight.sent_at = now;
         flight.due = now + flight.timeout;
         flight.packet[COOKIE].copy_from_slice(&cookie.to_be_bytes());
@@ -242,7 +299,7 @@ impl Flights {
     }
 
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        self.ring.iter().flatten().filter(|f| !f.resend).map(|f| f.due).min()
+        self.ring.iter().flatten().filter(|f| !f.resend && f.held == Held::No).map(|f| f.due).min()
     }
 }
 
@@ -253,7 +310,13 @@ mod tests {
 
     fn submit(flights: &mut Flights, now: Nanos) -> u32 {
         let sequence = flights.next();
-        flights.push(now, 10 * MS, vec![1; COOKIE.end + 1], Request::Submit { count: 1, unwanted: Vec::new() });
+        flights.push(
+            now,
+            10 * MS,
+            vec![1; COOKIE.end + 1],
+            Request::Submit { count: 1, unwanted: Vec::new() },
+            Held::No,
+        );
         sequence
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
 //! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
-//! timers; `transitions` moves a task from one state to the next. The data is in `table` (tasks and their names),
+//! timers; `transitions` moves a task from one state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
 //! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
 //! ("The client") says what happens and why.
 
@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod cookie;
 mod counters;
+mod durable;
 mod events;
 mod in_flight;
 mod probe;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
+pub use durable::{Marks, Resumption, Saved, SavedName, SavedState};
 pub use events::{CancelledHow, Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
@@ -72,6 +74,8 @@ pub struct Client {
     acks: Acks,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
+    /// The driver was told to save something, and has not said that it did.
+    unsaved: bool,
 }
 
 impl Client {
@@ -92,7 +96,7 @@ impl Client {
             round_trip: RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max),
             backoff: Backoff::new(config.backoff_min..=config.backoff_max),
             switches: Switches::new(&config.switches, now),
-            probe: Probe::new(now),
+            probe: Probe::new(now, 0),
             cancellations: VecDeque::new(),
             gone: VecDeque::new(),
             stopping: Stopping::default(),
@@ -101,6 +105,7 @@ impl Client {
             acks: Acks::default(),
             events: VecDeque::new(),
             seen_as: None,
+            unsaved: false,
             rng,
             config,
         })
@@ -176,7 +181,7 @@ impl Client {
         !self.cancellations.is_empty() || !self.stopping.is_empty() || self.flights.has_cancel()
     }
 
-    /// The driver has fetched a result by reference (`ok`), or could not.
+    /// The driver has fetched a result by reference (`ok`), or could not; of a durable client, it has saved it.
     pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
         let Some(report) = self.fetches.remove(&key.0) else { return };
         self.acks.push(report, AckState::Done);

@@ -23,9 +23,9 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// The first PROBE, about no task, is sent at once.
-    pub(super) fn new(now: Nanos) -> Self {
-        Self { counted: 0, asked: None, tasks: Vec::new(), sent_at: now, ready: true, due: now }
+    /// The first PROBE, about no task, is sent at once; `counted` were sent by earlier processes of this client.
+    pub(super) fn new(now: Nanos, counted: u32) -> Self {
+        Self { counted, asked: None, tasks: Vec::new(), sent_at: now, ready: true, due: now }
     }
 
     /// Drops the outstanding PROBE; the next one is sent at `due`.
@@ -34,6 +34,11 @@ impl Probe {
         self.asked = None;
         self.ready = false;
         self.due = due;
+    }
+
+    /// The sequence of the last PROBE.
+    pub(super) fn counted(&self) -> u32 {
+        self.counted
     }
 
     /// The sequence of the next PROBE.

@@ -82,6 +82,14 @@ impl Switches {
         }
     }
 
+    /// An earlier process of this client has left its tasks at this switch, in this epoch.
+    pub(super) fn resume(&mut self, address: SocketAddr, epoch: u32) {
+        if let Some(switch) = self.list.iter().position(|switch| same_host_and_port(switch.address, address)) {
+            (self.asked, self.holder) = (switch, Some((switch, epoch)));
+            self.list[switch].epoch = epoch;
+        }
+    }
+
     /// Where to send.
     pub(super) fn address(&self) -> SocketAddr {
         self.list[self.asked].address

@@ -87,6 +87,8 @@ pub(super) struct Record {
     pub(super) cancel: Cancel,
     /// The switch no longer has it. `Client::gone` says when its completion is overdue.
     pub(super) gone: bool,
+    /// Its present attempt was sent by an earlier process of this client: it may have ended while nobody listened.
+    pub(super) resumed: bool,
     list: Option<List>,
     named: u8,
     names: [Name; NAMES_MAX],
@@ -111,6 +113,7 @@ impl Record {
             retry_failed: false,
             cancel: Cancel::No,
             gone: false,
+            resumed: false,
             list: None,
             named: 0,
             names: [Name::default(); NAMES_MAX],
@@ -122,6 +125,11 @@ impl Record {
     /// The name of its last submission.
     pub(super) fn name(&self) -> Option<Name> {
         Some(self.names[usize::from(self.named.checked_sub(1)?)])
+    }
+
+    /// All names under which it was submitted, the last one at the end.
+    pub(super) fn names(&self) -> &[Name] {
+        &self.names[..usize::from(self.named)]
     }
 
     pub(super) fn key(&self) -> TaskKey {
@@ -285,6 +293,34 @@ impl Table {
         }
         let live = u8::try_from(records.len()).expect("a SUBMIT has at most 32 tasks");
         self.submissions.insert(sequence, Submission { records: records.into(), live });
+    }
+
+    /// Gives a task back the names that it had in an earlier process; `of`: the tasks of the SUBMIT of each.
+    pub(super) fn rename(&mut self, at: u32, names: &[(Name, u8)]) {
+        for &(name, of) in names.iter().skip(names.len().saturating_sub(NAMES_MAX)) {
+            let empty = || Submission { records: vec![NONE; usize::from(of)].into(), live: 0 };
+            let submission = self.submissions.entry(name.submission).or_insert_with(empty);
+            let Some(place) = submission.records.get_mut(usize::from(name.index)).filter(|place| **place == NONE)
+            else {
+                continue; // two tasks of one name: what was saved is not ours
+            };
+            *place = at;
+            submission.live += 1;
+            let record = &mut self.records[at as usize];
+            record.names[usize::from(record.named)] = name;
+            record.named += 1;
+        }
+    }
+
+    /// The tasks of a submission, `None` where one has ended or has lost this name.
+    pub(super) fn tasks_of(&self, sequence: u32) -> Vec<Option<u32>> {
+        let records = self.submissions.get(&sequence).map(|submission| &submission.records[..]).unwrap_or_default();
+        records.iter().map(|&at| (at != NONE).then_some(at)).collect()
+    }
+
+    /// How many tasks a submission had.
+    pub(super) fn width(&self, sequence: u32) -> u8 {
+        self.submissions.get(&sequence).map_or(0, |submission| submission.records.len() as u8)
     }
 
     /// Removes the task's current name, which the switch never accepted.

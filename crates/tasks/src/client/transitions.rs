@@ -41,11 +41,26 @@ impl Client {
         let record = self.table.get_mut(at);
         record.state = State::Waiting;
         record.gone = false;
+        record.resumed = false;
         if record.cancel != Cancel::No {
             self.end_cancelled(at);
         } else {
             self.table.append(at, List::Returned);
         }
+    }
+
+    /// The switch does not have the attempt any more, and no completion has come: it was lost with its executor. But one of an earlier
+    /// process may have ended, and nobody listened: it counts as one that failed.
+    pub(super) fn attempt_lost(&mut self, now: Nanos, at: u32) {
+        let record = self.table.get_mut(at);
+        if record.resumed && record.cancel == Cancel::No {
+            if !record.retry_failed {
+                record.attempts_left = 0;
+            }
+            return self.retry_or_lose(now, at, 0, LostWhy::Forgotten);
+        }
+        record.info.attempt = record.info.attempt.saturating_add(1);
+        self.submit_again(at);
     }
 
     /// An attempt has ended without a final result. `attempt` is its number, if known.
@@ -113,6 +128,7 @@ impl Client {
     pub(super) fn change_switch(&mut self, now: Nanos, epoch: u32) {
         let was_another = self.switches.settle(epoch);
         let mut resubmitted = 0;
+        let resumed = self.keep_resumed();
         while let Some(at) = self.table.front(List::Open) {
             let record = self.table.get_mut(at);
             record.info.attempt = record.info.attempt.saturating_add(1);
@@ -120,6 +136,7 @@ impl Client {
             self.submit_again(at);
         }
         self.counters.resubmitted += resubmitted as u64;
+        resumed.into_iter().for_each(|at| self.table.append(at, List::Open));
         for sequence in self.flights.cancels() {
             self.flights.take(sequence);
         }

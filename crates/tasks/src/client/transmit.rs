@@ -1,7 +1,7 @@
 //! Writes the packets to send.
 
 use super::Client;
-use super::in_flight::{Cancellation, Request};
+use super::in_flight::{Cancellation, Held, Request};
 use super::table::{List, State};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, CANCEL_MAX, Cancel, Probe, SUBMIT_MAX, Submit};
@@ -41,9 +41,10 @@ impl Client {
                 self.drop_flight(sequence);
                 continue;
             }
+            let is_first = self.flights.get(sequence).is_some_and(|flight| flight.unsent);
             buffer.clear();
             buffer.extend_from_slice(self.flights.resent(sequence, now, self.switches.cookie()));
-            self.counters.retransmitted += 1;
+            self.counters.retransmitted += u64::from(!is_first);
             return true;
         }
         false
@@ -101,8 +102,18 @@ impl Client {
         true
     }
 
-    /// Up to 32 tasks of one job, those to be submitted again first.
+    /// Writes a SUBMIT, or all that the driver has to save before they may be sent.
     fn submit_some(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
+        while self.write_submit(now, buffer) {
+            if !self.config.durable {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Up to 32 tasks of one job, those to be submitted again first.
+    fn write_submit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         if now < self.backoff.until() || !self.flights.may_submit() {
             return false;
         }
@@ -130,14 +141,20 @@ impl Client {
         }
         let sequence = self.flights.next();
         self.table.name(sequence, &records[..count]);
+        let count = self.build_submit(sequence, jid, &records[..count], buffer);
+        self.put_in_flight(now, buffer, Request::Submit { count, unwanted: Vec::new() });
+        self.save(&records[..usize::from(count)]);
+        true
+    }
+
+    /// Writes the SUBMIT of these tasks, and returns their number.
+    pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
         let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
         let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
         let mut packet = Builder::new(buffer, &fixed);
-        records[..count].iter().for_each(|&at| packet.push(&self.table.get(at).info));
-        let count = packet.count() as u8;
-        self.put_in_flight(now, buffer, Request::Submit { count, unwanted: Vec::new() });
-        true
+        records.iter().for_each(|&at| packet.push(&self.table.get(at).info));
+        packet.count() as u8
     }
 
     fn put_in_flight(&mut self, now: Nanos, packet: &[u8], request: Request) {
@@ -145,7 +162,9 @@ impl Client {
         let mut copy = self.flights.buffer();
         copy.clear();
         copy.extend_from_slice(packet);
-        self.flights.push(now, self.round_trip.timeout(), copy, request);
+        let is_held = self.config.durable && matches!(request, Request::Submit { .. });
+        let held = if is_held { Held::Unsaved } else { Held::No };
+        self.flights.push(now, self.round_trip.timeout(), copy, request, held);
     }
 
     /// Sends the probe that is ready, for the first time or again.

@@ -6,6 +6,7 @@ mod came_back;
 mod cancel;
 mod completions;
 mod cookies;
+mod durable;
 mod epochs;
 mod faults;
 mod forger;

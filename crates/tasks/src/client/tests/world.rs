@@ -267,6 +267,7 @@ impl World {
                     LostWhy::TimedOut => self.faults.timeout.is_some(),
                     LostWhy::Abandoned => self.faults.abandoned > 0,
                     LostWhy::FetchFailed => self.faults.fetch_fails > 0,
+                    LostWhy::Forgotten => false,
                 };
                 assert!(possible, "{key:?} lost: {why}");
                 key
@@ -274,6 +275,7 @@ impl World {
             Event::NotCancelled { .. }
             | Event::SwitchChanged { .. }
             | Event::OtherVersion { .. }
+            | Event::Save(_)
             | Event::SeenAs(_) => return,
         };
         assert!(!self.fetching.contains(&key));

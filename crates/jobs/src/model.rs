@@ -1,0 +1,336 @@
+//! What the store keeps of jobs, and what the submitter and its clients tell each other about them.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Commands that a job may have.
+pub const COMMANDS_MAX: u32 = 1 << 20;
+/// Bytes of all command lines of a job, where each has its own.
+pub const ITEMS_BYTES_MAX: usize = 256 << 20;
+/// Jobs that one may wait for.
+pub const AFTER_MAX: usize = 1_024;
+/// Bytes of a job's name.
+pub const NAME_MAX: usize = 256;
+
+/// Milliseconds since 1970.
+pub type UnixMs = u64;
+
+/// Indices of an array: from the first to at most the last one, in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Indices {
+    /// The first one.
+    pub first: u32,
+    /// No index is larger.
+    pub last: u32,
+    /// From one to the next; not 0.
+    pub step: u32,
+}
+
+impl Indices {
+    /// How many there are.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        match self.last.checked_sub(self.first) {
+            Some(span) if self.step > 0 => (span / self.step).saturating_add(1),
+            _ => 0,
+        }
+    }
+}
+
+/// When a job may begin, as another job has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum When {
+    /// That job has succeeded.
+    Succeeded,
+    /// It has ended.
+    Ended,
+    /// It has failed.
+    Failed,
+}
+
+/// A dependency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    /// The other job.
+    pub job: u64,
+    /// How it must end.
+    pub when: When,
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// For people.
+    pub name: String,
+    /// The function: `exec` for command lines.
+    pub function: String,
+    /// The command line or argument; not used where each command has its own.
+    pub argument: Vec<u8>,
+    /// The indices of its commands. Where each command has its own line: 1 to their number.
+    pub indices: Vec<Indices>,
+    /// Whether each command has its own line.
+    pub has_items: bool,
+    /// Where command lines run: a directory of the executor.
+    pub directory: Option<Vec<u8>>,
+    /// Variables of command lines.
+    pub environment: Vec<(Vec<u8>, Vec<u8>)>,
+    /// How long one run of a command line may take.
+    pub timeout: Option<Duration>,
+    /// How often a command that failed is run again.
+    pub retries: u32,
+    /// 1 (the highest) to 8.
+    pub priority: u8,
+    /// Resources that executors must have.
+    pub resources: u8,
+    /// What it waits for.
+    pub after: Vec<After>,
+}
+
+impl JobSpec {
+    /// The number of its commands.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.indices.iter().fold(0, |count, indices| indices.count().saturating_add(count))
+    }
+
+    /// The index of the command at this place, counted from 0.
+    #[must_use]
+    pub fn index(&self, place: u32) -> Option<u32> {
+        let mut left = place;
+        for indices in &self.indices {
+            match left.checked_sub(indices.count()) {
+                Some(rest) => left = rest,
+                None => return Some(indices.first + left * indices.step),
+            }
+        }
+        None
+    }
+
+    /// The place of the command with this index; the first one if there are several.
+    #[must_use]
+    pub fn place(&self, index: u32) -> Option<u32> {
+        let mut before = 0;
+        for indices in &self.indices {
+            let offset = index.checked_sub(indices.first).filter(|offset| offset % indices.step == 0);
+            if let Some(offset) = offset.filter(|_| index <= indices.last) {
+                return Some(before + offset / indices.step);
+            }
+            before += indices.count();
+        }
+        None
+    }
+
+    /// Checks every bound that the submitter relies on.
+    ///
+    /// # Errors
+    /// What is out of range, and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let count = self.count();
+        if count == 0 || count > COMMANDS_MAX {
+            return Err(format!("a job has 1 to {COMMANDS_MAX} commands, not {count}: divide it"));
+        }
+        if self.name.len() > NAME_MAX {
+            return Err(format!("the name has {} bytes, and may have {NAME_MAX}", self.name.len()));
+        }
+        if self.after.len() > AFTER_MAX {
+            return Err(format!("it waits for {} jobs, and may wait for {AFTER_MAX}", self.after.len()));
+        }
+        if !(1..=8).contains(&self.priority) {
+            return Err(format!("priority {} does not exist: use 1 to 8", self.priority));
+        }
+        Ok(())
+    }
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// For other jobs.
+    Waiting,
+    /// Its commands are run, or wait for executors.
+    Running,
+    /// All commands have succeeded.
+    Succeeded,
+    /// All commands have ended, and not all have succeeded.
+    Failed,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It has not begun, because of what it waited for.
+    Skipped,
+}
+
+impl JobState {
+    /// Whether nothing more happens.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running)
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// How many commands have ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Exited with 0.
+    pub succeeded: u32,
+    /// Ended otherwise, or could not be run.
+    pub failed: u32,
+    /// May have run.
+    pub lost: u32,
+    /// Cancelled, also before they began.
+    pub cancelled: u32,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRow {
+    /// Its number.
+    pub job: u64,
+    /// What to run.
+    pub spec: JobSpec,
+    /// Where it is.
+    pub state: JobState,
+    /// The first command, by its place, that was not begun.
+    pub next: u32,
+    /// Commands that were begun and have not ended.
+    pub open: u32,
+    /// Commands that have ended.
+    pub counts: Counts,
+    /// Whether somebody has cancelled it.
+    pub cancel: bool,
+    /// When it was accepted.
+    pub submitted: UnixMs,
+    /// When its first command was sent.
+    pub begun: Option<UnixMs>,
+    /// When its last command ended.
+    pub ended: Option<UnixMs>,
+    /// Bytes of its command lines and outputs.
+    pub bytes: u64,
+    /// Commands whose outputs were left out for want of room.
+    pub left_out: u32,
+}
+
+impl JobRow {
+    /// The number of its commands.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.spec.count()
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// Exited with 0.
+    Succeeded,
+    /// Exited otherwise, or could not be run.
+    Failed,
+    /// Took too long.
+    TimedOut,
+    /// May have run.
+    Lost,
+    /// Was cancelled.
+    Cancelled,
+}
+
+/// A command that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedRow {
+    /// How.
+    pub how: How,
+    /// Its exit code, if it ran and was a command line.
+    pub code: Option<i32>,
+    /// The signal that ended its shell.
+    pub signal: Option<u8>,
+    /// Where it ran.
+    pub host: String,
+    /// When it started, by the executor's clock.
+    pub started: Option<UnixMs>,
+    /// How long it took.
+    pub ran: Duration,
+    /// How often it was run before.
+    pub tries: u32,
+    /// Bytes of its stdout.
+    pub stdout: u64,
+    /// Bytes of its stderr.
+    pub stderr: u64,
+    /// Whether these outputs are kept.
+    pub kept: bool,
+    /// Why it has no result, or nothing.
+    pub why: String,
+}
+
+impl EndedRow {
+    /// One that has no result.
+    pub(crate) fn without_result(how: How, why: impl Into<String>, tries: u32) -> Self {
+        Self {
+            how,
+            code: None,
+            signal: None,
+            host: String::new(),
+            started: None,
+            ran: Duration::ZERO,
+            tries,
+            stdout: 0,
+            stderr: 0,
+            kept: true,
+            why: why.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn spec() -> JobSpec {
+        JobSpec {
+            name: "a job".into(),
+            function: "exec".into(),
+            argument: b"true".to_vec(),
+            indices: vec![Indices { first: 1, last: 7, step: 3 }, Indices { first: 20, last: 21, step: 1 }],
+            has_items: false,
+            directory: None,
+            environment: Vec::new(),
+            timeout: None,
+            retries: 0,
+            priority: 4,
+            resources: 0,
+            after: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn places_are_indices_in_their_order() {
+        let spec = spec();
+        assert_eq!(spec.count(), 5);
+        let indices: Vec<_> = (0..5).map(|place| spec.index(place).unwrap()).collect();
+        assert_eq!(indices, [1, 4, 7, 20, 21]);
+        assert_eq!(spec.index(5), None);
+        assert!((0..5).all(|place| spec.place(indices[place as usize]) == Some(place)));
+        assert_eq!((spec.place(2), spec.place(8), spec.place(0)), (None, None, None));
+    }
+
+    #[test]
+    fn a_job_out_of_bounds_is_refused() {
+        assert_eq!(spec().check(), Ok(()));
+        let none = JobSpec { indices: Vec::new(), ..spec() };
+        let many = JobSpec { indices: vec![Indices { first: 0, last: u32::MAX, step: 1 }; 2], ..spec() };
+        let backwards = JobSpec { indices: vec![Indices { first: 2, last: 1, step: 1 }], ..spec() };
+        assert!([none, many, backwards].iter().all(|spec| spec.check().unwrap_err().contains("commands")));
+    }
+}

@@ -1,0 +1,470 @@
+//! The store on the disk: `docs/internals/jobs.md` ("The store") has its tables.
+
+use crate::model::{EndedRow, JobRow};
+use midflight_host::{Marks, Saved, SavedName, SavedState, TaskKey};
+use midflight_wire::TaskInfo;
+use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The number of what this version writes.
+const FORMAT: u32 = 1;
+/// Pages in memory.
+const CACHE_BYTES: usize = 64 << 20;
+/// How long readers may take before the file is opened anew.
+const READERS_PATIENCE: Duration = Duration::from_secs(5);
+
+type Rows = TableDefinition<'static, (u64, u32), &'static [u8]>;
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const JOBS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("jobs");
+const ITEMS: Rows = TableDefinition::new("items");
+const OPEN: Rows = TableDefinition::new("open");
+const ENDED: Rows = TableDefinition::new("ended");
+const OUTPUTS: Rows = TableDefinition::new("outputs");
+
+/// Why the store did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk, or what is on it.
+    #[error("the jobs' store {path}: {source}{}", advice(.source))]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<redb::Error>,
+    },
+    /// Another version of Midflight wrote it.
+    #[error(
+        "the jobs' store {path} has format {found}, and this midflight knows {FORMAT}: use the version that wrote it, or set MIDFLIGHT_STATE to another directory"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// A row that this version cannot read.
+    #[error(
+        "the jobs' store {path} is damaged: a row of `{table}` is malformed; restore a copy of it, or move it away and lose its jobs"
+    )]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        table: &'static str,
+    },
+}
+
+fn advice(error: &redb::Error) -> &'static str {
+    match error {
+        redb::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            "; make room on this disk: nothing that was accepted is lost"
+        }
+        redb::Error::Io(error) if error.kind() == std::io::ErrorKind::QuotaExceeded => {
+            "; make room in your quota: nothing that was accepted is lost"
+        }
+        redb::Error::Corrupted(_) | redb::Error::Io(_) | redb::Error::UpgradeRequired(_) => {
+            "; if it was cut short or changed, restore a copy of it, or move it away and lose its jobs"
+        }
+        _ => "",
+    }
+}
+
+/// The client of the tasks program: who it is, and how far it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClientRow {
+    pub(crate) identity: u64,
+    pub(crate) secret: u128,
+    pub(crate) switches: Vec<SocketAddr>,
+    pub(crate) udp_port: u16,
+    pub(crate) tcp_port: u16,
+    /// Sequence, PROBEs, key of the next task.
+    pub(crate) marks: (u32, u32, u64),
+    pub(crate) epoch: Option<(SocketAddr, u32)>,
+}
+
+impl ClientRow {
+    pub(crate) fn marks(&self) -> Marks {
+        let (sequence, probes, next_key) = self.marks;
+        Marks { sequence, probes, next_key }
+    }
+}
+
+/// A command that was begun and has not ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OpenRow {
+    /// How often it was run before.
+    pub(crate) tries: u32,
+    /// What the endpoint gave to save; nothing while it waits to be run again.
+    pub(crate) sent: Option<SentRow>,
+}
+
+/// [`Saved`], as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SentRow {
+    pub(crate) key: u64,
+    jid: u32,
+    info: Vec<u8>,
+    attempts_left: u32,
+    retry_failed: bool,
+    names: Vec<(u32, u8, u8)>,
+    state: u8,
+}
+
+impl SentRow {
+    pub(crate) fn of(saved: &Saved) -> Self {
+        Self {
+            key: saved.key.0,
+            jid: saved.jid,
+            info: saved.info.as_bytes().to_vec(),
+            attempts_left: saved.attempts_left,
+            retry_failed: saved.retry_failed,
+            names: saved.names.iter().map(|name| (name.submission, name.index, name.of)).collect(),
+            state: match saved.state {
+                SavedState::Waiting => 0,
+                SavedState::Sent => 1,
+                SavedState::Open => 2,
+            },
+        }
+    }
+
+    /// `None` if it is malformed.
+    pub(crate) fn saved(&self) -> Option<Saved> {
+        let name = |&(submission, index, of): &(u32, u8, u8)| SavedName { submission, index, of };
+        Some(Saved {
+            key: TaskKey(self.key),
+            jid: self.jid,
+            info: TaskInfo::read_from_bytes(&self.info).ok()?,
+            attempts_left: self.attempts_left,
+            retry_failed: self.retry_failed,
+            names: self.names.iter().map(name).collect(),
+            state: [SavedState::Waiting, SavedState::Sent, SavedState::Open].get(usize::from(self.state)).copied()?,
+        })
+    }
+}
+
+/// The store. Any number of threads may read; one writes.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    /// Nothing while it is opened anew.
+    database: Mutex<Option<Arc<Database>>>,
+}
+
+impl Store {
+    /// Opens the store, or makes one.
+    ///
+    /// # Errors
+    /// Where the file cannot be used: see [`StoreError`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let store = Self { path: path.to_owned(), database: Mutex::new(None) };
+        store.open_file()?;
+        let found: Option<u32> = store.meta("format")?;
+        match found {
+            Some(FORMAT) => {}
+            Some(found) => return Err(StoreError::Format { path: store.path, found }),
+            None => {
+                let mut change = store.change()?;
+                change.put_meta("format", &FORMAT)?;
+                change.make_tables()?;
+                change.commit()?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open_file(&self) -> Result<(), StoreError> {
+        let length = std::fs::metadata(&self.path).ok().map(|about| about.len());
+        if length == Some(0) {
+            let empty = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is empty");
+            return Err(self.failed(redb::Error::Io(empty)));
+        }
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(&self.path);
+        let database = database.map_err(|error| {
+            if length.is_none() {
+                let _ = std::fs::remove_file(&self.path); // a start of a file that holds nothing yet
+            }
+            self.failed(error)
+        })?;
+        *self.database.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(database));
+        Ok(())
+    }
+
+    /// After an error of the disk the file has to be opened anew.
+    ///
+    /// # Errors
+    /// Where it still cannot be used.
+    pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+        self.close();
+        self.open_file()
+    }
+
+    /// From now on nothing is read or written: another process may open the file.
+    pub(crate) fn close(&self) {
+        let old = self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let began = Instant::now();
+        while old.as_ref().is_some_and(|old| Arc::strong_count(old) > 1) && began.elapsed() < READERS_PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn failed(&self, error: impl Into<redb::Error>) -> StoreError {
+        StoreError::Failed { path: self.path.clone(), source: Box::new(error.into()) }
+    }
+
+    fn database(&self) -> Result<Arc<Database>, StoreError> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        database.ok_or_else(|| self.failed(redb::Error::PreviousIo))
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn change(&self) -> Result<Change<'_>, StoreError> {
+        let mut transaction = self.database()?.begin_write().map_err(|error| self.failed(error))?;
+        // A start after a kill must not read the whole file: completions are waiting.
+        transaction.set_quick_repair(true);
+        Ok(Change { store: self, transaction })
+    }
+
+    fn decode<T: DeserializeOwned>(&self, table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+        postcard::from_bytes(bytes).map_err(|_| StoreError::Row { path: self.path.clone(), table })
+    }
+
+    pub(crate) fn meta<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            let Some(database) = self.database().ok() else { return Err(redb::Error::PreviousIo) };
+            match database.begin_read()?.open_table(META) {
+                Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+                table => Ok(table?.get(name)?.map(|value| value.value().to_vec())),
+            }
+        };
+        let bytes = read().map_err(|error| self.failed(error))?;
+        bytes.map(|bytes| self.decode("meta", &bytes)).transpose()
+    }
+
+    /// One job.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn job(&self, job: u64) -> Result<Option<JobRow>, StoreError> {
+        let database = self.database()?;
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            Ok(database.begin_read()?.open_table(JOBS)?.get(job)?.map(|value| value.value().to_vec()))
+        };
+        let bytes = read().map_err(|error| self.failed(error))?;
+        bytes.map(|bytes| self.decode("jobs", &bytes)).transpose()
+    }
+
+    /// Up to `most` jobs from `first` on.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn jobs(&self, first: u64, most: usize) -> Result<Vec<JobRow>, StoreError> {
+        let database = self.database()?;
+        let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
+            let table = database.begin_read()?.open_table(JOBS)?;
+            let rows = table.range(first..)?.take(most);
+            rows.map(|row| Ok(row?.1.value().to_vec())).collect()
+        };
+        let rows = read().map_err(|error| self.failed(error))?;
+        rows.iter().map(|bytes| self.decode("jobs", bytes)).collect()
+    }
+
+    fn row(&self, table: Rows, job: u64, place: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        let database = self.database()?;
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            Ok(database.begin_read()?.open_table(table)?.get((job, place))?.map(|value| value.value().to_vec()))
+        };
+        read().map_err(|error| self.failed(error))
+    }
+
+    fn rows<T: DeserializeOwned>(
+        &self,
+        (table, name): (Rows, &'static str),
+        range: std::ops::RangeInclusive<(u64, u32)>,
+        most: usize,
+    ) -> Result<Vec<(u64, u32, T)>, StoreError> {
+        let database = self.database()?;
+        let read = || -> Result<Vec<(u64, u32, Vec<u8>)>, redb::Error> {
+            let table = database.begin_read()?.open_table(table)?;
+            let rows = table.range(range)?.take(most);
+            rows.map(|row| {
+                let (key, value) = row?;
+                let (job, place) = key.value();
+                Ok((job, place, value.value().to_vec()))
+            })
+            .collect()
+        };
+        let rows = read().map_err(|error| self.failed(error))?;
+        rows.iter().map(|(job, place, bytes)| Ok((*job, *place, self.decode(name, bytes)?))).collect()
+    }
+
+    /// The command line of one command, if each of the job has its own.
+    pub(crate) fn item(&self, job: u64, place: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.row(ITEMS, job, place)
+    }
+
+    /// How one command ended.
+    pub(crate) fn ended(&self, job: u64, place: u32) -> Result<Option<EndedRow>, StoreError> {
+        self.row(ENDED, job, place)?.map(|bytes| self.decode("ended", &bytes)).transpose()
+    }
+
+    /// How commands of a job ended, from a place on.
+    pub(crate) fn ended_from(&self, job: u64, place: u32, most: usize) -> Result<Vec<(u32, EndedRow)>, StoreError> {
+        let rows = self.rows((ENDED, "ended"), (job, place)..=(job, u32::MAX), most)?;
+        Ok(rows.into_iter().map(|(_, place, row)| (place, row)).collect())
+    }
+
+    /// stdout and stderr of a command.
+    pub(crate) fn outputs(&self, job: u64, place: u32) -> Result<Vec<u8>, StoreError> {
+        Ok(self.row(OUTPUTS, job, place)?.unwrap_or_default())
+    }
+
+    /// All commands that were begun and have not ended.
+    pub(crate) fn open_rows(&self) -> Result<Vec<(u64, u32, OpenRow)>, StoreError> {
+        self.rows((OPEN, "open"), (0, 0)..=(u64::MAX, u32::MAX), usize::MAX)
+    }
+}
+
+/// A transaction. Dropped without [`Self::commit`], it changes nothing.
+pub(crate) struct Change<'a> {
+    store: &'a Store,
+    transaction: WriteTransaction,
+}
+
+impl Change<'_> {
+    fn failed(&self, error: impl Into<redb::Error>) -> StoreError {
+        self.store.failed(error)
+    }
+
+    fn make_tables(&mut self) -> Result<(), StoreError> {
+        self.transaction.open_table(JOBS).map_err(|error| self.failed(error))?;
+        for table in [ITEMS, OPEN, ENDED, OUTPUTS] {
+            self.transaction.open_table(table).map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_meta(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        let bytes = encode(value);
+        let put = || -> Result<(), redb::Error> {
+            self.transaction.open_table(META)?.insert(name, bytes.as_slice())?;
+            Ok(())
+        };
+        put().map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn put_job(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        let bytes = encode(row);
+        let put = || -> Result<(), redb::Error> {
+            self.transaction.open_table(JOBS)?.insert(row.job, bytes.as_slice())?;
+            Ok(())
+        };
+        put().map_err(|error| self.failed(error))
+    }
+
+    fn put(&mut self, table: Rows, job: u64, place: u32, bytes: &[u8]) -> Result<(), StoreError> {
+        let put = || -> Result<(), redb::Error> {
+            self.transaction.open_table(table)?.insert((job, place), bytes)?;
+            Ok(())
+        };
+        put().map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn put_item(&mut self, job: u64, place: u32, item: &[u8]) -> Result<(), StoreError> {
+        self.put(ITEMS, job, place, item)
+    }
+
+    pub(crate) fn put_open(&mut self, job: u64, place: u32, row: &OpenRow) -> Result<(), StoreError> {
+        self.put(OPEN, job, place, &encode(row))
+    }
+
+    pub(crate) fn put_ended(&mut self, job: u64, place: u32, row: &EndedRow) -> Result<(), StoreError> {
+        self.put(ENDED, job, place, &encode(row))
+    }
+
+    pub(crate) fn put_outputs(&mut self, job: u64, place: u32, outputs: &[u8]) -> Result<(), StoreError> {
+        self.put(OUTPUTS, job, place, outputs)
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove_open(&mut self, job: u64, place: u32) -> Result<bool, StoreError> {
+        let remove =
+            || -> Result<bool, redb::Error> { Ok(self.transaction.open_table(OPEN)?.remove((job, place))?.is_some()) };
+        remove().map_err(|error| self.failed(error))
+    }
+
+    /// A job that has ended, with all that belongs to it.
+    pub(crate) fn remove_job(&mut self, job: u64) -> Result<(), StoreError> {
+        let remove = || -> Result<(), redb::Error> {
+            self.transaction.open_table(JOBS)?.remove(job)?;
+            for table in [ITEMS, ENDED, OUTPUTS] {
+                let mut table = self.transaction.open_table(table)?;
+                table.retain_in((job, 0)..=(job, u32::MAX), |_, _| false)?;
+            }
+            Ok(())
+        };
+        remove().map_err(|error| self.failed(error))
+    }
+
+    /// On the disk once this has returned.
+    pub(crate) fn commit(self) -> Result<(), StoreError> {
+        let Self { store, transaction } = self;
+        transaction.commit().map_err(|error| store.failed(error))
+    }
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    // It fails only for types that the store does not have: maps and sequences of unknown length.
+    postcard::to_allocvec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+
+    #[test]
+    fn what_was_committed_is_there_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jobs.redb");
+        let store = Store::open(&path).unwrap();
+        let mut change = store.change().unwrap();
+        change.put_open(1, 2, &OpenRow { tries: 3, sent: None }).unwrap();
+        change.commit().unwrap();
+        let mut change = store.change().unwrap();
+        assert!(change.remove_open(1, 2).unwrap());
+        drop(change);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.open_rows().unwrap(), [(1, 2, OpenRow { tries: 3, sent: None })]);
+    }
+
+    #[test]
+    fn a_store_that_was_cut_short_or_is_of_another_format_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jobs.redb");
+        let store = Store::open(&path).unwrap();
+        let mut change = store.change().unwrap();
+        change.put_meta("format", &9u32).unwrap();
+        change.commit().unwrap();
+        drop(store);
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("has format 9") && error.contains("MIDFLIGHT_STATE"), "{error}");
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(5_000).unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("jobs.redb") && error.contains("cut short"), "{error}");
+        std::fs::write(&path, "this is no store, and longer than its head").unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("jobs.redb"), "{error}");
+    }
+}

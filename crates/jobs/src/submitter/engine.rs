@@ -1,0 +1,478 @@
+//! The turns of the submitter: begin commands, hear what has happened, save it, and only then go on.
+
+use super::draft::{Draft, Effect};
+use super::task::{Place, task};
+use super::{Ask, Settings, Shared, SubmitterError, Wish, lock, unix_ms};
+use crate::model::{JobRow, JobState};
+use crate::protocol::Answer;
+use crate::store::{ClientRow, StoreError};
+use midflight_host::{DurableClient, DurableOptions, Happened, Resumption, TaskSpec};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long a turn waits when nothing happens.
+const TURN: Duration = Duration::from_secs(1);
+/// Commands of one job that are begun before it is the next job's turn.
+const SHARE: usize = 256;
+/// Requests of one transaction.
+const ASKS_MAX: usize = 256;
+/// How often the client's marks are saved while commands are open, and old jobs are looked for.
+const EVERY: Duration = Duration::from_secs(60);
+/// Jobs that are removed in one transaction because they are old.
+const OLD_MAX: usize = 64;
+/// What may wait to be saved while that fails: then nothing more is received.
+const UNSAVED_MAX: usize = 100_000;
+const UNSAVED_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a result: an output beyond it fails its command.
+const VALUE_MAX: u32 = 64 << 20;
+/// Bytes of arguments of all open commands: each has at most a command line and an environment.
+const ARGUMENTS_MAX: usize = 1 << 30;
+/// Results that are fetched at one time.
+const FETCHERS: usize = 8;
+/// Jobs that the store reads at once.
+const PAGE: usize = 1_000;
+
+/// A job that has not ended, beside its row.
+pub(super) struct Active {
+    pub(super) row: JobRow,
+    /// The first command that was not given to the client.
+    begun: u32,
+    /// Commands to be run again.
+    again: VecDeque<Place>,
+    /// Tasks of the client.
+    keys: BTreeMap<u64, Place>,
+}
+
+impl Active {
+    pub(super) fn new(row: JobRow) -> Self {
+        Self { begun: row.next, row, again: VecDeque::new(), keys: BTreeMap::new() }
+    }
+
+    fn may_begin(&self) -> bool {
+        self.row.state == JobState::Running && !self.row.cancel
+    }
+
+    /// Commands that wait to be run again, with the places that a cancelled job gives up.
+    pub(super) fn waiting_again(&self) -> impl Iterator<Item = Place> + '_ {
+        self.again.iter().copied()
+    }
+}
+
+/// What the submitter's thread has in memory.
+pub(super) struct Engine {
+    pub(super) settings: Settings,
+    pub(super) shared: Arc<Shared>,
+    asks: mpsc::Receiver<Ask>,
+    client: Option<DurableClient>,
+    /// As it is saved with each transaction.
+    row: Option<ClientRow>,
+    pub(super) jobs: BTreeMap<u64, Active>,
+    /// The job of each task of the client.
+    job_of: HashMap<u64, u64>,
+    pub(super) next_job: u64,
+    pub(super) stored: u64,
+    pub(super) bytes: u64,
+    /// What happened and is not saved yet.
+    unsaved: Vec<Happened>,
+    /// Commands that cannot be run at all, and why.
+    unable: Vec<(Place, String)>,
+    trouble: Option<String>,
+    housekept: Instant,
+    /// The job whose turn it is to begin commands.
+    turn_of: u64,
+}
+
+impl Engine {
+    /// Reads the store, and goes on with the commands that were begun.
+    pub(super) fn load(
+        settings: Settings,
+        shared: Arc<Shared>,
+        asks: mpsc::Receiver<Ask>,
+    ) -> Result<Self, SubmitterError> {
+        let store = &shared.store;
+        let row: Option<ClientRow> = store.meta("client")?;
+        let next_job = store.meta("next_job")?.unwrap_or(1);
+        let mut engine = Self {
+            settings,
+            asks,
+            client: None,
+            row,
+            jobs: BTreeMap::new(),
+            job_of: HashMap::new(),
+            next_job,
+            stored: 0,
+            bytes: 0,
+            unsaved: Vec::new(),
+            unable: Vec::new(),
+            trouble: None,
+            housekept: Instant::now(),
+            turn_of: 0,
+            shared: Arc::clone(&shared),
+        };
+        let mut first = 0;
+        loop {
+            let rows = store.jobs(first, PAGE)?;
+            let Some(last) = rows.last() else { break };
+            first = last.job + 1;
+            for row in rows {
+                engine.stored += 1;
+                engine.bytes += row.bytes;
+                if !row.state.has_ended() {
+                    engine.jobs.insert(row.job, Active::new(row));
+                }
+            }
+        }
+        engine.resume()?;
+        engine.publish();
+        Ok(engine)
+    }
+
+    /// Goes on with the client of an earlier process.
+    fn resume(&mut self) -> Result<(), SubmitterError> {
+        let mut tasks = Vec::new();
+        for (job, place, open) in self.shared.store.open_rows()? {
+            let active = self.jobs.get_mut(&job).ok_or_else(|| damaged("jobs", &self.shared))?;
+            let at = Place { job, place, tries: open.tries };
+            match open.sent {
+                None => active.again.push_back(at),
+                Some(sent) => {
+                    active.keys.insert(sent.key, at);
+                    self.job_of.insert(sent.key, job);
+                    tasks.push(sent.saved().ok_or_else(|| damaged("open", &self.shared))?);
+                }
+            }
+        }
+        let Some(row) = self.row.clone() else { return Ok(()) };
+        let left = Resumption { marks: row.marks(), switch: row.epoch, tasks };
+        let is_empty = left.tasks.is_empty();
+        let client = DurableClient::start(&self.options(&row), Some(left), |saved| {
+            let job = self.job_of.get(&saved.key.0)?;
+            let active = self.jobs.get(job)?;
+            let task = self.task_of(active, *active.keys.get(&saved.key.0)?).ok()?;
+            Some(task.argument.to_vec())
+        });
+        match client {
+            Ok(client) => self.use_client(row, client),
+            // Its ports are in use, but nobody sends anything there.
+            Err(_) if is_empty => self.new_client(&row.switches)?,
+            Err(error) => return Err(error.into()),
+        }
+        let cancelled: Vec<u64> = self.jobs.values().filter(|active| active.row.cancel).map(|a| a.row.job).collect();
+        cancelled.into_iter().for_each(|job| self.cancel_tasks(job));
+        Ok(())
+    }
+
+    /// The task of a command, the same in each process.
+    fn task_of(&self, active: &Active, at: Place) -> Result<TaskSpec, String> {
+        let spec = &active.row.spec;
+        let item = match spec.has_items {
+            true => self.shared.store.item(at.job, at.place).map_err(|error| error.to_string())?,
+            false => None,
+        };
+        if spec.has_items && item.is_none() {
+            return Err("its command line is not in the store".to_owned());
+        }
+        task(spec, at, item)
+    }
+
+    fn options(&self, row: &ClientRow) -> DurableOptions {
+        DurableOptions {
+            switches: row.switches.clone(),
+            identity: row.identity,
+            secret: row.secret,
+            udp_port: row.udp_port,
+            tcp_port: row.tcp_port,
+            max_open: self.settings.open_max,
+            value_max: VALUE_MAX,
+            arguments_max: ARGUMENTS_MAX,
+            fetchers: FETCHERS,
+        }
+    }
+
+    fn use_client(&mut self, mut row: ClientRow, client: DurableClient) {
+        (row.udp_port, row.tcp_port) = client.ports();
+        *lock(&self.shared.waker) = Some(client.waker());
+        (self.row, self.client) = (Some(row), Some(client));
+    }
+
+    /// A client of these switches: the present one, or a new one if nothing is with the present one.
+    fn serve(&mut self, switches: &[SocketAddr]) -> Result<(), String> {
+        if let (Some(row), Some(_)) = (&self.row, &self.client) {
+            if row.switches == switches {
+                return Ok(());
+            }
+            if !self.jobs.is_empty() {
+                let present: Vec<_> = row.switches.iter().map(ToString::to_string).collect();
+                return Err(format!(
+                    "jobs of {} have not ended, and a submitter serves one cluster at a time: use --switch {0}, wait for \
+                     them, or set MIDFLIGHT_STATE to another directory",
+                    present.join(",")
+                ));
+            }
+        }
+        self.new_client(switches).map_err(|error| error.to_string())
+    }
+
+    /// A client that has sent nothing yet.
+    fn new_client(&mut self, switches: &[SocketAddr]) -> Result<(), midflight_host::Error> {
+        let row = ClientRow {
+            identity: rand::random(),
+            secret: rand::random(),
+            switches: switches.to_vec(),
+            udp_port: 0,
+            tcp_port: 0,
+            marks: (0, 0, 0),
+            epoch: None,
+        };
+        let client = DurableClient::start(&self.options(&row), None, |_| None)?;
+        self.use_client(row, client);
+        Ok(())
+    }
+
+    /// One turn.
+    pub(super) fn turn(&mut self) {
+        if self.trouble.is_none() {
+            self.fill();
+        }
+        let can_wait = self.unable.is_empty() && self.trouble.is_none();
+        let mut asks: Vec<Ask> = Vec::new();
+        match &mut self.client {
+            Some(client) if !is_too_much(&self.unsaved) => {
+                let happened = client.turn(if can_wait { TURN } else { TURN / 10 });
+                self.unsaved.extend(happened);
+            }
+            Some(_) => std::thread::sleep(TURN / 10),
+            None => asks.extend(self.asks.recv_timeout(TURN)),
+        }
+        asks.extend(self.asks.try_iter().take(ASKS_MAX));
+        let is_due = self.housekept.elapsed() >= EVERY;
+        if self.unsaved.is_empty() && self.unable.is_empty() && asks.is_empty() && !is_due {
+            return self.publish();
+        }
+        if self.trouble.is_some() {
+            self.try_again();
+        }
+        match self.trouble.clone() {
+            None => self.save(asks, is_due),
+            Some(why) => {
+                for ask in asks {
+                    let _ = ask.answer.send(Answer::Refused(why.clone())); // who asked may have gone
+                }
+            }
+        }
+        self.publish();
+    }
+
+    /// Opens the file again that could not be written.
+    fn try_again(&mut self) {
+        std::thread::sleep(TURN);
+        self.trouble = self.shared.store.reopen().err().map(|error| error.to_string());
+    }
+
+    /// Saves all that has happened, and what is asked for, in one transaction; then does what follows from it.
+    fn save(&mut self, asks: Vec<Ask>, is_due: bool) {
+        let mut answers = Vec::with_capacity(asks.len());
+        let asks = self.prepare(asks, &mut answers);
+        match self.draft(&asks, is_due) {
+            Ok((effects, of_asks)) => {
+                self.trouble = None;
+                if is_due {
+                    self.housekept = Instant::now();
+                }
+                self.apply(effects);
+                answers.extend(asks.into_iter().map(|ask| ask.answer).zip(of_asks));
+                self.shared.announce();
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                let why = error.to_string();
+                answers.extend(asks.into_iter().map(|ask| (ask.answer, Answer::Refused(why.clone()))));
+                self.trouble = Some(why);
+            }
+        }
+        for (to, answer) in answers {
+            let _ = to.send(answer); // who asked may have gone
+        }
+    }
+
+    /// Starts the client that a job needs; answers those that cannot have one.
+    fn prepare(&mut self, asks: Vec<Ask>, answers: &mut Vec<(mpsc::SyncSender<Answer>, Answer)>) -> Vec<Ask> {
+        let mut ready: Vec<Ask> = Vec::with_capacity(asks.len());
+        for ask in asks {
+            let refused = match &ask.wish {
+                Wish::Submit { switches, .. } => {
+                    let other = |ask: &Ask| matches!(&ask.wish, Wish::Submit { switches: s, .. } if s != switches);
+                    match ready.iter().any(other) {
+                        true => Err("another cluster's job is submitted at this moment: try again".to_owned()),
+                        false => self.serve(switches),
+                    }
+                }
+                Wish::Cancel(_) | Wish::Remove(_) => Ok(()),
+            };
+            match refused {
+                Ok(()) => ready.push(ask),
+                Err(why) => answers.push((ask.answer, Answer::Refused(why))),
+            }
+        }
+        ready
+    }
+
+    fn draft(&mut self, asks: &[Ask], is_due: bool) -> Result<(Vec<Effect>, Vec<Answer>), StoreError> {
+        let mut draft = Draft::begin(self)?;
+        for happened in &self.unsaved {
+            draft.happened(happened)?;
+        }
+        for (at, why) in &self.unable {
+            draft.unable(*at, why)?;
+        }
+        let mut answers = Vec::with_capacity(asks.len());
+        for ask in asks {
+            answers.push(match &ask.wish {
+                Wish::Submit { spec, items, .. } => draft.submit(spec, items)?,
+                Wish::Cancel(jobs) => draft.cancel(jobs)?,
+                Wish::Remove(jobs) => draft.remove(jobs)?,
+            });
+        }
+        if is_due {
+            draft.remove_old(unix_ms(), OLD_MAX)?;
+        }
+        let row = self.row.as_ref().map(|row| {
+            let marks = self.client.as_ref().map(DurableClient::marks);
+            let marks = marks.map_or(row.marks, |marks| (marks.sequence, marks.probes, marks.next_key));
+            let epoch = draft.epoch.or(row.epoch);
+            ClientRow { marks, epoch, ..row.clone() }
+        });
+        let effects = draft.commit(row.as_ref())?;
+        self.row = row;
+        Ok((effects, answers))
+    }
+
+    /// What follows once it is on the disk.
+    fn apply(&mut self, effects: Vec<Effect>) {
+        self.unsaved.clear();
+        self.unable.clear();
+        let mut ended = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Job(row) if row.state.has_ended() => {
+                    self.jobs.remove(&row.job);
+                }
+                Effect::Job(row) => match self.jobs.get_mut(&row.job) {
+                    Some(active) => active.row = *row,
+                    None => {
+                        self.jobs.insert(row.job, Active::new(*row));
+                    }
+                },
+                Effect::Gone(key) => {
+                    ended.push(key);
+                    if let Some(active) = self.job_of.remove(&key).and_then(|job| self.jobs.get_mut(&job)) {
+                        active.keys.remove(&key);
+                    }
+                }
+                Effect::Again(at) => {
+                    if let Some(active) = self.jobs.get_mut(&at.job) {
+                        active.again.push_back(at);
+                    }
+                }
+                Effect::Cancelled(job) => self.cancel_tasks(job),
+                Effect::Totals { next_job, stored, bytes } => {
+                    (self.next_job, self.stored, self.bytes) = (next_job, stored, bytes);
+                }
+            }
+        }
+        if let Some(client) = &mut self.client {
+            client.saved(&ended);
+        }
+    }
+
+    fn cancel_tasks(&mut self, job: u64) {
+        if let (Some(active), Some(client)) = (self.jobs.get_mut(&job), &mut self.client) {
+            active.again.clear();
+            client.cancel(&active.keys.keys().copied().collect::<Vec<_>>());
+        }
+    }
+
+    /// Gives commands to the client, as long as there is room: some of each job in turn.
+    fn fill(&mut self) {
+        let jobs: Vec<u64> = self.jobs.iter().filter(|(_, active)| active.may_begin()).map(|(job, _)| *job).collect();
+        let start = jobs.partition_point(|job| *job <= self.turn_of);
+        for place in 0..jobs.len() {
+            let job = jobs[(start + place) % jobs.len()];
+            if !self.begin_some(job) {
+                return;
+            }
+            self.turn_of = job;
+        }
+    }
+
+    /// Begins some commands of a job; `false` if the client has no room for more.
+    fn begin_some(&mut self, job: u64) -> bool {
+        let (Some(active), Some(client)) = (self.jobs.get(&job), &self.client) else { return true };
+        let room = self.settings.open_max.saturating_sub(client.open());
+        let window = (self.settings.window as usize).saturating_sub(active.keys.len());
+        let count = room.min(window).min(SHARE);
+        let fresh = (active.begun..active.row.count()).map(|place| Place { job, place, tries: 0 });
+        let places: Vec<Place> = active.again.iter().copied().chain(fresh).take(count).collect();
+        let from_again = places.len().min(active.again.len());
+        let (mut ready, mut specs) = (Vec::new(), Vec::new());
+        for &at in &places {
+            match self.task_of(active, at) {
+                Ok(spec) => {
+                    ready.push(at);
+                    specs.push(spec);
+                }
+                Err(why) => self.unable.push((at, why)),
+            }
+        }
+        let keys = match (&mut self.client, specs.is_empty()) {
+            (Some(client), false) => client.submit(job as u32, specs),
+            _ => Ok(0..0),
+        };
+        let Some(active) = self.jobs.get_mut(&job) else { return true };
+        match keys {
+            Ok(keys) => {
+                active.again.drain(..from_again);
+                active.begun += (places.len() - from_again) as u32;
+                for (key, at) in keys.zip(ready) {
+                    active.keys.insert(key, at);
+                    self.job_of.insert(key, job);
+                }
+                room > places.len()
+            }
+            Err(error) => {
+                tracing::debug!("no room for commands of job {job}: {error}");
+                self.unable.retain(|(at, _)| !places.contains(at));
+                false
+            }
+        }
+    }
+
+    /// The job and the place of a task.
+    pub(super) fn place_of(&self, key: u64) -> Option<Place> {
+        self.jobs.get(self.job_of.get(&key)?)?.keys.get(&key).copied()
+    }
+
+    fn publish(&self) {
+        let mut status = lock(&self.shared.status);
+        status.switches = self.row.as_ref().map(|row| row.switches.clone()).unwrap_or_default();
+        status.connected = self.client.as_ref().is_some_and(|client| client.switch().1 != 0);
+        status.open = u32::try_from(self.job_of.len()).unwrap_or(u32::MAX);
+        status.bytes = self.bytes;
+        status.trouble.clone_from(&self.trouble);
+    }
+}
+
+fn damaged(table: &'static str, shared: &Shared) -> StoreError {
+    StoreError::Row { path: shared.store.path().to_owned(), table }
+}
+
+/// Whether more must not be received before this is saved.
+fn is_too_much(unsaved: &[Happened]) -> bool {
+    let bytes = |happened: &Happened| match happened {
+        Happened::Ended(_, Ok(result)) => result.value.len(),
+        _ => 0,
+    };
+    unsaved.len() > UNSAVED_MAX || unsaved.iter().map(bytes).sum::<usize>() > UNSAVED_BYTES_MAX
+}

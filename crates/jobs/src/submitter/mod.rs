@@ -1,0 +1,201 @@
+//! The submitter: one thread that owns the client and writes the store, and one for each connection of a command.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `engine` | the turns of that thread, and what it has in memory |
+//! | `draft` | one transaction: what has happened, and what commands ask for |
+//! | `task` | commands as tasks, outcomes as ends of commands |
+//! | `server` | connections |
+
+mod draft;
+mod engine;
+mod server;
+mod task;
+
+use crate::directory::{DirectoryError, StateDirectory};
+use crate::model::JobSpec;
+use crate::protocol::{Answer, Status};
+use crate::store::{Store, StoreError};
+use engine::Engine;
+use midflight_host::WakesDurable;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// The bounds of a submitter.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Commands of one job that may be with the switch and its executors. Default 4,096.
+    pub window: u32,
+    /// Commands of all jobs that may be. Default 65,536.
+    pub open_max: usize,
+    /// Bytes of command lines and outputs of all jobs. Default 10 GiB.
+    pub bytes_max: u64,
+    /// How long a job is kept after its end. Default 90 days.
+    pub keep: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let keep = Duration::from_secs(90 * 24 * 3_600);
+        Self { window: 4_096, open_max: 65_536, bytes_max: 10 << 30, keep }
+    }
+}
+
+/// Why a submitter cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitterError {
+    /// Its directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// Its store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its client of the tasks program.
+    #[error("commands are with a switch, and their results come to the ports that they were sent from, but: {0}")]
+    Client(#[from] midflight_host::Error),
+    /// Its socket or its threads.
+    #[error("cannot listen for commands: {0}")]
+    Listen(std::io::Error),
+}
+
+/// What a command wants to change, and where to answer.
+struct Ask {
+    wish: Wish,
+    answer: mpsc::SyncSender<Answer>,
+}
+
+enum Wish {
+    Submit { spec: Box<JobSpec>, items: Vec<Vec<u8>>, switches: Vec<SocketAddr> },
+    Cancel(Vec<u64>),
+    Remove(Vec<u64>),
+}
+
+/// What the threads share.
+struct Shared {
+    store: Store,
+    stop: AtomicBool,
+    waker: Mutex<Option<WakesDurable>>,
+    /// Counts what has changed in the store.
+    changed: Mutex<u64>,
+    announce: Condvar,
+    status: Mutex<Status>,
+}
+
+impl Shared {
+    fn wake(&self) {
+        if let Some(waker) = &*lock(&self.waker) {
+            waker.wake();
+        }
+    }
+
+    fn announce(&self) {
+        *lock(&self.changed) += 1;
+        self.announce.notify_all();
+    }
+
+    /// Waits until something has changed since `seen`, but not for ever.
+    fn wait(&self, seen: u64, patience: Duration) -> u64 {
+        let until = Instant::now() + patience;
+        let mut changed = lock(&self.changed);
+        while *changed == seen {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            changed = self.announce.wait_timeout(changed, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *changed
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Milliseconds since 1970.
+fn unix_ms() -> u64 {
+    u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The submitter of a state directory.
+pub struct Submitter {
+    engine: Engine,
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    _lock: crate::directory::Lock,
+}
+
+/// Ends a submitter, from any thread.
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stopper").finish_non_exhaustive()
+    }
+}
+
+impl Stopper {
+    /// [`Submitter::run`] returns soon.
+    pub fn stop(&self) {
+        self.0.stop.store(true, Ordering::Release);
+        self.0.wake();
+    }
+}
+
+impl std::fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Submitter").finish_non_exhaustive()
+    }
+}
+
+impl Submitter {
+    /// Opens the store, goes on with the commands that an earlier submitter has left, and listens.
+    ///
+    /// # Errors
+    /// See [`SubmitterError`].
+    pub fn start(directory: &StateDirectory, settings: Settings) -> Result<Self, SubmitterError> {
+        let held = directory.lock()?;
+        let store = Store::open(&directory.store())?;
+        let status = Status {
+            pid: std::process::id(),
+            switches: Vec::new(),
+            connected: false,
+            open: 0,
+            bytes: 0,
+            bytes_max: settings.bytes_max,
+            trouble: None,
+        };
+        let shared = Arc::new(Shared {
+            store,
+            stop: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            changed: Mutex::new(1),
+            announce: Condvar::new(),
+            status: Mutex::new(status),
+        });
+        let (sender, asks) = mpsc::sync_channel(server::CONNECTIONS_MAX);
+        let engine = Engine::load(settings, Arc::clone(&shared), asks)?;
+        server::listen(directory, Arc::clone(&shared), sender).map_err(SubmitterError::Listen)?;
+        Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.shared))
+    }
+
+    /// Runs until it is stopped. What is with the switch goes on.
+    pub fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.engine.turn();
+        }
+        let _ = UnixStream::connect(&self.socket); // so that the thread that listens sees that it has ended
+        self.shared.store.close();
+    }
+}

@@ -1,0 +1,172 @@
+//! Connections of commands: one thread each. They read the store themselves, and ask the engine to change it.
+
+use super::{Ask, Shared, Wish, lock};
+use crate::directory::StateDirectory;
+use crate::model::{COMMANDS_MAX, ITEMS_BYTES_MAX, JobSpec};
+use crate::protocol::{Answer, PIECE_MAX, ProtocolError, Request, greet, receive, send};
+use crate::store::StoreError;
+use rustix::net::sockopt::socket_peercred;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// Connections at one time; more are closed at once.
+pub(super) const CONNECTIONS_MAX: usize = 64;
+/// How long a [`Request::Wait`] is answered late.
+const WAIT: Duration = Duration::from_secs(5);
+/// How long a connection may be silent.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// Rows of one answer.
+const ROWS: usize = 1_000;
+
+/// Listens from now on.
+pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc::SyncSender<Ask>) -> io::Result<()> {
+    let path = directory.socket();
+    // Who holds the lock is the only one to listen: what is there was left by a process that was killed.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    let open = Arc::new(AtomicUsize::new(0));
+    let accept = move || {
+        for stream in listener.incoming() {
+            if shared.stop.load(Ordering::Acquire) {
+                return;
+            }
+            let Ok(stream) = stream else {
+                std::thread::sleep(Duration::from_millis(10)); // no file descriptors: must not keep a core busy
+                continue;
+            };
+            if !is_ours(&stream) || open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+                open.fetch_sub(1, Ordering::Relaxed);
+                tracing::warn!("a connection was refused: of another user, or one of more than {CONNECTIONS_MAX}");
+                continue;
+            }
+            let (shared, asks, open) = (Arc::clone(&shared), asks.clone(), Arc::clone(&open));
+            let serve = move || {
+                let mut peer = Peer { stream, shared: &shared, asks: &asks };
+                if let Err(error) = peer.serve() {
+                    tracing::debug!("a connection has ended: {error}");
+                }
+                open.fetch_sub(1, Ordering::Relaxed);
+            };
+            if let Err(error) = std::thread::Builder::new().name("mf-jobs-peer".into()).spawn(serve) {
+                tracing::error!("cannot start a thread for a connection: {error}");
+            }
+        }
+    };
+    std::thread::Builder::new().name("mf-jobs".into()).spawn(accept).map(|_| ())
+}
+
+/// Whether this user or root is at the other end.
+fn is_ours(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+}
+
+struct Peer<'a> {
+    stream: UnixStream,
+    shared: &'a Shared,
+    asks: &'a mpsc::SyncSender<Ask>,
+}
+
+impl Peer<'_> {
+    fn serve(&mut self) -> Result<(), ProtocolError> {
+        self.stream.set_read_timeout(Some(SILENCE_MAX))?;
+        self.stream.set_write_timeout(Some(SILENCE_MAX))?;
+        greet(&mut self.stream)?;
+        loop {
+            let request = receive(&mut self.stream)?;
+            let answer = self.answer(request)?;
+            send(&mut self.stream, &answer)?;
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Answer, ProtocolError> {
+        let store = &self.shared.store;
+        let read = match request {
+            Request::Submit { spec, switches } => return self.submit(spec, switches),
+            Request::Items(_) | Request::End => return Err(ProtocolError::Malformed),
+            Request::Output { job, place } => return self.output(job, place),
+            Request::List { first } => store.jobs(first, ROWS).map(Answer::Jobs),
+            Request::Show { job } => store.job(job).map(|row| match row {
+                Some(row) => Answer::Jobs(vec![row]),
+                None => no_job(job),
+            }),
+            Request::Ended { job, place } => store.ended_from(job, place, ROWS).map(Answer::Ended),
+            Request::Wait { seen } => Ok(Answer::Changed(self.shared.wait(seen, WAIT))),
+            Request::Status => Ok(Answer::Status(lock(&self.shared.status).clone())),
+            Request::Cancel(jobs) => return Ok(self.ask(Wish::Cancel(jobs))),
+            Request::Remove(jobs) => return Ok(self.ask(Wish::Remove(jobs))),
+        };
+        Ok(read.unwrap_or_else(refused))
+    }
+
+    /// Has the engine change something, and waits until that is on the disk.
+    fn ask(&self, wish: Wish) -> Answer {
+        let (answer, answers) = mpsc::sync_channel(1);
+        let ended = || Answer::Refused("the submitter is ending: run the command again".to_owned());
+        if self.asks.send(Ask { wish, answer }).is_err() {
+            return ended();
+        }
+        self.shared.wake();
+        answers.recv().unwrap_or_else(|_| ended())
+    }
+
+    fn submit(&mut self, spec: JobSpec, switches: Vec<SocketAddr>) -> Result<Answer, ProtocolError> {
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        let mut is_complete = !spec.has_items;
+        while !is_complete {
+            match receive(&mut self.stream)? {
+                Request::Items(more) => {
+                    bytes += more.iter().map(|item| item.len() + size_of::<Vec<u8>>()).sum::<usize>();
+                    items.extend(more);
+                    if bytes > ITEMS_BYTES_MAX || items.len() > COMMANDS_MAX as usize {
+                        return Err(ProtocolError::Malformed); // the command has checked these bounds
+                    }
+                }
+                Request::End => is_complete = true,
+                _ => return Err(ProtocolError::Malformed),
+            }
+        }
+        Ok(self.ask(Wish::Submit { spec: Box::new(spec), items, switches }))
+    }
+
+    /// The pieces of an output, and the last answer.
+    fn output(&mut self, job: u64, place: u32) -> Result<Answer, ProtocolError> {
+        let store = &self.shared.store;
+        let row = match store.ended(job, place) {
+            Ok(row) => row,
+            Err(error) => return Ok(refused(error)),
+        };
+        let Some(row) = row else { return Ok(Answer::EndOfOutput(None)) };
+        if row.kept && row.stdout + row.stderr > 0 {
+            let outputs = match store.outputs(job, place) {
+                Ok(outputs) => outputs,
+                Err(error) => return Ok(refused(error)),
+            };
+            let (stdout, stderr) = outputs.split_at(outputs.len().min(row.stdout as usize));
+            for (stderr, output) in [(false, stdout), (true, stderr)] {
+                for piece in output.chunks(PIECE_MAX) {
+                    send(&mut self.stream, &Answer::Piece { stderr, bytes: piece.to_vec() })?;
+                }
+            }
+        }
+        Ok(Answer::EndOfOutput(Some(row)))
+    }
+}
+
+fn refused(error: StoreError) -> Answer {
+    Answer::Refused(error.to_string())
+}
+
+pub(super) fn no_job(job: u64) -> Answer {
+    Answer::Refused(format!("there is no job {job}: `midflight job list` has all"))
+}

@@ -1,0 +1,177 @@
+//! A submitter with a switch and an executor in this process, and commands that speak to it over its socket.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_host::{Executor, Switch, SwitchConfig};
+use midflight_jobs::connection::{ConnectError, Connection};
+use midflight_jobs::directory::StateDirectory;
+use midflight_jobs::model::{After, EndedRow, How, Indices, JobRow, JobSpec, JobState, When};
+use midflight_jobs::protocol::{Answer, Request};
+use midflight_jobs::submitter::{Settings, Stopper, Submitter};
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Site {
+    directory: tempfile::TempDir,
+    switch: Switch,
+    _executor: Executor,
+    settings: Settings,
+    running: Option<(Stopper, JoinHandle<()>)>,
+}
+
+impl Site {
+    fn new(settings: Settings) -> Self {
+        let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
+        let executor = Executor::builder().switch(switch.local_addr()).slots(2).start().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut site = Self { directory, switch, _executor: executor, settings, running: None };
+        site.start();
+        site
+    }
+
+    fn state(&self) -> StateDirectory {
+        StateDirectory::at(&self.directory.path().join("state")).unwrap()
+    }
+
+    fn start(&mut self) {
+        let submitter = Submitter::start(&self.state(), self.settings).unwrap();
+        let stopper = submitter.stopper();
+        self.running = Some((stopper, std::thread::spawn(move || submitter.run())));
+    }
+
+    fn stop(&mut self) {
+        let (stopper, thread) = self.running.take().unwrap();
+        stopper.stop();
+        thread.join().unwrap();
+    }
+
+    fn connect(&self) -> Connection {
+        Connection::open(&self.state()).unwrap().unwrap()
+    }
+
+    fn submit(&self, spec: JobSpec) -> Result<u64, ConnectError> {
+        let switches: Vec<SocketAddr> = vec![self.switch.local_addr()];
+        match self.connect().ask(&Request::Submit { spec, switches })? {
+            Answer::Submitted { job, .. } => Ok(job),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn job(&self, job: u64) -> JobRow {
+        match self.connect().ask(&Request::Show { job }).unwrap() {
+            Answer::Jobs(mut rows) => rows.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wait(&self, job: u64) -> JobRow {
+        let began = Instant::now();
+        loop {
+            let row = self.job(job);
+            if row.state.has_ended() {
+                return row;
+            }
+            assert!(began.elapsed() < PATIENCE, "{row:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn ended(&self, job: u64) -> Vec<(u32, EndedRow)> {
+        match self.connect().ask(&Request::Ended { job, place: 0 }).unwrap() {
+            Answer::Ended(rows) => rows,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some((stopper, _)) = &self.running {
+            stopper.stop();
+        }
+    }
+}
+
+fn array(line: &str, last: u32) -> JobSpec {
+    JobSpec {
+        name: "test".into(),
+        function: "exec".into(),
+        argument: line.as_bytes().to_vec(),
+        indices: vec![Indices { first: 1, last, step: 1 }],
+        has_items: false,
+        directory: None,
+        environment: Vec::new(),
+        timeout: None,
+        retries: 0,
+        priority: 4,
+        resources: 0,
+        after: Vec::new(),
+    }
+}
+
+#[test]
+fn each_command_ends_once_though_the_submitter_is_started_anew() {
+    let mut site = Site::new(Settings { window: 16, ..Settings::default() });
+    let ran = site.directory.path().join("ran");
+    let line = format!("echo $MIDFLIGHT_INDEX >> {}; sleep 0.02", ran.display());
+    let job = site.submit(array(&line, 100)).unwrap();
+    let lines = || std::fs::read_to_string(&ran).map_or(0, |text| text.lines().count());
+    for part in 1..=4 {
+        let began = Instant::now();
+        while lines() < part * 20 && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        site.stop();
+        std::thread::sleep(Duration::from_millis(100)); // what runs ends meanwhile
+        site.start();
+    }
+    let row = site.wait(job);
+    assert_eq!((row.state, row.counts.succeeded), (JobState::Succeeded, 100), "{:?}", site.ended(job));
+    let mut indices: Vec<u32> = std::fs::read_to_string(&ran).unwrap().lines().map(|l| l.parse().unwrap()).collect();
+    indices.sort_unstable();
+    assert_eq!(indices, (1..=100).collect::<Vec<_>>());
+    assert_eq!(site.ended(job).len(), 100);
+}
+
+#[test]
+fn what_ended_while_nobody_listened_is_lost_or_tried_again() {
+    let mut site = Site::new(Settings::default());
+    let ran = site.directory.path().join("ran");
+    let line = format!("echo x >> {}; sleep 0.3", ran.display());
+    let once = site.submit(array(&line, 1)).unwrap();
+    let twice = site.submit(JobSpec { retries: 1, ..array(&line, 1) }).unwrap();
+    let began = Instant::now();
+    while std::fs::read_to_string(&ran).map_or(0, |text| text.len()) < 4 && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    site.stop();
+    std::thread::sleep(Duration::from_secs(7)); // the executor gives its completions up
+    site.start();
+    assert_eq!(site.wait(once).state, JobState::Failed);
+    let ended = site.ended(once);
+    assert_eq!(ended[0].1.how, How::Lost, "{ended:?}");
+    assert!(ended[0].1.why.contains("may have run"), "{ended:?}");
+    assert_eq!(site.wait(twice).state, JobState::Succeeded);
+    assert_eq!(site.ended(twice)[0].1.tries, 1);
+    assert_eq!(std::fs::read_to_string(&ran).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn bounds_are_kept_and_named() {
+    let site = Site::new(Settings { bytes_max: 10_000, ..Settings::default() });
+    let job = site.submit(array("head -c 6000 /dev/zero", 2)).unwrap();
+    let row = site.wait(job);
+    assert_eq!((row.counts.succeeded, row.left_out), (2, 1), "one of two outputs has room");
+    assert_eq!(site.ended(job).iter().filter(|(_, ended)| ended.kept && ended.code == Some(0)).count(), 1);
+    let refused = site.submit(array(&"x".repeat(5_000), 1)).unwrap_err().to_string();
+    assert!(refused.contains("10000 bytes") && refused.contains("job remove"), "{refused}");
+    assert_eq!(site.connect().ask(&Request::Remove(vec![job])).unwrap(), Answer::Done);
+    site.submit(array(&format!("true {}", "x".repeat(5_000)), 1)).unwrap();
+    let missing = JobSpec { after: vec![After { job: 77, when: When::Ended }], ..array("true", 1) };
+    assert!(site.submit(missing).unwrap_err().to_string().contains("no job 77"));
+    let nothing = JobSpec { indices: Vec::new(), ..array("true", 1) };
+    assert!(site.submit(nothing).unwrap_err().to_string().contains("commands"));
+}
