@@ -59,6 +59,16 @@ impl Bundles {
     }
 }
 
+/// Of several bundles of one resource, the last; bits beyond a mask are left out.
+impl FromIterator<(u8, u16)> for Bundles {
+    fn from_iter<T: IntoIterator<Item = (u8, u16)>>(all: T) -> Self {
+        let mut bundles = Self::default();
+        let known = all.into_iter().filter(|(bit, _)| *bit < RESOURCE_BITS);
+        known.for_each(|(bit, number)| bundles.add(usize::from(bit), number));
+        bundles
+    }
+}
+
 /// How many bundles of a counted resource there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleCounts {
