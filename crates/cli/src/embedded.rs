@@ -3,7 +3,7 @@
 use crate::commands::switch::Running;
 use anyhow::{Result, ensure};
 use midflight_control::{Config, SwitchTable};
-use midflight_host::{BlobOptions, Executor};
+use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder};
 use midflight_terminal::switches::ANSWER_WITHIN;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -21,17 +21,24 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// `executors` executors with `slots` slots each, all registered.
-    pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
-        Self::start_with(config, executors, slots, &BlobOptions::default())
+    /// `executors` executors with `slots` slots each, all registered; each counts these resources.
+    pub(crate) fn start(config: &Config, executors: u32, slots: u32, counted: &[CountedResource]) -> Result<Self> {
+        Self::start_with(config, executors, slots, counted, &BlobOptions::default())
     }
 
-    fn start_with(config: &Config, executors: u32, slots: u32, blobs: &BlobOptions) -> Result<Self> {
+    fn start_with(
+        config: &Config,
+        executors: u32,
+        slots: u32,
+        counted: &[CountedResource],
+        blobs: &BlobOptions,
+    ) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
-        let start = |_| builder().blobs(blobs.clone()).start();
+        let counting = || counted.iter().cloned().fold(builder(), ExecutorBuilder::count);
+        let start = |_| counting().blobs(blobs.clone()).start();
         let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(
@@ -48,7 +55,7 @@ impl Embedded {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
         let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &blobs)
+        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &[], &blobs)
     }
 
     /// The address of the switch for clients on this machine.

@@ -5,6 +5,7 @@ extern crate midflight_terminal;
 
 mod agent;
 mod commands;
+mod counts;
 mod embedded;
 mod http;
 mod operator_socket;

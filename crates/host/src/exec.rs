@@ -169,13 +169,15 @@ fn join(mut head: Vec<u8>, stdout: Kept, stderr: Kept) -> Value {
     Value::Large(vec![Piece::Memory(Arc::new(head)), stdout.into(), stderr.into()].into())
 }
 
-/// The command finds its task in its environment: `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+/// The command finds its task in its environment: `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`, and
+/// what it has of counted resources.
 fn shell(context: &TaskContext, request: &ExecRequest, mark: Mark) -> Command {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(OsStr::from_bytes(&request.command_line)).process_group(0);
     command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
     command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
     command.envs(request.environment.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
+    command.envs(context.holding.environment()); // a request cannot choose its own
     command.env(marks::VARIABLE, mark.to_string());
     if let Some(directory) = &request.directory {
         command.current_dir(OsStr::from_bytes(directory));

@@ -7,12 +7,13 @@ mod handler;
 pub use builder::ExecutorBuilder;
 
 use crate::blob::{BlobCounters, BlobServer, BlobStore};
+use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
 use crate::socket::SocketCounts;
 use crate::workers::Workers;
 use handler::RunHandler;
-use midflight_tasks::executor::{self as protocol};
+use midflight_tasks::executor::{self as protocol, BundleCounts};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -30,6 +31,7 @@ pub struct Executor {
     workers: Arc<Workers>,
     processes: Arc<Processes>,
     blobs: Arc<BlobStore>,
+    counted: CountedResources,
     _server: BlobServer,
     thread: Option<JoinHandle<()>>,
 }
@@ -130,6 +132,15 @@ impl Executor {
     #[must_use]
     pub fn running(&self) -> u32 {
         self.driver.peek(|endpoint, _| endpoint.running())
+    }
+
+    /// Of each counted resource its name, and who has its bundles now.
+    #[must_use]
+    pub fn bundles(&self) -> Vec<(String, BundleCounts)> {
+        let all = |endpoint: &protocol::Executor| {
+            self.counted.iter().map(|of| (of.name().to_owned(), endpoint.bundles(of.bit()))).collect()
+        };
+        self.driver.peek(|endpoint, _| all(endpoint))
     }
 
     /// What was counted so far.

@@ -3,6 +3,7 @@
 use crate::blob::Content;
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::Holding;
 use crate::error::Error;
 use crate::exec::Processes;
 use midflight_endpoint::{MS, Nanos};
@@ -34,10 +35,18 @@ pub struct TaskContext {
     pub(crate) asked: Nanos,
     /// Names the run on this executor.
     pub(crate) run: RunKey,
+    pub(crate) holding: Holding,
     pub(crate) cancellation: CancellationToken,
 }
 
 impl TaskContext {
+    /// What the task has of this counted resource, such as a GPU's id: its own until it has ended. `None` if the executor does
+    /// not count it, or the task does not require it.
+    #[must_use]
+    pub fn bundle(&self, resource: &str) -> Option<&str> {
+        self.holding.iter().find(|(of, _)| of.name() == resource).map(|(_, told)| told)
+    }
+
     /// Whether the client wants the task to be stopped. A function that takes long should look now and then, and return an
     /// error soon; one that returns a value all the same has succeeded. Never, for functions on the network thread.
     #[must_use]

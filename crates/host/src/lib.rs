@@ -9,6 +9,7 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `counted` | what the bundles of an executor's counted resources are |
 //! | `pending` | an outcome that others wait for |
 //! | `failing` | a part that cannot go on ends the process |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
@@ -35,6 +36,7 @@ pub mod cache;
 mod cancellation;
 mod client;
 pub mod clock;
+mod counted;
 pub mod disk;
 mod driver;
 mod error;
@@ -67,6 +69,7 @@ mod workers;
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::CancellationToken;
 pub use client::{Client, ClientCounts, ClientOptions};
+pub use counted::CountedResource;
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;

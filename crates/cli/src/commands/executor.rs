@@ -1,6 +1,7 @@
 //! `midflight executor`: slots on this machine that pull tasks from a switch.
 
 use super::up::slurm;
+use crate::counts::{self, Counts};
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -22,7 +23,14 @@ EXAMPLES
   midflight executor --switch switch.example:7700 --slots 64
   midflight executor --switch a:7700,b:7700    the second when the first falls silent
   midflight executor --config midflight.toml --resources gpu,ssd
+  midflight executor --config midflight.toml --count gpu=2 --count mem=4x16GiB
   midflight executor --output-dir /scratch --output-disk 100000
+
+--count gives each task that requires a resource a bundle of its own, and tells it which:
+  gpu=2                       two, CUDA_VISIBLE_DEVICES=0 and =1; MIDFLIGHT_GPU says the same
+  gpu=[4,6]                   two of these ids; gpu=[0+1,2+3] are two of two GPUs each
+  mem=4x16GiB, cores=4x2      four amounts: MIDFLIGHT_MEM=17179869184, MIDFLIGHT_CORES=2
+  npu=2:ASCEND_RT_VISIBLE_DEVICES                   tells it in this variable, too
 
 It runs noop, sleep, spin, exec and command (command lines). Programs that use the Rust library
 register their own functions.
@@ -46,6 +54,8 @@ pub(crate) struct Args {
     /// Resources that this machine offers, such as gpu,ssd (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES", default_value = "")]
     resources: String,
+    #[command(flatten)]
+    counts: Counts,
     /// Local UDP address, and IP address of results; default: loopback or all interfaces
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
@@ -76,6 +86,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     let mut builder = builder.ahead(args.config.ahead()?);
+    let counted = args.counts.resources(&args.config)?;
+    let counting = counts::summary(&counted);
+    for resource in counted {
+        builder = builder.count(resource);
+    }
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }
@@ -84,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut shutdown = Shutdown::new()?;
     let executor = builder.start()?;
-    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args)?;
+    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, &counting, args)?;
     if args.until_eof {
         let end = shutdown.ender();
         std::thread::spawn(move || {
@@ -101,10 +116,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) -> Result<()> {
+fn announce(complete: bool, executor: &Executor, slots: u32, counting: &str, args: &Args) -> Result<()> {
     match executor.registered() {
         _ if complete => {
-            stdout::print(&format!("executor with {slots} slots at switch {}\n", executor.switch()))?;
+            stdout::print(&format!("executor with {slots} slots{counting} at switch {}\n", executor.switch()))?;
         }
         0 => tracing::warn!(
             "no switch answers on {}: check --switch and that it runs; this executor registers when it does",

@@ -4,6 +4,7 @@ use super::{Running, birth};
 use crate::blob::BlobOptions;
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::Holding;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::exec::Processes;
@@ -97,6 +98,7 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         asked: run.asked,
         run: midflight_tasks::executor::RunKey { slot: run.key.slot, run: run.key.run },
+        holding: Holding::default(),
         cancellation: CancellationToken::never(),
     };
     match call(&context, argument) {

@@ -6,6 +6,7 @@ use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
 use crate::client::local_for;
 use crate::clock;
+use crate::counted::{CountedResource, CountedResources};
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
 use crate::exec::Processes;
@@ -13,7 +14,8 @@ use crate::functions::{Call, Function, Functions, TaskContext, wrap};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
-use midflight_tasks::executor::{self as protocol, AHEAD_MAX, ExecutorConfig};
+use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig};
+use midflight_tasks::resources::RESOURCE_BITS;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub struct ExecutorBuilder {
     bind: Option<SocketAddr>,
     slots: Option<u32>,
     resources: u8,
+    counted: Vec<CountedResource>,
     never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
@@ -65,6 +68,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn resources(mut self, mask: u8) -> Self {
         self.resources = mask;
+        self
+    }
+
+    /// A resource that this executor offers and counts: each task that requires it has a bundle of its own, by
+    /// [`TaskContext::bundle`], and commands by their environment.
+    #[must_use]
+    pub fn count(mut self, resource: CountedResource) -> Self {
+        self.counted.push(resource);
         self
     }
 
@@ -122,8 +133,9 @@ impl ExecutorBuilder {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let slots = self.slots.unwrap_or_else(cores);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
-        let config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
-        let config = ExecutorConfig { ahead: if self.never_ahead { 0 } else { AHEAD_MAX }, ..config };
+        let mut config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
+        config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
+        count_bundles(&mut config, &self.counted)?;
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 
@@ -136,6 +148,7 @@ impl ExecutorBuilder {
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
         let waker = Waker::new()?;
+        let counted: CountedResources = self.counted.into();
         let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new(slots as usize)));
         let driver = Arc::new_cyclic(|driver| {
             let runner = Runner {
@@ -143,6 +156,7 @@ impl ExecutorBuilder {
                 blobs: Arc::clone(&blobs),
                 blob_port: server.port(),
                 fetcher: Fetcher::new(blobs.options().progress_timeout),
+                counted: Arc::clone(&counted),
             };
             let local = socket.local_addr();
             let (workers, status, processes) = (Arc::clone(&workers), Arc::clone(&status), Arc::clone(&processes));
@@ -151,6 +165,26 @@ impl ExecutorBuilder {
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
         let thread = Some(spawn("mf-executor", move || network.run(busy_poll))?);
-        Ok(Executor { driver, status, workers, processes, blobs, _server: server, thread })
+        Ok(Executor { driver, status, workers, processes, blobs, counted, _server: server, thread })
     }
+}
+
+/// The executor offers each counted resource, and the protocol counts its bundles.
+fn count_bundles(config: &mut ExecutorConfig, counted: &[CountedResource]) -> Result<(), Error> {
+    for resource in counted {
+        let (bit, name, count) = (resource.bit(), resource.name(), resource.bundles());
+        let wrong = |why: String| Err(Error::Configuration(format!("resource {name}: {why}")));
+        let Some(bundles) = config.bundles.get_mut(usize::from(bit)) else {
+            return wrong(format!("bit {bit}: use 0 to {}", RESOURCE_BITS - 1));
+        };
+        if *bundles > 0 {
+            return wrong(format!("bit {bit} is counted twice: name each resource once"));
+        }
+        if count == 0 || count > usize::from(BUNDLES_MAX) {
+            return wrong(format!("{count} bundles: use 1 to {BUNDLES_MAX}"));
+        }
+        *bundles = count as u16;
+        config.resources |= 1 << bit;
+    }
+    Ok(())
 }

@@ -5,6 +5,7 @@ use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Content, Fetcher};
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::{CountedResources, Holding};
 use crate::driver::{Handler, warn_of_version};
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
@@ -48,6 +49,7 @@ pub(crate) struct Runner {
     pub(crate) blobs: Arc<BlobStore>,
     pub(crate) blob_port: u16,
     pub(crate) fetcher: Fetcher,
+    pub(crate) counted: CountedResources,
 }
 
 impl RunHandler {
@@ -74,7 +76,7 @@ impl RunHandler {
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
             (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
-                let context = context_of(&run, CancellationToken::never());
+                let context = self.runner.context_of(&run, CancellationToken::never());
                 let ended = self.runner.call(&*call, &context, &bytes[..usize::from(length)], Duration::ZERO);
                 self.note_overrun(&run, &ended);
                 self.finish(executor, run.key, ended);
@@ -104,7 +106,7 @@ impl RunHandler {
         let token = CancellationToken::default();
         self.running.insert(run.key, token.clone());
         let work = Box::new(move || {
-            let ended = runner.run(&*call, &context_of(&run, token), &argument);
+            let ended = runner.run(&*call, &runner.context_of(&run, token), &argument);
             if let Some(driver) = runner.driver.upgrade() {
                 driver.with(|_, executor, handler| handler.finish(executor, run.key, ended));
             }
@@ -224,6 +226,21 @@ impl Ended {
 }
 
 impl Runner {
+    fn context_of(&self, run: &Run, cancellation: CancellationToken) -> TaskContext {
+        TaskContext {
+            attempt: run.task.attempt,
+            uid: run.uid,
+            jid: run.jid,
+            tid: run.task.tid.get(),
+            priority: run.task.priority,
+            client: run.client,
+            asked: run.asked,
+            run: run.key,
+            holding: Holding::new(&self.counted, run.bundles),
+            cancellation,
+        }
+    }
+
     /// On a worker's thread.
     fn run(&self, call: &Call, context: &TaskContext, argument: &Argument) -> Ended {
         match argument {
@@ -276,20 +293,6 @@ impl Runner {
             format!("no room for a result of {length} bytes: {max} bytes are kept for clients that did not fetch them")
         })?;
         Ok((Output::ByReference(lease.reference(self.blob_port)), Some(lease)))
-    }
-}
-
-fn context_of(run: &Run, cancellation: CancellationToken) -> TaskContext {
-    TaskContext {
-        attempt: run.task.attempt,
-        uid: run.uid,
-        jid: run.jid,
-        tid: run.task.tid.get(),
-        priority: run.task.priority,
-        client: run.client,
-        asked: run.asked,
-        run: run.key,
-        cancellation,
     }
 }
 
