@@ -14,9 +14,9 @@ const USE_IT: &str =
 #[test]
 fn t18_two_gpus_serve_four_slots_and_no_two_tasks_at_once() {
     let directory = Directory::new("counted");
-    let config = directory.path().join("midflight.toml");
+    let config = directory.path("midflight.toml");
     std::fs::write(&config, "[tasks.resources]\ngpu = 2\n").unwrap();
-    let config = config.to_str().unwrap();
+    let config = config.as_str();
     let switch = Running::switch("127.0.0.1:0", &[]);
     let address = switch.address().to_string();
     let executor = Running::executor(switch.address(), 4, &["--config", config, "--count", "gpu=[4,6]"]);
@@ -40,7 +40,7 @@ fn t18_two_gpus_serve_four_slots_and_no_two_tasks_at_once() {
     // Who requires none is told of none, and needs no free GPU: four of them run at once.
     let together = "touch $TOGETHER.{}; for i in $(seq 200); do \
                     [ $(ls $TOGETHER.* | wc -l) = 4 ] && echo \"all${CUDA_VISIBLE_DEVICES}\" && exit 0; sleep 0.02; done; exit 1";
-    let together = together.replace("$TOGETHER", directory.path().join("t").to_str().unwrap());
+    let together = together.replace("$TOGETHER", &directory.path("t"));
     let said = run_with(&[&map[..], &["--", &together]].concat(), "1\n2\n3\n4\n");
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "all\nall\nall\nall\n"), "{said:?}");
 }

@@ -32,6 +32,8 @@ pub struct Executor {
     processes: Arc<Processes>,
     blobs: Arc<BlobStore>,
     counted: CountedResources,
+    #[cfg(feature = "async")]
+    runtime: Option<Arc<crate::futures::Runtime>>,
     _server: BlobServer,
     thread: Option<JoinHandle<()>>,
 }
@@ -186,6 +188,8 @@ impl Drop for Executor {
             let _ = thread.join();
         }
         self.processes.kill_all();
+        #[cfg(feature = "async")]
+        self.runtime.iter().for_each(|runtime| runtime.close());
         let left = self.workers.close(DROP_PATIENCE);
         if left > 0 {
             tracing::warn!("{left} functions still run; their threads end with the process");

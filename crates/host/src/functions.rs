@@ -6,10 +6,13 @@ use crate::clock;
 use crate::counted::Holding;
 use crate::error::Error;
 use crate::exec::Processes;
+#[cfg(feature = "async")]
+use crate::futures::AsyncCall;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
 use rustix::time::{ClockId, clock_gettime};
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -87,6 +90,9 @@ pub(crate) enum Function {
     Worker(Arc<Call>),
     /// Nowhere: a timer.
     Sleep,
+    /// On the runtime.
+    #[cfg(feature = "async")]
+    Async(Arc<AsyncCall>),
 }
 
 /// By the number of the name.
@@ -137,12 +143,15 @@ where
     Arc::new(move |context, argument| match catch_unwind(AssertUnwindSafe(|| function(context, argument))) {
         Ok(Ok(value)) => Ok(value.into()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            Err(format!("panicked: {}", text.unwrap_or("(no message)")))
-        }
+        Err(panic) => Err(panic_message(&*panic)),
     })
+}
+
+/// The message for a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no message)"))
 }
 
 /// The argument of `sleep` and `spin`.

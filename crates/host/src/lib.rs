@@ -9,6 +9,8 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `futures` | functions that are futures (feature `async`) |
+//! | `typed` | arguments and results of types that serde knows (feature `serde`) |
 //! | `counted` | what the bundles of an executor's counted resources are |
 //! | `pending` | an outcome that others wait for |
 //! | `failing` | a part that cannot go on ends the process |
@@ -45,6 +47,8 @@ mod executor;
 #[cfg(any(feature = "agent", feature = "operator"))]
 mod failing;
 mod functions;
+#[cfg(feature = "async")]
+mod futures;
 mod gso;
 mod job;
 pub mod kv;
@@ -63,11 +67,13 @@ mod ring;
 mod socket;
 mod spill;
 mod switch;
+#[cfg(feature = "serde")]
+mod typed;
 mod waker;
 mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
-pub use cancellation::CancellationToken;
+pub use cancellation::{CancellationToken, Cancelled};
 pub use client::{Client, ClientCounts, ClientOptions};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
@@ -77,11 +83,13 @@ pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{
-    CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
-    TaskTiming,
+    CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
+    TaskOutcome, TaskResult, TaskTiming,
 };
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
     AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,
     ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
 };
+#[cfg(feature = "serde")]
+pub use typed::{CodecError, TypedError, TypedHandle};

@@ -61,6 +61,9 @@ impl Runner {
         }
         match self.functions.get(run.task.function.get()).cloned() {
             None => worker.finish(clock::now(), run.key, Status::Unknown),
+            // Workers have the built-in functions only, none of which is a future.
+            #[cfg(feature = "async")]
+            Some(Function::Async(_)) => worker.finish(clock::now(), run.key, Status::Unknown),
             Some(Function::Inline(call)) => {
                 let status = call_it(&*call, run, argument);
                 worker.finish(clock::now(), run.key, status);

@@ -10,13 +10,17 @@ use crate::counted::{CountedResource, CountedResources};
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
 use crate::exec::Processes;
-use crate::functions::{Call, Function, Functions, TaskContext, wrap};
+use crate::functions::{Function, Functions, TaskContext, wrap};
+#[cfg(feature = "async")]
+use crate::futures::{Runtime, wrap_async};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
 use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig};
 use midflight_tasks::resources::RESOURCE_BITS;
 use std::fmt::Display;
+#[cfg(feature = "async")]
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +36,7 @@ pub struct ExecutorBuilder {
     never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
-    functions: Vec<(String, bool, Arc<Call>)>,
+    functions: Vec<(String, Function)>,
 }
 
 impl std::fmt::Debug for ExecutorBuilder {
@@ -105,23 +109,48 @@ impl ExecutorBuilder {
     /// Registers a function that runs on worker threads. Its errors and panics reach the caller as
     /// [`crate::TaskError::Failed`].
     #[must_use]
-    pub fn register<F, E>(mut self, name: &str, function: F) -> Self
+    pub fn register<F, E>(self, name: &str, function: F) -> Self
     where
         F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
         E: Display,
     {
-        self.functions.push((name.to_owned(), false, wrap(function)));
-        self
+        self.with(name, Function::Worker(wrap(function)))
     }
 
     /// Registers a function of microseconds that never blocks: it runs on the network thread, with less latency.
     #[must_use]
-    pub fn register_inline<F, E>(mut self, name: &str, function: F) -> Self
+    pub fn register_inline<F, E>(self, name: &str, function: F) -> Self
     where
         F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
         E: Display,
     {
-        self.functions.push((name.to_owned(), true, wrap(function)));
+        self.with(name, Function::Inline(wrap(function)))
+    }
+
+    /// Registers an asynchronous function. It runs on a runtime of one thread (tokio's, with time and I/O), which all these
+    /// functions share: it must not block. As many run at once as there are slots. One whose task is cancelled is dropped at
+    /// its next `.await`.
+    ///
+    /// ```
+    /// # use midflight_host::Executor;
+    /// let builder = Executor::builder().register_async("wait", |task, argument| async move {
+    ///     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    ///     Ok::<_, String>([argument, vec![task.attempt]].concat())
+    /// });
+    /// ```
+    #[cfg(feature = "async")]
+    #[must_use]
+    pub fn register_async<F, R, E>(self, name: &str, function: F) -> Self
+    where
+        F: Fn(TaskContext, Vec<u8>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Vec<u8>, E>> + Send + 'static,
+        E: Display,
+    {
+        self.with(name, Function::Async(wrap_async(function)))
+    }
+
+    fn with(mut self, name: &str, function: Function) -> Self {
+        self.functions.push((name.to_owned(), function));
         self
     }
 
@@ -142,8 +171,12 @@ impl ExecutorBuilder {
         let blobs = BlobStore::new(self.blobs);
         let processes = Arc::new(Processes::new(Arc::clone(blobs.files())));
         let mut functions = Functions::built_in(&processes)?;
-        for (name, inline, call) in self.functions {
-            functions.register(&name, if inline { Function::Inline(call) } else { Function::Worker(call) })?;
+        #[cfg(feature = "async")]
+        let runtime = self.functions.iter().any(|(_, function)| matches!(function, Function::Async(_)));
+        #[cfg(feature = "async")]
+        let runtime = if runtime { Some(Arc::new(Runtime::start()?)) } else { None };
+        for (name, function) in self.functions {
+            functions.register(&name, function)?;
         }
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
@@ -157,6 +190,8 @@ impl ExecutorBuilder {
                 blob_port: server.port(),
                 fetcher: Fetcher::new(blobs.options().progress_timeout),
                 counted: Arc::clone(&counted),
+                #[cfg(feature = "async")]
+                runtime: runtime.clone(),
             };
             let local = socket.local_addr();
             let (workers, status, processes) = (Arc::clone(&workers), Arc::clone(&status), Arc::clone(&processes));
@@ -165,7 +200,18 @@ impl ExecutorBuilder {
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
         let thread = Some(spawn("mf-executor", move || network.run(busy_poll))?);
-        Ok(Executor { driver, status, workers, processes, blobs, counted, _server: server, thread })
+        Ok(Executor {
+            driver,
+            status,
+            workers,
+            processes,
+            blobs,
+            counted,
+            #[cfg(feature = "async")]
+            runtime,
+            _server: server,
+            thread,
+        })
     }
 }
 

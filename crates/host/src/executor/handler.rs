@@ -9,6 +9,8 @@ use crate::counted::{CountedResources, Holding};
 use crate::driver::{Handler, warn_of_version};
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
+#[cfg(feature = "async")]
+use crate::futures::{AsyncCall, Runtime};
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
@@ -50,6 +52,9 @@ pub(crate) struct Runner {
     pub(crate) blob_port: u16,
     pub(crate) fetcher: Fetcher,
     pub(crate) counted: CountedResources,
+    /// `None` without asynchronous functions.
+    #[cfg(feature = "async")]
+    pub(crate) runtime: Option<Arc<Runtime>>,
 }
 
 impl RunHandler {
@@ -95,6 +100,8 @@ impl RunHandler {
                 let message = no_duration(SLEEP, blob.length.get() as usize);
                 self.finish(executor, run.key, Ended::failed(message));
             }
+            #[cfg(feature = "async")]
+            (Some(Function::Async(call)), argument) => self.give_to_runtime(executor, run, call, argument),
             (Some(Function::Inline(call) | Function::Worker(call)), argument) => {
                 self.give_to_worker(executor, run, call, argument);
             }
@@ -107,12 +114,32 @@ impl RunHandler {
         self.running.insert(run.key, token.clone());
         let work = Box::new(move || {
             let ended = runner.run(&*call, &runner.context_of(&run, token), &argument);
-            if let Some(driver) = runner.driver.upgrade() {
-                driver.with(|_, executor, handler| handler.finish(executor, run.key, ended));
-            }
+            runner.finish(run.key, ended);
         });
         if !self.workers.run(work) {
             self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+        }
+    }
+
+    /// An argument that is not in the packet is fetched by a worker before.
+    #[cfg(feature = "async")]
+    fn give_to_runtime(&mut self, executor: &mut Executor, run: Run, call: Arc<AsyncCall>, argument: Argument) {
+        let token = CancellationToken::default();
+        self.running.insert(run.key, token.clone());
+        let (runner, context) = (Arc::clone(&self.runner), self.runner.context_of(&run, token));
+        match argument {
+            Argument::Inline { bytes, length } => {
+                runner.start(&*call, context, bytes[..usize::from(length)].to_vec());
+            }
+            Argument::ByReference(blob) => {
+                let work = Box::new(move || match runner.fetch(&context, &blob) {
+                    Some(bytes) => runner.start(&*call, context, bytes),
+                    None => runner.finish(run.key, Ended::now(EndStatus::Abandoned)),
+                });
+                if !self.workers.run(work) {
+                    self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+                }
+            }
         }
     }
 
@@ -266,6 +293,11 @@ impl Runner {
         }
         let started = clock::now();
         let result = call(context, argument);
+        self.ended(context, started, result, patience)
+    }
+
+    /// It has just ended; its value waits this long for room.
+    fn ended(&self, context: &TaskContext, started: Nanos, result: Result<Value, String>, patience: Duration) -> Ended {
         let ended = clock::now();
         let (status, result, lease) = match result.and_then(|value| self.keep(value, patience)) {
             Ok((output, lease)) => (EndStatus::Ok, output, lease),
@@ -273,6 +305,39 @@ impl Runner {
             Err(message) => (EndStatus::Failed, Output::Inline(cut_message(message)), None),
         };
         Ended { end: End { status, result, started, ended }, lease }
+    }
+
+    /// On any thread but the network's.
+    fn finish(&self, run: RunKey, ended: Ended) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.with(|_, executor, handler| handler.finish(executor, run, ended));
+        }
+    }
+
+    /// Starts an asynchronous function. Where its task is cancelled it is dropped.
+    #[cfg(feature = "async")]
+    fn start(self: &Arc<Self>, call: &AsyncCall, context: TaskContext, argument: Vec<u8>) {
+        let Some(runtime) = &self.runtime else { return };
+        let (runner, started) = (Arc::clone(self), clock::now());
+        let outcome = call(context.clone(), argument);
+        runtime.spawn(async move {
+            let result = tokio::select! {
+                biased;
+                () = context.cancellation.cancelled() => Err("cancelled".to_owned()),
+                result = outcome => result,
+            };
+            let run = context.run;
+            let is_large = matches!(&result, Ok(Value::Bytes(bytes)) if bytes.len() > RESULT_MAX);
+            let end = move || {
+                let ended = runner.ended(&context, started, result, ROOM_PATIENCE);
+                runner.finish(run, ended);
+            };
+            if is_large {
+                tokio::task::spawn_blocking(end); // it may wait for room
+            } else {
+                end();
+            }
+        });
     }
 
     /// A value as it travels.
