@@ -11,6 +11,7 @@ mod http;
 mod operator_socket;
 mod options;
 mod replica;
+mod watched;
 
 use clap::Parser;
 use clap::error::ErrorKind;

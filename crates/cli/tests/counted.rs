@@ -59,3 +59,29 @@ fn what_cannot_be_counted_is_refused_before_anything_starts() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.stderr.contains("--count is of one executor"), "{said:?}");
 }
+
+#[test]
+fn an_executor_tells_prometheus_its_bundles_and_how_long_functions_run() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address().to_string();
+    let executor = Running::executor(switch.address(), 2, &["--count", "r1=3", "--http", "127.0.0.1:0"]);
+    let get = |path: &str| {
+        let mut response = ureq::get(format!("http://{}{path}", executor.http())).call().unwrap();
+        response.body_mut().read_to_string().unwrap()
+    };
+    assert_eq!(get("/healthz"), "ok\n");
+    let said = run(&["submit", "sleep", "3ms", "-n", "10", "--switch", &address]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let metrics = get("/metrics");
+    for line in [
+        "midflight_executor_bundles{resource=\"r1\",state=\"offered\"} 2",
+        "midflight_executor_bundles{resource=\"r1\",state=\"free\"} 1",
+        "midflight_executor_slots{state=\"registered\"} 2",
+        "midflight_executor_run_seconds_count{function=\"sleep\"} 10",
+        "midflight_executor_run_seconds_bucket{le=\"0.002048\",function=\"sleep\"} 0",
+    ] {
+        assert!(metrics.lines().any(|l| l == line), "no line {line} in\n{metrics}");
+    }
+    let status: serde_json::Value = serde_json::from_str(&get("/status")).unwrap();
+    assert_eq!((&status["counters"]["runs"], &status["switch"]), (&10.into(), &address.into()));
+}

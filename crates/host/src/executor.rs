@@ -10,6 +10,7 @@ use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
+use crate::run_times::RunTimes;
 use crate::socket::SocketCounts;
 use crate::workers::Workers;
 use handler::RunHandler;
@@ -65,6 +66,21 @@ pub struct ExecutorCounts {
     pub outputs_not_kept: u64,
     /// Worker threads.
     pub workers: usize,
+}
+
+/// What the slots of an executor do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorState {
+    /// Slots that are registered at the switch, without those for asking ahead.
+    pub registered: u32,
+    /// Slots for asking ahead that are registered.
+    pub registered_ahead: u32,
+    /// Tasks that run.
+    pub running: u32,
+    /// Tasks that have come and have not started.
+    pub ready: u32,
+    /// Results that their clients have not acknowledged.
+    pub unacknowledged: usize,
 }
 
 /// The state that other threads wait for.
@@ -143,6 +159,24 @@ impl Executor {
             self.counted.iter().map(|of| (of.name().to_owned(), endpoint.bundles(of.bit()))).collect()
         };
         self.driver.peek(|endpoint, _| all(endpoint))
+    }
+
+    /// Of each function that has run, how long its runs took.
+    #[must_use]
+    pub fn run_times(&self) -> Vec<(String, RunTimes)> {
+        self.driver.peek(|_, handler| handler.times())
+    }
+
+    /// What its slots do now.
+    #[must_use]
+    pub fn state(&self) -> ExecutorState {
+        self.driver.peek(|endpoint, _| ExecutorState {
+            registered: endpoint.registered(),
+            registered_ahead: endpoint.registered_ahead(),
+            running: endpoint.running(),
+            ready: endpoint.ready(),
+            unacknowledged: endpoint.unacknowledged(),
+        })
     }
 
     /// What was counted so far.

@@ -8,9 +8,11 @@ use crate::error::Error;
 use crate::exec::Processes;
 #[cfg(feature = "async")]
 use crate::futures::AsyncCall;
+use crate::run_times::RunTimes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
+use midflight_wire::Status;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::collections::HashMap;
@@ -97,7 +99,17 @@ pub(crate) enum Function {
 
 /// By the number of the name.
 #[derive(Default)]
-pub(crate) struct Functions(HashMap<u32, (String, Function)>);
+pub(crate) struct Functions {
+    places: HashMap<u32, usize>,
+    all: Vec<Known>,
+}
+
+/// A function, and how long its runs took.
+struct Known {
+    name: String,
+    function: Function,
+    times: RunTimes,
+}
 
 impl Functions {
     /// With the built-in ones; `exec` and `command` run under `processes`.
@@ -116,20 +128,43 @@ impl Functions {
 
     pub(crate) fn register(&mut self, name: &str, function: Function) -> Result<(), Error> {
         let id = function_id(name);
-        if let Some((other, _)) = self.0.get(&id) {
+        if let Some(Known { name: other, .. }) = self.place(id).map(|place| &self.all[place]) {
             let why = if other == name { "is registered twice" } else { "has the same number as another function" };
             return Err(Error::Configuration(format!("function {name:?} {why} ({other:?}): choose another name")));
         }
-        self.0.insert(id, (name.to_owned(), function));
+        self.places.insert(id, self.all.len());
+        self.all.push(Known { name: name.to_owned(), function, times: RunTimes::default() });
         Ok(())
     }
 
+    /// Where a function is; it stays there.
+    pub(crate) fn place(&self, id: u32) -> Option<usize> {
+        self.places.get(&id).copied()
+    }
+
+    pub(crate) fn at(&self, place: usize) -> Option<&Function> {
+        self.all.get(place).map(|known| &known.function)
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<&Function> {
-        self.0.get(&id).map(|(_, function)| function)
+        self.at(self.place(id)?)
     }
 
     pub(crate) fn name(&self, id: u32) -> &str {
-        self.0.get(&id).map_or("?", |(name, _)| name)
+        self.place(id).map_or("?", |place| &self.all[place].name)
+    }
+
+    /// A run of the function at this place has ended.
+    pub(crate) fn ran(&mut self, place: usize, took: Nanos, status: Status) {
+        if let Some(known) = self.all.get_mut(place) {
+            known.times.add(took, status);
+        }
+    }
+
+    /// Of each function that ran.
+    pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
+        let ran = self.all.iter().filter(|known| known.times.count() > 0);
+        ran.map(|known| (known.name.clone(), known.times.clone())).collect()
     }
 }
 

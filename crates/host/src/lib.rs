@@ -11,6 +11,7 @@
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `futures` | functions that are futures (feature `async`) |
 //! | `typed` | arguments and results of types that serde knows (feature `serde`) |
+//! | `run_times` | how long runs took, by function |
 //! | `counted` | what the bundles of an executor's counted resources are |
 //! | `pending` | an outcome that others wait for |
 //! | `failing` | a part that cannot go on ends the process |
@@ -64,6 +65,7 @@ mod reply_addresses;
 mod results;
 #[cfg_attr(not(feature = "operator"), allow(dead_code, reason = "only a selector takes datagrams out of a ring"))]
 mod ring;
+mod run_times;
 mod socket;
 mod spill;
 mod switch;
@@ -77,7 +79,7 @@ pub use cancellation::{CancellationToken, Cancelled};
 pub use client::{Client, ClientCounts, ClientOptions};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
-pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
+pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
@@ -86,6 +88,7 @@ pub use results::{
     CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
     TaskOutcome, TaskResult, TaskTiming,
 };
+pub use run_times::{RUN_BUCKETS, RunTimes};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
     AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,

@@ -28,7 +28,7 @@ EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
-  midflight up --count gpu=2             tasks with --resources r0, named gpu by --config, get a GPU each
+  midflight up --count r0=2              two bundles of a resource: see `midflight executor --help`
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode

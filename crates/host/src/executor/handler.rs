@@ -11,6 +11,7 @@ use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
 #[cfg(feature = "async")]
 use crate::futures::{AsyncCall, Runtime};
+use crate::run_times::RunTimes;
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
@@ -31,6 +32,8 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// Runs what the switch assigns.
 pub(crate) struct RunHandler {
     functions: Functions,
+    /// Where the function of each slot's last run is.
+    places: Vec<usize>,
     workers: Arc<Workers>,
     status: Arc<Status>,
     runner: Arc<Runner>,
@@ -68,7 +71,8 @@ impl RunHandler {
     ) -> Self {
         let (sleeping, running, leases) = (BinaryHeap::new(), HashMap::new(), HashMap::new());
         let runner = Arc::new(runner);
-        Self { functions, workers, status, runner, local, sleeping, running, processes, leases, overruns: 0 }
+        let places = Vec::new();
+        Self { functions, places, workers, status, runner, local, sleeping, running, processes, leases, overruns: 0 }
     }
 
     pub(crate) fn overruns(&self) -> u64 {
@@ -77,7 +81,7 @@ impl RunHandler {
 
     fn run(&mut self, executor: &mut Executor, run: Run) {
         let argument = Argument::of(&run.task);
-        let function = self.functions.get(run.task.function.get()).cloned();
+        let function = self.function_of(&run);
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
             (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
@@ -106,6 +110,29 @@ impl RunHandler {
                 self.give_to_worker(executor, run, call, argument);
             }
         }
+    }
+
+    /// The function that a run is of; it is remembered for the run's slot.
+    fn function_of(&mut self, run: &Run) -> Option<Function> {
+        let place = self.functions.place(run.task.function.get());
+        let slot = run.key.slot as usize;
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, usize::MAX);
+        }
+        self.places[slot] = place.unwrap_or(usize::MAX);
+        self.functions.at(place?).cloned()
+    }
+
+    /// A run has ended.
+    fn note_time(&mut self, run: RunKey, end: &End) {
+        if let Some(&place) = self.places.get(run.slot as usize) {
+            self.functions.ran(place, end.ended.saturating_sub(end.started), end.status);
+        }
+    }
+
+    /// Of each function that ran, how long its runs took.
+    pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
+        self.functions.times()
     }
 
     fn give_to_worker(&mut self, executor: &mut Executor, run: Run, call: Arc<Call>, argument: Argument) {
@@ -162,6 +189,7 @@ impl RunHandler {
             self.running.remove(&run);
         }
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
+        self.note_time(run, &ended.end);
         executor.finish(clock::now(), run, ended.end);
     }
 
@@ -227,7 +255,9 @@ impl Handler<Executor> for RunHandler {
         {
             self.sleeping.pop();
             let result = Output::Inline(began.encode());
-            executor.finish(now, run, End { status: EndStatus::Ok, result, started: began.started, ended: now });
+            let end = End { status: EndStatus::Ok, result, started: began.started, ended: now };
+            self.note_time(run, &end);
+            executor.finish(now, run, end);
         }
     }
 }

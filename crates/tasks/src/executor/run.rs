@@ -237,6 +237,42 @@ pub struct Counters {
     pub unknown_finishes: u64,
 }
 
+impl Counters {
+    /// All of them, by name.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 27] {
+        [
+            ("runs", self.runs),
+            ("finished", self.finished),
+            ("delivered", self.delivered),
+            ("given_up", self.given_up),
+            ("complete_repeats", self.complete_repeats),
+            ("wait_repeats", self.wait_repeats),
+            ("taken_early", self.taken_early),
+            ("given_back", self.given_back),
+            ("offers_renewed", self.offers_renewed),
+            ("extra_tasks", self.extra_tasks),
+            ("polls", self.polls),
+            ("polls_ahead", self.polls_ahead),
+            ("stale_assignments", self.stale_assignments),
+            ("stale_no_ops", self.stale_no_ops),
+            ("resets", self.resets),
+            ("stale_resets", self.stale_resets),
+            ("stale_releases", self.stale_releases),
+            ("cookies", self.cookies),
+            ("slots_full", self.slots_full),
+            ("switch_changes", self.switch_changes),
+            ("rejected", self.rejected),
+            ("other_versions", self.other_versions),
+            ("foreign", self.foreign),
+            ("unknown_acks", self.unknown_acks),
+            ("stops", self.stops),
+            ("unknown_stops", self.unknown_stops),
+            ("unknown_finishes", self.unknown_finishes),
+        ]
+    }
+}
+
 /// Events that wait for the driver, and the counters.
 #[derive(Debug, Default)]
 pub(super) struct Report {
