@@ -77,7 +77,6 @@ impl CancellationToken {
     }
 
     /// A future that is ready when the task is cancelled; of a task that never is, never.
-    #[must_use]
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { token: self.clone(), place: None }
     }
