@@ -179,7 +179,7 @@ mod tests {
             "midflight_executor_bundles{resource=\"gpu\",state=\"free\"} 1",
             "midflight_executor_runs_failed_total{function=\"my \\\"fn\\\"\"} 1",
             "midflight_executor_run_seconds_count{function=\"my \\\"fn\\\"\"} 10",
-            "midflight_executor_run_seconds_bucket{le=\"8e-6\",function=\"my \\\"fn\\\"\"} 9",
+            "midflight_executor_run_seconds_bucket{le=\"0.000008\",function=\"my \\\"fn\\\"\"} 9",
             "midflight_executor_run_seconds_bucket{le=\"+Inf\",function=\"my \\\"fn\\\"\"} 10",
         ] {
             assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
