@@ -4,7 +4,7 @@ use crate::commands::switch::{Running, SwitchProgram};
 use anyhow::{Result, ensure};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{BlobOptions, Executor};
+use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder};
 use midflight_terminal::switches::ANSWER_WITHIN;
 use rustix::process::{Uid, geteuid};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,15 +32,22 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// `executors` executors with `slots` slots each, all registered.
-    pub(crate) fn start(config: &Config, executors: u32, slots: u32, served: ServedUsers) -> Result<Self> {
-        Self::start_with(config, executors, slots, served, &BlobOptions::default())
+    /// `executors` executors with `slots` slots each, all registered; each counts these resources.
+    pub(crate) fn start(
+        config: &Config,
+        executors: u32,
+        slots: u32,
+        counted: &[CountedResource],
+        served: ServedUsers,
+    ) -> Result<Self> {
+        Self::start_with(config, executors, slots, counted, served, &BlobOptions::default())
     }
 
     fn start_with(
         config: &Config,
         executors: u32,
         slots: u32,
+        counted: &[CountedResource],
         served: ServedUsers,
         blobs: &BlobOptions,
     ) -> Result<Self> {
@@ -52,7 +59,8 @@ impl Embedded {
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
-        let start = |_| builder().blobs(blobs.clone()).start();
+        let counting = || counted.iter().cloned().fold(builder(), ExecutorBuilder::count);
+        let start = |_| counting().blobs(blobs.clone()).start();
         let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(
@@ -69,7 +77,7 @@ impl Embedded {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
         let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, ServedUsers::Own, &blobs)
+        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &[], ServedUsers::Own, &blobs)
     }
 
     /// The address of the switch for clients on this machine.

@@ -5,11 +5,13 @@ extern crate midflight_terminal;
 
 mod agent;
 mod commands;
+mod counts;
 mod embedded;
 mod http;
 mod operator_socket;
 mod options;
 mod replica;
+mod watched;
 
 use clap::Parser;
 use clap::error::ErrorKind;

@@ -56,12 +56,17 @@ impl Default for Limits {
     }
 }
 
-/// What the server needs from a switch.
+/// What the server needs from a switch or an executor.
 pub trait Source: Send + Sync + 'static {
-    /// A snapshot of the switch.
+    /// A snapshot of it.
     fn snapshot(&self) -> Box<dyn AnySnapshot>;
     /// Time since the data path's thread last made progress.
     fn silent_for(&self) -> Duration;
+    /// Why it is not healthy, on one line.
+    fn ailment(&self) -> Option<String> {
+        let silent = self.silent_for();
+        (silent > HEALTHY_WITHIN).then(|| format!("the data path has made no progress for {} ms", silent.as_millis()))
+    }
 }
 
 /// The address cannot be listened on.
@@ -213,12 +218,10 @@ async fn metrics(State(served): State<Arc<Served>>, asked: HeaderMap) -> Respons
 }
 
 async fn healthz(State(served): State<Arc<Served>>) -> Response {
-    let silent = served.source.silent_for();
-    if silent <= HEALTHY_WITHIN {
-        return "ok\n".into_response();
+    match served.source.ailment() {
+        None => "ok\n".into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response(),
     }
-    let text = format!("the data path has made no progress for {} ms\n", silent.as_millis());
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn status(State(served): State<Arc<Served>>) -> Response {

@@ -2,6 +2,7 @@
 //!
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
 //! - [`config`]: the documented TOML configuration: keys of all switches, and a table for the program of this one;
+//! - [`executor`]: what an executor reports;
 //! - [`file`](mod@file): files that people write, with one-line errors;
 //! - [`load`]: load reports in ORCA's form, for proxies that are not ours;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
@@ -12,6 +13,7 @@
 
 pub mod admin;
 pub mod config;
+pub mod executor;
 pub mod file;
 pub mod http;
 pub mod load;

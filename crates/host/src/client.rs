@@ -23,6 +23,7 @@ use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Poll, Waker as TaskWaker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -116,8 +117,14 @@ struct Shared {
 /// Submitters that wait for room.
 #[derive(Debug, Default)]
 struct Room {
-    waiting: Mutex<usize>,
+    waiting: Mutex<Waiting>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    threads: usize,
+    futures: Vec<TaskWaker>,
 }
 
 impl std::fmt::Debug for Client {
@@ -260,23 +267,46 @@ impl Client {
         Ok(handle)
     }
 
+    /// As [`Self::submit`], for async code of any runtime: where there is no room it waits as a future, not as a thread.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn submit_async(&self, job: impl Into<Job>) -> Result<JobHandle, Error> {
+        let job = job.into();
+        let mut attempt = self.attempts(&job, None)?;
+        if !self.wait_for_room {
+            return attempt();
+        }
+        std::future::poll_fn(move |context| self.shared.room.poll(context, &mut attempt)).await
+    }
+
     fn submit_job(&self, job: &Job, sink: Option<Sink>) -> Result<JobHandle, Error> {
+        let mut attempt = self.attempts(job, sink)?;
+        if self.wait_for_room { self.shared.room.wait_for(attempt) } else { attempt() }
+    }
+
+    /// Submits a job if there is room, each time it is called, until it is taken.
+    fn attempts(
+        &self,
+        job: &Job,
+        sink: Option<Sink>,
+    ) -> Result<impl FnMut() -> Result<JobHandle, Error> + Send + '_, Error> {
         let (tasks, leases) = self.prepare(&job.tasks)?;
         let jid = job.jid.unwrap_or_else(|| self.next_jid.fetch_add(1, Ordering::Relaxed));
         let state = JobState::new(tasks.len(), sink);
         let mut leases = Some(leases);
-        let mut attempt = || {
-            self.shared.driver.with(|now, endpoint, handler| {
+        Ok(move || {
+            let taken = self.shared.driver.with(|now, endpoint, handler| {
                 if self.shared.closed.load(Ordering::Acquire) {
                     return Err(Error::Closed);
                 }
                 let keys = endpoint.submit(now, jid, &tasks)?;
                 handler.expect(keys.start, &state, leases.take().unwrap_or_default());
                 Ok(keys)
-            })
-        };
-        let keys = if self.wait_for_room { self.shared.room.wait_for(attempt) } else { attempt() }?;
-        Ok(JobHandle { state, client: self.shared.clone(), first: keys.start, length: tasks.len(), jid })
+            });
+            let (state, client) = (Arc::clone(&state), self.shared.clone());
+            taken.map(|keys| JobHandle { state, client, first: keys.start, length: tasks.len(), jid })
+        })
     }
 
     /// The tasks as the protocol needs them, and the leases of their arguments.
@@ -378,22 +408,49 @@ impl Room {
     /// Tries until something else than a lack of room is the answer.
     fn wait_for<T>(&self, mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
-            match attempt() {
-                Err(Error::Submit(SubmitError::TooManyOpen { asked, max_open, .. })) if asked <= max_open => {}
-                other => return other,
+            let tried = attempt();
+            if !needs_room(&tried) {
+                return tried;
             }
             let mut waiting = lock(&self.waiting);
-            *waiting += 1;
+            waiting.threads += 1;
             let waited = self.changed.wait_timeout(waiting, ROOM_POLL);
-            *waited.unwrap_or_else(std::sync::PoisonError::into_inner).0 -= 1;
+            waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.threads -= 1;
+        }
+    }
+
+    /// The same for a future. Room that comes between the first attempt and the entry in the list is found by the second.
+    fn poll<T>(&self, context: &Context<'_>, attempt: &mut impl FnMut() -> Result<T, Error>) -> Poll<Result<T, Error>> {
+        let tried = attempt();
+        if !needs_room(&tried) {
+            return Poll::Ready(tried);
+        }
+        self.wake_later(context.waker());
+        let tried = attempt();
+        if needs_room(&tried) { Poll::Pending } else { Poll::Ready(tried) }
+    }
+
+    fn wake_later(&self, waker: &TaskWaker) {
+        let futures = &mut lock(&self.waiting).futures;
+        if !futures.iter().any(|other| other.will_wake(waker)) {
+            futures.push(waker.clone());
         }
     }
 
     fn announce(&self) {
-        if *lock(&self.waiting) > 0 {
+        let mut waiting = lock(&self.waiting);
+        if waiting.threads > 0 {
             self.changed.notify_all();
         }
+        let futures = std::mem::take(&mut waiting.futures);
+        drop(waiting);
+        futures.into_iter().for_each(TaskWaker::wake);
     }
+}
+
+/// Whether a submission was refused for a reason that passes.
+fn needs_room<T>(tried: &Result<T, Error>) -> bool {
+    matches!(tried, Err(Error::Submit(SubmitError::TooManyOpen { asked, max_open, .. })) if asked <= max_open)
 }
 
 /// The default local address: loopback if all switches are on loopback, so that other machines cannot reach it.

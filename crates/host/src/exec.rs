@@ -223,12 +223,13 @@ fn spawn(context: &TaskContext, request: &ExecRequest, mark: Mark) -> io::Result
 }
 
 /// What every command gets: a group of its own, its directory, two pipes, and its task in its environment: `MIDFLIGHT_ATTEMPT`,
-/// `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+/// `MIDFLIGHT_JID`, `MIDFLIGHT_TID`, and what it has of counted resources.
 fn furnish(command: &mut Command, context: &TaskContext, request: &ExecRequest, mark: Mark) {
     command.process_group(0);
     command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
     command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
     command.envs(request.environment.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
+    command.envs(context.holding.environment()); // a request cannot choose its own
     command.env(marks::VARIABLE, mark.to_string());
     if let Some(directory) = &request.directory {
         command.current_dir(OsStr::from_bytes(directory));

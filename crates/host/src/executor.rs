@@ -7,12 +7,14 @@ mod handler;
 pub use builder::ExecutorBuilder;
 
 use crate::blob::{BlobCounters, BlobServer, BlobStore};
+use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
+use crate::run_times::RunTimes;
 use crate::socket::SocketCounts;
 use crate::workers::Workers;
 use handler::RunHandler;
-use midflight_tasks::executor::{self as protocol};
+use midflight_tasks::executor::{self as protocol, BundleCounts};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -28,6 +30,9 @@ pub struct Executor {
     workers: Arc<Workers>,
     processes: Arc<Processes>,
     blobs: Arc<BlobStore>,
+    counted: CountedResources,
+    #[cfg(feature = "async")]
+    runtime: Option<Arc<crate::futures::Runtime>>,
     _server: BlobServer,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,6 +64,21 @@ pub struct ExecutorCounts {
     pub outputs_not_kept: u64,
     /// Worker threads.
     pub workers: usize,
+}
+
+/// What the slots of an executor do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorState {
+    /// Slots that are registered at the switch, without those for asking ahead.
+    pub registered: u32,
+    /// Slots for asking ahead that are registered.
+    pub registered_ahead: u32,
+    /// Tasks that run.
+    pub running: u32,
+    /// Tasks that have come and have not started.
+    pub ready: u32,
+    /// Results that their clients have not acknowledged.
+    pub unacknowledged: usize,
 }
 
 /// The state that other threads wait for.
@@ -130,6 +150,33 @@ impl Executor {
         self.driver.peek(|endpoint, _| endpoint.running())
     }
 
+    /// Of each counted resource its name, and who has its bundles now.
+    #[must_use]
+    pub fn bundles(&self) -> Vec<(String, BundleCounts)> {
+        let all = |endpoint: &protocol::Executor| {
+            self.counted.iter().map(|of| (of.name().to_owned(), endpoint.bundles(of.bit()))).collect()
+        };
+        self.driver.peek(|endpoint, _| all(endpoint))
+    }
+
+    /// Of each function that has run, how long its runs took.
+    #[must_use]
+    pub fn run_times(&self) -> Vec<(String, RunTimes)> {
+        self.driver.peek(|_, handler| handler.times())
+    }
+
+    /// What its slots do now.
+    #[must_use]
+    pub fn state(&self) -> ExecutorState {
+        self.driver.peek(|endpoint, _| ExecutorState {
+            registered: endpoint.registered(),
+            registered_ahead: endpoint.registered_ahead(),
+            running: endpoint.running(),
+            ready: endpoint.ready(),
+            unacknowledged: endpoint.unacknowledged(),
+        })
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn counts(&self) -> ExecutorCounts {
@@ -183,6 +230,8 @@ impl Drop for Executor {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        #[cfg(feature = "async")]
+        self.runtime.iter().for_each(|runtime| runtime.close());
         let left = self.workers.close(DROP_PATIENCE);
         if left > 0 {
             tracing::warn!("{left} functions still run; their threads end with the process");

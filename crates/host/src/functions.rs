@@ -3,12 +3,18 @@
 use crate::blob::Content;
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::Holding;
 use crate::error::Error;
 use crate::exec::Processes;
+#[cfg(feature = "async")]
+use crate::futures::AsyncCall;
+use crate::run_times::RunTimes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
+use midflight_wire::Status;
 use rustix::time::{ClockId, clock_gettime};
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -34,10 +40,18 @@ pub struct TaskContext {
     pub(crate) asked: Nanos,
     /// Names the run on this executor.
     pub(crate) run: RunKey,
+    pub(crate) holding: Holding,
     pub(crate) cancellation: CancellationToken,
 }
 
 impl TaskContext {
+    /// What the task has of this counted resource, such as a GPU's id: its own until it has ended. `None` if the executor does
+    /// not count it, or the task does not require it.
+    #[must_use]
+    pub fn bundle(&self, resource: &str) -> Option<&str> {
+        self.holding.iter().find(|(of, _)| of.name() == resource).map(|(_, told)| told)
+    }
+
     /// Whether the client wants the task to be stopped. A function that takes long should look now and then, and return an
     /// error soon; one that returns a value all the same has succeeded. Never, for functions on the network thread.
     #[must_use]
@@ -78,11 +92,24 @@ pub(crate) enum Function {
     Worker(Arc<Call>),
     /// Nowhere: a timer.
     Sleep,
+    /// On the runtime.
+    #[cfg(feature = "async")]
+    Async(Arc<AsyncCall>),
 }
 
 /// By the number of the name.
 #[derive(Default)]
-pub(crate) struct Functions(HashMap<u32, (String, Function)>);
+pub(crate) struct Functions {
+    places: HashMap<u32, usize>,
+    all: Vec<Known>,
+}
+
+/// A function, and how long its runs took.
+struct Known {
+    name: String,
+    function: Function,
+    times: RunTimes,
+}
 
 impl Functions {
     /// With the built-in ones; `exec` and `command` run under `processes`.
@@ -101,20 +128,43 @@ impl Functions {
 
     pub(crate) fn register(&mut self, name: &str, function: Function) -> Result<(), Error> {
         let id = function_id(name);
-        if let Some((other, _)) = self.0.get(&id) {
+        if let Some(Known { name: other, .. }) = self.place(id).map(|place| &self.all[place]) {
             let why = if other == name { "is registered twice" } else { "has the same number as another function" };
             return Err(Error::Configuration(format!("function {name:?} {why} ({other:?}): choose another name")));
         }
-        self.0.insert(id, (name.to_owned(), function));
+        self.places.insert(id, self.all.len());
+        self.all.push(Known { name: name.to_owned(), function, times: RunTimes::default() });
         Ok(())
     }
 
+    /// Where a function is; it stays there.
+    pub(crate) fn place(&self, id: u32) -> Option<usize> {
+        self.places.get(&id).copied()
+    }
+
+    pub(crate) fn at(&self, place: usize) -> Option<&Function> {
+        self.all.get(place).map(|known| &known.function)
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<&Function> {
-        self.0.get(&id).map(|(_, function)| function)
+        self.at(self.place(id)?)
     }
 
     pub(crate) fn name(&self, id: u32) -> &str {
-        self.0.get(&id).map_or("?", |(name, _)| name)
+        self.place(id).map_or("?", |place| &self.all[place].name)
+    }
+
+    /// A run of the function at this place has ended.
+    pub(crate) fn ran(&mut self, place: usize, took: Nanos, status: Status) {
+        if let Some(known) = self.all.get_mut(place) {
+            known.times.add(took, status);
+        }
+    }
+
+    /// Of each function that ran.
+    pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
+        let ran = self.all.iter().filter(|known| known.times.count() > 0);
+        ran.map(|known| (known.name.clone(), known.times.clone())).collect()
     }
 }
 
@@ -128,12 +178,15 @@ where
     Arc::new(move |context, argument| match catch_unwind(AssertUnwindSafe(|| function(context, argument))) {
         Ok(Ok(value)) => Ok(value.into()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            Err(format!("panicked: {}", text.unwrap_or("(no message)")))
-        }
+        Err(panic) => Err(panic_message(&*panic)),
     })
+}
+
+/// The message for a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no message)"))
 }
 
 /// The argument of `sleep` and `spin`.

@@ -10,6 +10,10 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `futures` | functions that are futures (feature `async`) |
+//! | `typed` | arguments and results of types that serde knows (feature `serde`) |
+//! | `run_times` | how long runs took, by function |
+//! | `counted` | what the bundles of an executor's counted resources are |
 //! | `pending` | an outcome that others wait for |
 //! | `failing` | a part that cannot go on ends the process |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
@@ -36,6 +40,7 @@ pub mod cache;
 mod cancellation;
 mod client;
 pub mod clock;
+mod counted;
 pub mod disk;
 mod driver;
 mod error;
@@ -44,6 +49,8 @@ mod executor;
 #[cfg(any(feature = "agent", feature = "operator"))]
 mod failing;
 mod functions;
+#[cfg(feature = "async")]
+mod futures;
 mod gso;
 mod job;
 pub mod kv;
@@ -60,17 +67,21 @@ mod reply_addresses;
 mod results;
 #[cfg_attr(not(feature = "operator"), allow(dead_code, reason = "only a selector takes datagrams out of a ring"))]
 mod ring;
+mod run_times;
 mod socket;
 mod spill;
 mod switch;
+#[cfg(feature = "serde")]
+mod typed;
 mod waker;
 mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
-pub use cancellation::CancellationToken;
+pub use cancellation::{CancellationToken, Cancelled};
 pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
+pub use counted::CountedResource;
 pub use error::{Error, resolve};
-pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
+pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
@@ -78,11 +89,14 @@ pub use midflight_dataplane::{Which, XdpMode};
 pub use open_files::raise_open_files;
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use results::{
-    CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
-    TaskTiming,
+    CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
+    TaskOutcome, TaskResult, TaskTiming,
 };
+pub use run_times::{RUN_BUCKETS, RunTimes};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
     AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,
     ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
 };
+#[cfg(feature = "serde")]
+pub use typed::{CodecError, TypedError, TypedHandle};

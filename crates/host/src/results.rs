@@ -1,8 +1,10 @@
 //! Waiting for what was submitted: whole jobs, single tasks (also as futures), or completions as they come.
 
 mod file;
+mod stream;
 
 pub use file::{ResultFile, ResultReader};
+pub use stream::CompletionStream;
 
 use crate::driver::lock;
 use std::collections::VecDeque;
@@ -105,6 +107,8 @@ struct Inner {
     /// Threads that wait for the last outcome.
     waiting_all: usize,
     fired: Vec<Waker>,
+    /// A stream waits for the next outcome.
+    next: Option<Waker>,
     cancelled: CancelReport,
 }
 
@@ -155,6 +159,7 @@ impl JobState {
             waiting_next: 0,
             waiting_all: 0,
             fired: Vec::new(),
+            next: None,
             cancelled: CancelReport::default(),
         };
         Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new(), sink })
@@ -172,7 +177,8 @@ impl JobState {
             debug_assert!(false, "task {index} ended twice");
             return false;
         };
-        inner.fired.extend(waker);
+        let next = inner.next.take();
+        inner.fired.extend(waker.into_iter().chain(next));
         inner.ended.push_back(index as u32);
         inner.open -= 1;
         inner.open == 0
@@ -274,6 +280,12 @@ impl JobState {
 }
 
 impl Inner {
+    /// The next outcome in the order in which they came.
+    fn take_next(&mut self) -> Option<(usize, TaskOutcome)> {
+        let index = self.ended.pop_front()? as usize;
+        self.tasks[index].take().map(|outcome| (index, outcome))
+    }
+
     fn take_ended(&mut self) -> Vec<(usize, TaskOutcome)> {
         let Self { ended, tasks, .. } = self;
         ended.drain(..).filter_map(|i| tasks[i as usize].take().map(|outcome| (i as usize, outcome))).collect()
@@ -361,6 +373,12 @@ impl JobHandle {
         Completions { left, job: self }
     }
 
+    /// The same as a stream, for async code of any runtime.
+    #[must_use]
+    pub fn stream(self) -> CompletionStream {
+        CompletionStream::new(self.completions())
+    }
+
     /// One handle a task, each of which can be waited for or awaited.
     #[must_use]
     pub fn into_tasks(self) -> Vec<TaskHandle> {
@@ -435,10 +453,7 @@ impl Completions {
             return None;
         }
         self.job.client.poll_until(deadline, &|| !lock(&self.job.state.inner).ended.is_empty());
-        let next = self.job.state.wait_next(deadline, |inner| {
-            let index = inner.ended.pop_front()? as usize;
-            inner.tasks[index].take().map(|outcome| (index, outcome))
-        })?;
+        let next = self.job.state.wait_next(deadline, Inner::take_next)?;
         self.left -= 1;
         Some(next)
     }

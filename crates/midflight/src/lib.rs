@@ -5,8 +5,13 @@
 //! |---|---|
 //! | submit work and get results | [`Client`], [`Job::builder`], [`JobHandle`] |
 //! | wait for one task, or `.await` it | [`TaskHandle`] ([`JobHandle::into_tasks`]) |
-//! | take results as they come | [`Completions`] ([`JobHandle::completions`]) |
+//! | take results as they come | [`Completions`] ([`JobHandle::completions`]), in async code [`CompletionStream`] ([`JobHandle::stream`]) |
+//! | submit from async code | [`Client::submit_async`] |
 //! | offer functions to the cluster | [`Executor::builder`], [`ExecutorBuilder::register`], [`TaskContext`] |
+//! | offer functions that are futures | `ExecutorBuilder::register_async` (feature `async`) |
+//! | use your own types as arguments and results | `ExecutorBuilder::register_typed`, `Client::submit_typed` (feature `serde`) |
+//! | stop when a task is cancelled | [`CancellationToken`] ([`TaskContext::cancellation`]) |
+//! | give each task a GPU of its own | [`CountedResource`] ([`ExecutorBuilder::count`], [`TaskContext::bundle`]) |
 //! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
 //! | read and write a linearizable store | [`store::KvClient`] |
 //! | read and write a replicated cache | [`cache::CacheClient`] |
@@ -48,14 +53,17 @@
 //! - A [`Switch`] runs in user space unless [`SwitchEngine`] says otherwise. The engine in the kernel is in builds with the feature
 //!   `kernel`, which need clang 19, libelf and zlib; the asic engine is in every build.
 //!
-//! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`.
+//! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`, `futures.rs`
+//! (async code at both ends, typed).
 
 pub use midflight_host::{
-    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Client, ClientOptions, Completions, DrainError, Error,
-    Executor, ExecutorBuilder, Inheritance, Job, JobBuilder, JobHandle, KernelOptions, ResultFile, ResultReader,
-    Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec,
-    TaskTiming, Which, XdpMode, detach, resolve,
+    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Cancelled, Client, ClientOptions, CompletionStream,
+    Completions, CountedResource, DrainError, Error, Executor, ExecutorBuilder, Inheritance, Job, JobBuilder,
+    JobHandle, KernelOptions, ResultFile, ResultReader, Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError,
+    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
 };
+#[cfg(feature = "serde")]
+pub use midflight_host::{CodecError, TypedError, TypedHandle};
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};
 

@@ -29,3 +29,10 @@ fn t4_the_urgent_task_overtakes_the_batch() {
     let order = run("priorities");
     assert!(order.starts_with("batch, then ") && order.contains("urgent, batch"), "{order}");
 }
+
+#[cfg(all(feature = "async", feature = "serde"))]
+#[test]
+fn futures_answer_in_the_order_in_which_they_end() {
+    let order: Vec<String> = run("futures").lines().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(order, ["task 1", "task 2", "task 0"]);
+}

@@ -11,7 +11,7 @@ fn seeds(count: u64) -> u64 {
 }
 
 #[test]
-fn t1_to_t16_hold_whatever_befalls_a_cluster() {
+fn t1_to_t18_hold_whatever_befalls_a_cluster() {
     let campaign = Campaign { seeds: 0..seeds(200), threads: 2, mutant: 0 };
     let totals = campaign.run::<TasksSubject>(&|_| true);
     if let Some((seed, outcome)) = totals.first {

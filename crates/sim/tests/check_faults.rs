@@ -26,7 +26,7 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
         heal_ms,
         network: Net::KIND,
         switches: vec![switch],
-        executors: vec![ExecutorSpec { slots: 4, resources: 0, ahead: 0 }],
+        executors: vec![ExecutorSpec { slots: 4, resources: 0, ahead: 0, bundles: [0; 8] }],
         clients: vec![client, client],
         jobs: vec![Job { at_us: 1_000_000, client: 1, tasks: vec![task; tasks] }],
         cancels: Vec::new(),

@@ -1,7 +1,10 @@
 //! `midflight executor`: slots on this machine that pull tasks from a switch.
 
 use super::up::slurm;
+use crate::counts::{self, Counts};
+use crate::http::Http;
 use crate::options;
+use crate::watched::Watched;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
@@ -9,8 +12,10 @@ use midflight_host::{BlobOptions, Executor};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long to wait for the switch before saying that it does not answer. The executor goes on trying.
@@ -22,7 +27,15 @@ EXAMPLES
   midflight executor --switch switch.example:7700 --slots 64
   midflight executor --switch a:7700,b:7700    the second when the first falls silent
   midflight executor --config midflight.toml --resources gpu,ssd
+  midflight executor --config midflight.toml --count gpu=2 --count mem=4x16GiB
+  midflight executor --http 127.0.0.1:7702     metrics: slots, bundles, run times by function
   midflight executor --output-dir /scratch --output-disk 100000
+
+--count gives each task that requires a resource a bundle of its own, and tells it which:
+  gpu=2                       two, CUDA_VISIBLE_DEVICES=0 and =1; MIDFLIGHT_GPU says the same
+  gpu=[4,6]                   two of these ids; gpu=[0+1,2+3] are two of two GPUs each
+  mem=4x16GiB, cores=4x2      four amounts: MIDFLIGHT_MEM=17179869184, MIDFLIGHT_CORES=2
+  npu=2:ASCEND_RT_VISIBLE_DEVICES                   tells it in this variable, too
 
 It runs noop, sleep, spin, exec and command (command lines). Programs that use the Rust library
 register their own functions.
@@ -46,9 +59,14 @@ pub(crate) struct Args {
     /// Resources that this machine offers, such as gpu,ssd (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES", default_value = "")]
     resources: String,
+    #[command(flatten)]
+    counts: Counts,
     /// Local UDP address, and IP address of results; default: loopback or all interfaces
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
+    /// TCP address of /metrics, /healthz and /status; default: off
+    #[arg(long, value_name = "HOST:PORT", default_value = "off", hide_default_value = true)]
+    http: String,
     /// MiB of files for commands' outputs beyond 512 KiB; a command without room fails
     #[arg(long, value_name = "MIB", default_value_t = 16_384)]
     output_disk: u32,
@@ -76,15 +94,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     let mut builder = builder.ahead(args.config.ahead()?);
+    let counted = args.counts.resources(&args.config)?;
+    let counting = counts::summary(&counted);
+    for resource in counted {
+        builder = builder.count(resource);
+    }
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }
     if let Some(bind) = &args.bind {
         builder = builder.bind(usage::resolve(bind)?);
     }
+    let listener = options::http_address(&args.http)?.map(midflight_control::http::listen).transpose()?;
     let mut shutdown = Shutdown::new()?;
-    let executor = builder.start()?;
-    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args)?;
+    let executor = Arc::new(builder.start()?);
+    let watched = Arc::new(Watched::new(Arc::clone(&executor)));
+    let http = listener.map(|listener| Http::serve(listener, watched)).transpose()?;
+    let complete = executor.wait_registered(slots, ANSWER_WITHIN);
+    let http = http.as_ref().map(Http::address);
+    announce(complete, &executor, &format!("{slots} slots{counting}"), http, args)?;
     if args.until_eof {
         let end = shutdown.ender();
         std::thread::spawn(move || {
@@ -101,18 +129,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) -> Result<()> {
+fn announce(complete: bool, executor: &Executor, slots: &str, http: Option<SocketAddr>, args: &Args) -> Result<()> {
     match executor.registered() {
         _ if complete => {
-            stdout::print(&format!("executor with {slots} slots at switch {}\n", executor.switch()))?;
+            let http = http.map_or_else(String::new, |http| format!(", http://{http}"));
+            stdout::print(&format!("executor with {slots} at switch {}{http}\n", executor.switch()))?;
         }
         0 => tracing::warn!(
             "no switch answers on {}: check --switch and that it runs; this executor registers when it does",
             args.switch
         ),
-        got => tracing::warn!(
-            "the switch has room for {got} of {slots} slots only: raise tasks.slots in its configuration"
-        ),
+        got => tracing::warn!("the switch has room for {got} of {slots} only: raise tasks.slots in its configuration"),
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ pub(super) mod slurm;
 mod store;
 
 use crate::commands::switch::SwitchProgram;
+use crate::counts::{self, Counts};
 use crate::embedded::{Embedded, ServedUsers};
 use crate::options;
 use anyhow::{Context, Result};
@@ -28,6 +29,7 @@ EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
+  midflight up --count r0=2              two bundles of a resource: see `midflight executor --help`
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode
@@ -56,6 +58,8 @@ pub(crate) struct Args {
     /// Slots of each; default: cores of this machine
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     slots: Option<u32>,
+    #[command(flatten)]
+    counts: Counts,
     /// UDP address of the switch; default: 127.0.0.1:7700, or the configuration's
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -114,10 +118,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let is_own = config.switch.listen.ip().is_loopback() && !args.any_user;
     let served = if is_own { ServedUsers::Own } else { ServedUsers::All };
-    let embedded = Embedded::start(&config, args.executors, slots, served)?;
+    args.one_executor_counts()?;
+    let counted = args.counts.resources(&args.file)?;
+    let counting = counts::summary(&counted);
+    let embedded = Embedded::start(&config, args.executors, slots, &counted, served)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
-    stdout::print(&greeting(&embedded, args.executors, slots))?;
+    stdout::print(&greeting(&embedded, args.executors, slots, &counting))?;
     if served == ServedUsers::All {
         eprintln!("whoever reaches this switch may run commands as you");
     }
@@ -129,13 +136,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Args {
+    /// Bundles are of one executor: two of a machine would each give them to a task.
+    fn one_executor_counts(&self) -> Result<()> {
+        if self.executors > 1 && !self.counts.is_empty() {
+            return Err(usage::error("--count is of one executor: leave --executors at 1, and give that --slots"));
+        }
+        Ok(())
+    }
+}
+
 /// A directory for temporary files that only this user can read, and that goes with the result.
 fn temporary(prefix: &str) -> Result<TempDir> {
     let directory = tempfile::Builder::new().prefix(prefix).tempdir();
     directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))
 }
 
-fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {
+fn greeting(embedded: &Embedded, executors: u32, slots: u32, counting: &str) -> String {
     let switch = embedded.address();
     let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
     let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
@@ -144,7 +161,7 @@ fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {
         .http()
         .map_or_else(String::new, |http| format!("  midflight status --http {http}\n  curl http://{http}/metrics\n"));
     format!(
-        "switch on {switch}, {executors} with {slots} slots. In another terminal:\n\n  \
+        "switch on {switch}, {executors} with {slots} slots{counting}. In another terminal:\n\n  \
          midflight submit noop -n 100000{of_switch}\n  \
          seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'\n{status}\nCtrl-C ends it.\n"
     )

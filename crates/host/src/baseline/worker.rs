@@ -4,6 +4,7 @@ use super::{Running, birth};
 use crate::blob::BlobOptions;
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::Holding;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::exec::Processes;
@@ -60,6 +61,9 @@ impl Runner {
         }
         match self.functions.get(run.task.function.get()).cloned() {
             None => worker.finish(clock::now(), run.key, Status::Unknown),
+            // Workers have the built-in functions only, none of which is a future.
+            #[cfg(feature = "async")]
+            Some(Function::Async(_)) => worker.finish(clock::now(), run.key, Status::Unknown),
             Some(Function::Inline(call)) => {
                 let status = call_it(&*call, run, argument);
                 worker.finish(clock::now(), run.key, status);
@@ -97,6 +101,7 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         asked: run.asked,
         run: midflight_tasks::executor::RunKey { slot: run.key.slot, run: run.key.run },
+        holding: Holding::default(),
         cancellation: CancellationToken::never(),
     };
     match call(&context, argument) {

@@ -3,6 +3,7 @@
 use super::run::GRACE;
 use super::*;
 use crate::cancellation::CancellationToken;
+use crate::counted::{CountedResource, Holding};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn context() -> TaskContext {
     let (client, run) = (([127, 0, 0, 1], 1).into(), RunKey { slot: 3, run: 4 });
     let cancellation = CancellationToken::default();
-    TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0, run, cancellation }
+    let holding = Holding::default();
+    TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0, run, holding, cancellation }
 }
 
 fn processes() -> Processes {
@@ -276,4 +278,16 @@ fn a_reaper_that_died_is_replaced() {
         processes.exec(&context(), b"true").unwrap();
         reaper() != Some(first)
     });
+}
+
+#[test]
+fn t18_a_command_finds_its_bundles_and_its_request_does_not_choose_others() {
+    let gpus = CountedResource::new(0, "gpu", ["4", "6"]).variable("CUDA_VISIBLE_DEVICES");
+    let holding = Holding::new(&vec![gpus].into(), [(0, 1)].into_iter().collect());
+    let mut request = ExecRequest::new("echo $MIDFLIGHT_GPU $CUDA_VISIBLE_DEVICES");
+    request.environment = vec![(b"CUDA_VISIBLE_DEVICES".to_vec(), b"4".to_vec())];
+    let Value::Bytes(bytes) = processes().run(&TaskContext { holding, ..context() }, &request).unwrap() else {
+        panic!("it is in a file");
+    };
+    assert_eq!(ExecResult::decode(&bytes).unwrap().stdout, b"6 6\n");
 }

@@ -6,15 +6,21 @@ use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
 use crate::client::local_for;
 use crate::clock;
+use crate::counted::{CountedResource, CountedResources};
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
 use crate::exec::Processes;
-use crate::functions::{Call, Function, Functions, TaskContext, wrap};
+use crate::functions::{Function, Functions, TaskContext, wrap};
+#[cfg(feature = "async")]
+use crate::futures::{Runtime, wrap_async};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
-use midflight_tasks::executor::{self as protocol, AHEAD_MAX, ExecutorConfig};
+use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig};
+use midflight_tasks::resources::RESOURCE_BITS;
 use std::fmt::Display;
+#[cfg(feature = "async")]
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +32,11 @@ pub struct ExecutorBuilder {
     bind: Option<SocketAddr>,
     slots: Option<u32>,
     resources: u8,
+    counted: Vec<CountedResource>,
     never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
-    functions: Vec<(String, bool, Arc<Call>)>,
+    functions: Vec<(String, Function)>,
 }
 
 impl std::fmt::Debug for ExecutorBuilder {
@@ -68,6 +75,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// A resource that this executor offers and counts: each task that requires it has a bundle of its own, by
+    /// [`TaskContext::bundle`], and commands by their environment.
+    #[must_use]
+    pub fn count(mut self, resource: CountedResource) -> Self {
+        self.counted.push(resource);
+        self
+    }
+
     /// Whether it asks ahead, where its tasks take less than a round trip, for those that it runs next. A task may then wait
     /// at this executor for up to two round trips, and goes back if it could not start. Default yes.
     #[must_use]
@@ -94,23 +109,48 @@ impl ExecutorBuilder {
     /// Registers a function that runs on worker threads. Its errors and panics reach the caller as
     /// [`crate::TaskError::Failed`].
     #[must_use]
-    pub fn register<F, E>(mut self, name: &str, function: F) -> Self
+    pub fn register<F, E>(self, name: &str, function: F) -> Self
     where
         F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
         E: Display,
     {
-        self.functions.push((name.to_owned(), false, wrap(function)));
-        self
+        self.with(name, Function::Worker(wrap(function)))
     }
 
     /// Registers a function of microseconds that never blocks: it runs on the network thread, with less latency.
     #[must_use]
-    pub fn register_inline<F, E>(mut self, name: &str, function: F) -> Self
+    pub fn register_inline<F, E>(self, name: &str, function: F) -> Self
     where
         F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
         E: Display,
     {
-        self.functions.push((name.to_owned(), true, wrap(function)));
+        self.with(name, Function::Inline(wrap(function)))
+    }
+
+    /// Registers an asynchronous function. It runs on a runtime of one thread (tokio's, with time and I/O), which all these
+    /// functions share: it must not block. As many run at once as there are slots. One whose task is cancelled is dropped at
+    /// its next `.await`.
+    ///
+    /// ```
+    /// # use midflight_host::Executor;
+    /// let builder = Executor::builder().register_async("wait", |task, argument| async move {
+    ///     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    ///     Ok::<_, String>([argument, vec![task.attempt]].concat())
+    /// });
+    /// ```
+    #[cfg(feature = "async")]
+    #[must_use]
+    pub fn register_async<F, R, E>(self, name: &str, function: F) -> Self
+    where
+        F: Fn(TaskContext, Vec<u8>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Vec<u8>, E>> + Send + 'static,
+        E: Display,
+    {
+        self.with(name, Function::Async(wrap_async(function)))
+    }
+
+    fn with(mut self, name: &str, function: Function) -> Self {
+        self.functions.push((name.to_owned(), function));
         self
     }
 
@@ -122,20 +162,26 @@ impl ExecutorBuilder {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let slots = self.slots.unwrap_or_else(cores);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
-        let config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
-        let config = ExecutorConfig { ahead: if self.never_ahead { 0 } else { AHEAD_MAX }, ..config };
+        let mut config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
+        config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
+        count_bundles(&mut config, &self.counted)?;
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 
         let blobs = BlobStore::new(self.blobs);
         let processes = Arc::new(Processes::new(Arc::clone(blobs.files())));
         let mut functions = Functions::built_in(&processes)?;
-        for (name, inline, call) in self.functions {
-            functions.register(&name, if inline { Function::Inline(call) } else { Function::Worker(call) })?;
+        #[cfg(feature = "async")]
+        let runtime = self.functions.iter().any(|(_, function)| matches!(function, Function::Async(_)));
+        #[cfg(feature = "async")]
+        let runtime = if runtime { Some(Arc::new(Runtime::start()?)) } else { None };
+        for (name, function) in self.functions {
+            functions.register(&name, function)?;
         }
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
         let waker = Waker::new()?;
+        let counted: CountedResources = self.counted.into();
         let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new(slots as usize)));
         let driver = Arc::new_cyclic(|driver| {
             let runner = Runner {
@@ -143,6 +189,9 @@ impl ExecutorBuilder {
                 blobs: Arc::clone(&blobs),
                 blob_port: server.port(),
                 fetcher: Fetcher::new(blobs.options().progress_timeout),
+                counted: Arc::clone(&counted),
+                #[cfg(feature = "async")]
+                runtime: runtime.clone(),
             };
             let local = socket.local_addr();
             let (workers, status, processes) = (Arc::clone(&workers), Arc::clone(&status), Arc::clone(&processes));
@@ -151,6 +200,37 @@ impl ExecutorBuilder {
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
         let thread = Some(spawn("mf-executor", move || network.run(busy_poll))?);
-        Ok(Executor { driver, status, workers, processes, blobs, _server: server, thread })
+        Ok(Executor {
+            driver,
+            status,
+            workers,
+            processes,
+            blobs,
+            counted,
+            #[cfg(feature = "async")]
+            runtime,
+            _server: server,
+            thread,
+        })
     }
+}
+
+/// The executor offers each counted resource, and the protocol counts its bundles.
+fn count_bundles(config: &mut ExecutorConfig, counted: &[CountedResource]) -> Result<(), Error> {
+    for resource in counted {
+        let (bit, name, count) = (resource.bit(), resource.name(), resource.bundles());
+        let wrong = |why: String| Err(Error::Configuration(format!("resource {name}: {why}")));
+        let Some(bundles) = config.bundles.get_mut(usize::from(bit)) else {
+            return wrong(format!("bit {bit}: use 0 to {}", RESOURCE_BITS - 1));
+        };
+        if *bundles > 0 {
+            return wrong(format!("bit {bit} is counted twice: name each resource once"));
+        }
+        if count == 0 || count > usize::from(BUNDLES_MAX) {
+            return wrong(format!("{count} bundles: use 1 to {BUNDLES_MAX}"));
+        }
+        *bundles = count as u16;
+        config.resources |= 1 << bit;
+    }
+    Ok(())
 }

@@ -5,9 +5,13 @@ use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Content, Fetcher};
 use crate::cancellation::CancellationToken;
 use crate::clock;
+use crate::counted::{CountedResources, Holding};
 use crate::driver::{Handler, warn_of_version};
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
+#[cfg(feature = "async")]
+use crate::futures::{AsyncCall, Runtime};
+use crate::run_times::RunTimes;
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
@@ -28,6 +32,8 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// Runs what the switch assigns.
 pub(crate) struct RunHandler {
     functions: Functions,
+    /// Where the function of each slot's last run is.
+    places: Vec<usize>,
     workers: Arc<Workers>,
     status: Arc<Status>,
     runner: Arc<Runner>,
@@ -50,6 +56,10 @@ pub(crate) struct Runner {
     pub(crate) blobs: Arc<BlobStore>,
     pub(crate) blob_port: u16,
     pub(crate) fetcher: Fetcher,
+    pub(crate) counted: CountedResources,
+    /// `None` without asynchronous functions.
+    #[cfg(feature = "async")]
+    pub(crate) runtime: Option<Arc<Runtime>>,
 }
 
 impl RunHandler {
@@ -65,6 +75,7 @@ impl RunHandler {
         let runner = Arc::new(runner);
         Self {
             functions,
+            places: Vec::new(),
             workers,
             status,
             runner,
@@ -90,11 +101,11 @@ impl RunHandler {
 
     fn run(&mut self, executor: &mut Executor, run: Run) {
         let argument = Argument::of(&run.task);
-        let function = self.functions.get(run.task.function.get()).cloned();
+        let function = self.function_of(&run);
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
             (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
-                let context = context_of(&run, CancellationToken::never());
+                let context = self.runner.context_of(&run, CancellationToken::never());
                 let ended = self.runner.call(&*call, &context, &bytes[..usize::from(length)], Duration::ZERO);
                 self.note_overrun(&run, &ended);
                 self.finish(executor, run.key, ended);
@@ -113,10 +124,35 @@ impl RunHandler {
                 let message = no_duration(SLEEP, blob.length.get() as usize);
                 self.finish(executor, run.key, Ended::failed(message));
             }
+            #[cfg(feature = "async")]
+            (Some(Function::Async(call)), argument) => self.give_to_runtime(executor, run, call, argument),
             (Some(Function::Inline(call) | Function::Worker(call)), argument) => {
                 self.give_to_worker(executor, run, call, argument);
             }
         }
+    }
+
+    /// The function that a run is of; it is remembered for the run's slot.
+    fn function_of(&mut self, run: &Run) -> Option<Function> {
+        let place = self.functions.place(run.task.function.get());
+        let slot = run.key.slot as usize;
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, usize::MAX);
+        }
+        self.places[slot] = place.unwrap_or(usize::MAX);
+        self.functions.at(place?).cloned()
+    }
+
+    /// A run has ended.
+    fn note_time(&mut self, run: RunKey, end: &End) {
+        if let Some(&place) = self.places.get(run.slot as usize) {
+            self.functions.ran(place, end.ended.saturating_sub(end.started), end.status);
+        }
+    }
+
+    /// Of each function that ran, how long its runs took.
+    pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
+        self.functions.times()
     }
 
     fn give_to_worker(&mut self, executor: &mut Executor, run: Run, call: Arc<Call>, argument: Argument) {
@@ -124,13 +160,33 @@ impl RunHandler {
         let token = CancellationToken::default();
         self.running.insert(run.key, token.clone());
         let work = Box::new(move || {
-            let ended = runner.run(&*call, &context_of(&run, token), &argument);
-            if let Some(driver) = runner.driver.upgrade() {
-                driver.with(|_, executor, handler| handler.finish(executor, run.key, ended));
-            }
+            let ended = runner.run(&*call, &runner.context_of(&run, token), &argument);
+            runner.finish(run.key, ended);
         });
         if !self.workers.run(work) {
             self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+        }
+    }
+
+    /// An argument that is not in the packet is fetched by a worker before.
+    #[cfg(feature = "async")]
+    fn give_to_runtime(&mut self, executor: &mut Executor, run: Run, call: Arc<AsyncCall>, argument: Argument) {
+        let token = CancellationToken::default();
+        self.running.insert(run.key, token.clone());
+        let (runner, context) = (Arc::clone(&self.runner), self.runner.context_of(&run, token));
+        match argument {
+            Argument::Inline { bytes, length } => {
+                runner.start(&*call, context, bytes[..usize::from(length)].to_vec());
+            }
+            Argument::ByReference(blob) => {
+                let work = Box::new(move || match runner.fetch(&context, &blob) {
+                    Some(bytes) => runner.start(&*call, context, bytes),
+                    None => runner.finish(run.key, Ended::now(EndStatus::Abandoned)),
+                });
+                if !self.workers.run(work) {
+                    self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+                }
+            }
         }
     }
 
@@ -156,6 +212,7 @@ impl RunHandler {
             return;
         }
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
+        self.note_time(run, &ended.end);
         executor.finish(clock::now(), run, ended.end);
     }
 
@@ -221,7 +278,9 @@ impl Handler<Executor> for RunHandler {
         {
             self.sleeping.pop();
             let result = Output::Inline(began.encode());
-            executor.finish(now, run, End { status: EndStatus::Ok, result, started: began.started, ended: now });
+            let end = End { status: EndStatus::Ok, result, started: began.started, ended: now };
+            self.note_time(run, &end);
+            executor.finish(now, run, end);
         }
     }
 }
@@ -247,6 +306,21 @@ impl Ended {
 }
 
 impl Runner {
+    fn context_of(&self, run: &Run, cancellation: CancellationToken) -> TaskContext {
+        TaskContext {
+            attempt: run.task.attempt,
+            uid: run.uid,
+            jid: run.jid,
+            tid: run.task.tid.get(),
+            priority: run.task.priority,
+            client: run.client,
+            asked: run.asked,
+            run: run.key,
+            holding: Holding::new(&self.counted, run.bundles),
+            cancellation,
+        }
+    }
+
     /// On a worker's thread.
     fn run(&self, call: &Call, context: &TaskContext, argument: &Argument) -> Ended {
         match argument {
@@ -272,6 +346,11 @@ impl Runner {
         }
         let started = clock::now();
         let result = call(context, argument);
+        self.ended(context, started, result, patience)
+    }
+
+    /// It has just ended; its value waits this long for room.
+    fn ended(&self, context: &TaskContext, started: Nanos, result: Result<Value, String>, patience: Duration) -> Ended {
         let ended = clock::now();
         let (status, result, lease) = match result.and_then(|value| self.keep(value, patience)) {
             Ok((output, lease)) => (EndStatus::Ok, output, lease),
@@ -279,6 +358,39 @@ impl Runner {
             Err(message) => (EndStatus::Failed, Output::Inline(cut_message(message)), None),
         };
         Ended { end: End { status, result, started, ended }, lease }
+    }
+
+    /// On any thread but the network's.
+    fn finish(&self, run: RunKey, ended: Ended) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.with(|_, executor, handler| handler.finish(executor, run, ended));
+        }
+    }
+
+    /// Starts an asynchronous function. Where its task is cancelled it is dropped.
+    #[cfg(feature = "async")]
+    fn start(self: &Arc<Self>, call: &AsyncCall, context: TaskContext, argument: Vec<u8>) {
+        let Some(runtime) = &self.runtime else { return };
+        let (runner, started) = (Arc::clone(self), clock::now());
+        let outcome = call(context.clone(), argument);
+        runtime.spawn(async move {
+            let result = tokio::select! {
+                biased;
+                () = context.cancellation.cancelled() => Err("cancelled".to_owned()),
+                result = outcome => result,
+            };
+            let run = context.run;
+            let is_large = matches!(&result, Ok(Value::Bytes(bytes)) if bytes.len() > RESULT_MAX);
+            let end = move || {
+                let ended = runner.ended(&context, started, result, ROOM_PATIENCE);
+                runner.finish(run, ended);
+            };
+            if is_large {
+                tokio::task::spawn_blocking(end); // it may wait for room
+            } else {
+                end();
+            }
+        });
     }
 
     /// A value as it travels.
@@ -299,20 +411,6 @@ impl Runner {
             format!("no room for a result of {length} bytes: {max} bytes are kept for clients that did not fetch them")
         })?;
         Ok((Output::ByReference(lease.reference(self.blob_port)), Some(lease)))
-    }
-}
-
-fn context_of(run: &Run, cancellation: CancellationToken) -> TaskContext {
-    TaskContext {
-        attempt: run.task.attempt,
-        uid: run.uid,
-        jid: run.jid,
-        tid: run.task.tid.get(),
-        priority: run.task.priority,
-        client: run.client,
-        asked: run.asked,
-        run: run.key,
-        cancellation,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{Happening, NodeId, Sink};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{CancelledHow, TaskKey};
-use midflight_tasks::executor::RunKey;
+use midflight_tasks::executor::{Bundles, RunKey};
 use std::ops::Range;
 
 /// An event of tasks.
@@ -34,6 +34,10 @@ pub enum TaskEvent {
         attempt: u8,
         /// Its level.
         priority: u8,
+        /// What it requires.
+        resources: u8,
+        /// The bundles of counted resources that it has.
+        bundles: Bundles,
         /// Its argument.
         argument: [u8; 16],
         /// The time from its slot's request to its arrival (the executor's clock).

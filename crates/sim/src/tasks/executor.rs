@@ -61,6 +61,8 @@ impl ExecutorActor {
             tid: run.task.tid.get(),
             attempt: run.task.attempt,
             priority: run.task.priority,
+            resources: run.task.resources,
+            bundles: run.bundles,
             argument: run.task.argument,
             asked_for: run.arrived.saturating_sub(run.asked),
             held_for: context.now().saturating_sub(run.arrived),

@@ -26,6 +26,7 @@ impl Executor {
         self.link.heard(now);
         self.link.lease = Nanos::from(answer.lease_ms.get().clamp(*LEASE_MS.start(), *LEASE_MS.end())) * 1_000_000;
         self.link.poll = Some(Nanos::from(answer.poll_us.get()) * 1000).filter(|&every| every > 0);
+        self.slots.set_polled(self.link.poll.is_some());
         if let Some(round_trip) = round_trip {
             self.link.round_trip.sample(round_trip);
         }

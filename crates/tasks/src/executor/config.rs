@@ -1,5 +1,6 @@
 //! The configuration of an executor: identity, switches, and every bound and time.
 
+use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::{MS, Nanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -10,6 +11,9 @@ pub const SLOTS_MAX: u32 = 4096;
 
 /// The largest number of slots of one executor for asking ahead.
 pub const AHEAD_MAX: u32 = 256;
+
+/// The largest number of bundles of one counted resource.
+pub const BUNDLES_MAX: u16 = 4096;
 
 /// Configuration of an [`super::Executor`]. [`ExecutorConfig::new`] has the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,9 @@ pub struct ExecutorConfig {
     pub ahead: u32,
     /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
+    /// How many bundles of each resource there are, by its bit: 0 to [`BUNDLES_MAX`]. A task that requires it has one while it
+    /// runs, and no other task has that one. 0: it is not counted. Default: none is.
+    pub bundles: [u16; RESOURCE_BITS as usize],
     /// The lease that is assumed until a switch announces its own. Default 1 s.
     pub lease: Nanos,
     /// The round trip that is assumed until one is measured. Default 10 ms.
@@ -65,6 +72,7 @@ impl ExecutorConfig {
             slots,
             ahead: AHEAD_MAX,
             resources,
+            bundles: [0; RESOURCE_BITS as usize],
             lease: 1000 * MS,
             round_trip: 10 * MS,
             repeat_min: MS,
@@ -76,6 +84,12 @@ impl ExecutorConfig {
             completions: 65_536,
             drain_silence: 2000 * MS,
         }
+    }
+
+    /// The resources that are counted.
+    #[must_use]
+    pub fn counted(&self) -> u8 {
+        (0..RESOURCE_BITS).filter(|&bit| self.bundles[usize::from(bit)] > 0).map(|bit| 1 << bit).sum()
     }
 
     /// Checks all bounds.
@@ -91,6 +105,13 @@ impl ExecutorConfig {
         }
         if self.ahead > AHEAD_MAX {
             return Err(ConfigError::Ahead(self.ahead));
+        }
+        let of_bundles = |bit: &u8| {
+            let count = self.bundles[usize::from(*bit)];
+            count > BUNDLES_MAX || (count > 0 && self.resources & 1 << bit == 0)
+        };
+        if let Some(bit) = (0..RESOURCE_BITS).find(of_bundles) {
+            return Err(ConfigError::Bundles { bit, count: self.bundles[usize::from(bit)] });
         }
         if self.completions == 0 || self.complete_tries == 0 {
             return Err(ConfigError::NoCompletions);
@@ -124,6 +145,14 @@ pub enum ConfigError {
     /// The number of slots for asking ahead is out of range.
     #[error("{0} slots for asking ahead: use 0 (never ask ahead) to {AHEAD_MAX}")]
     Ahead(u32),
+    /// The number of bundles of a resource is out of range, or the resource is not offered.
+    #[error("{count} bundles of resource r{bit}: use up to {BUNDLES_MAX}, of a resource that the executor offers")]
+    Bundles {
+        /// The bit of the resource.
+        bit: u8,
+        /// The number of bundles.
+        count: u16,
+    },
     /// No completion could ever be kept or sent.
     #[error("completions and complete_tries must be at least 1")]
     NoCompletions,

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | `answers` | packets from the switch and from clients |
 //! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE; in `slots/ahead`: tasks taken ahead |
+//! | `slots/bundles` | counted resources: which bundles each slot has |
 //! | `ahead` | when to ask ahead, and for how many tasks |
+//! | `offers` | when waits are taken back because they could offer more of the counted resources |
 //! | `lending` | what tasks taken ahead may take of the ordinary slots, and for how long |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
@@ -22,6 +24,7 @@ mod config;
 mod hash;
 mod lending;
 mod link;
+mod offers;
 mod register;
 mod run;
 mod slots;
@@ -29,8 +32,8 @@ mod slots;
 mod tests;
 mod timers;
 
-pub use config::{AHEAD_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
-pub use run::{Counters, End, Event, Output, Run, RunKey};
+pub use config::{AHEAD_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
+pub use run::{BundleCounts, Bundles, Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
 use ahead::Ahead;
@@ -64,6 +67,8 @@ pub struct Executor {
     report: Report,
     /// When running slots are named in KEEPALIVEs next; set while any runs.
     keepalive_due: Option<Nanos>,
+    /// When waits are taken back that could offer more bundles.
+    offers_due: Option<Nanos>,
     /// Whether slots were registered since the last [`Event::Registered`].
     newly_registered: bool,
     seen: Option<SocketAddr>,
@@ -87,6 +92,7 @@ impl Executor {
             ahead: Ahead::new(&config),
             report: Report::default(),
             keepalive_due: None,
+            offers_due: None,
             newly_registered: false,
             seen: None,
             drain: Drain::No,
@@ -176,6 +182,13 @@ impl Executor {
         self.slots.ready()
     }
 
+    /// How many bundles of a resource there are, and who has them; by its bit.
+    #[must_use]
+    pub fn bundles(&self, bit: u8) -> BundleCounts {
+        let (held, offered) = self.slots.bundles_in_use(bit);
+        BundleCounts { total: self.slots.bundles(bit), held, offered }
+    }
+
     /// Completions that their clients have not acknowledged.
     #[must_use]
     pub fn unacknowledged(&self) -> usize {
@@ -246,6 +259,7 @@ impl Executor {
     /// After any input: updates what depends on the slots' states.
     fn settle(&mut self, now: Nanos) {
         self.lend();
+        self.watch_offers(now);
         let census = self.slots.census;
         let is_releasing = census.all(State::Leaving) + census.all(State::Returning) > 0;
         let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
@@ -407,6 +421,7 @@ impl Endpoint for Executor {
     fn handle_timeout(&mut self, now: Nanos) {
         self.give_back_late(now);
         self.leave_unused(now);
+        self.renew_offers(now);
         self.report.counters.wait_repeats += self.slots.handle_timeout(now);
         self.completions.handle_timeout(now, &mut self.report);
         self.registrar.handle_timeout(now);
@@ -428,6 +443,7 @@ impl Endpoint for Executor {
             return Some(client);
         }
         self.ask_ahead(now);
+        self.watch_offers(now);
         let counted = self.slots.transmit_retrieve(now, &self.link, buffer)
             || self.slots.transmit_asks(now, &self.link, buffer)
             || self.slots.transmit_release(now, &self.link, buffer)
@@ -457,6 +473,7 @@ impl Endpoint for Executor {
             self.failback_due(),
             self.late_due(),
             self.unused_due(),
+            self.offers_due,
         ];
         times.into_iter().flatten().min()
     }

@@ -78,7 +78,7 @@ impl Registrar {
     pub(super) fn new(config: &ExecutorConfig, random: Pcg64Mcg) -> Self {
         Self {
             executor: config.identity,
-            resources: config.resources,
+            resources: config.resources & !config.counted(),
             first_ahead: config.slots,
             delay_min: config.repeat_min,
             delay_max: config.register_max,

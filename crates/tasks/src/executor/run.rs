@@ -1,5 +1,6 @@
 //! What an executor and its driver exchange: tasks to run, how they ended, and other events.
 
+use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
@@ -12,6 +13,71 @@ pub struct RunKey {
     pub slot: u32,
     /// Counts the runs of this slot.
     pub run: u32,
+}
+
+/// Bundles of counted resources, at most one of each. A bundle is a number below [`super::ExecutorConfig::bundles`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bundles {
+    mask: u8,
+    numbers: [u16; RESOURCE_BITS as usize],
+}
+
+impl Bundles {
+    /// The resources of which there is one.
+    #[must_use]
+    pub fn mask(&self) -> u8 {
+        self.mask
+    }
+
+    /// The bundle of this resource, by its bit.
+    #[must_use]
+    pub fn of(&self, bit: u8) -> Option<u16> {
+        let is_there = bit < RESOURCE_BITS && self.mask & 1 << bit != 0;
+        is_there.then(|| self.numbers[usize::from(bit)])
+    }
+
+    /// All of them: the bit of the resource, and the bundle.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u16)> {
+        let this = *self;
+        (0..RESOURCE_BITS).filter_map(move |bit| Some((bit, this.of(bit)?)))
+    }
+
+    /// Those of the resources in `mask`.
+    pub(super) fn only(self, mask: u8) -> Self {
+        Self { mask: self.mask & mask, ..self }
+    }
+
+    pub(super) fn add(&mut self, bit: usize, number: u16) {
+        self.mask |= 1 << bit;
+        self.numbers[bit] = number;
+    }
+
+    pub(super) fn remove(&mut self, bit: usize) -> Option<u16> {
+        let number = self.of(bit as u8);
+        self.mask &= !(1 << bit);
+        number
+    }
+}
+
+/// Of several bundles of one resource, the last; bits beyond a mask are left out.
+impl FromIterator<(u8, u16)> for Bundles {
+    fn from_iter<T: IntoIterator<Item = (u8, u16)>>(all: T) -> Self {
+        let mut bundles = Self::default();
+        let known = all.into_iter().filter(|(bit, _)| *bit < RESOURCE_BITS);
+        known.for_each(|(bit, number)| bundles.add(usize::from(bit), number));
+        bundles
+    }
+}
+
+/// How many bundles of a counted resource there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleCounts {
+    /// All of them.
+    pub total: u32,
+    /// Tasks have them.
+    pub held: u32,
+    /// Waits offer them. The others are free, and no slot waits that could offer them.
+    pub offered: u32,
 }
 
 /// A task to run now. Its slot is taken until [`super::Executor::finish`].
@@ -35,6 +101,8 @@ pub struct Run {
     pub arrived: Nanos,
     /// When the slot first asked for this task; if it polls, when it first sent the wait that this answers.
     pub asked: Nanos,
+    /// The bundles of the counted resources that the task requires: its own until it has ended.
+    pub bundles: Bundles,
 }
 
 /// How a run ended.
@@ -128,6 +196,8 @@ pub struct Counters {
     pub taken_early: u64,
     /// Of these, tasks that went back because they could not start within two round trips.
     pub given_back: u64,
+    /// Waits that were taken back because they could offer more bundles.
+    pub offers_renewed: u64,
     /// Extra tasks: second assignments to one wait, kept and run next.
     pub extra_tasks: u64,
     /// NO_OPs received: polls that found no task.
@@ -165,6 +235,42 @@ pub struct Counters {
     pub unknown_stops: u64,
     /// Calls of `finish` for a run that does not run, ignored.
     pub unknown_finishes: u64,
+}
+
+impl Counters {
+    /// All of them, by name.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 27] {
+        [
+            ("runs", self.runs),
+            ("finished", self.finished),
+            ("delivered", self.delivered),
+            ("given_up", self.given_up),
+            ("complete_repeats", self.complete_repeats),
+            ("wait_repeats", self.wait_repeats),
+            ("taken_early", self.taken_early),
+            ("given_back", self.given_back),
+            ("offers_renewed", self.offers_renewed),
+            ("extra_tasks", self.extra_tasks),
+            ("polls", self.polls),
+            ("polls_ahead", self.polls_ahead),
+            ("stale_assignments", self.stale_assignments),
+            ("stale_no_ops", self.stale_no_ops),
+            ("resets", self.resets),
+            ("stale_resets", self.stale_resets),
+            ("stale_releases", self.stale_releases),
+            ("cookies", self.cookies),
+            ("slots_full", self.slots_full),
+            ("switch_changes", self.switch_changes),
+            ("rejected", self.rejected),
+            ("other_versions", self.other_versions),
+            ("foreign", self.foreign),
+            ("unknown_acks", self.unknown_acks),
+            ("stops", self.stops),
+            ("unknown_stops", self.unknown_stops),
+            ("unknown_finishes", self.unknown_finishes),
+        ]
+    }
 }
 
 /// Events that wait for the driver, and the counters.

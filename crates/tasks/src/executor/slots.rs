@@ -1,15 +1,17 @@
 //! The slots: the state of each, and its name at the switch.
 
 mod ahead;
+mod bundles;
 mod census;
 mod extra;
 mod transmit;
 
 use super::hash::Keyed;
 use super::timers::Timers;
-use super::{ExecutorConfig, Run, RunKey};
+use super::{Bundles, ExecutorConfig, Run, RunKey};
 use crate::mutants::planted;
 use ahead::Asked;
+use bundles::Pool;
 pub(super) use census::Census;
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
@@ -92,6 +94,8 @@ pub(super) struct Slot {
     is_overdue: bool,
     held: Option<Held>,
     extra: ExtraTasks,
+    /// Of counted resources: what its wait offers, or what its task requires.
+    bundles: Bundles,
 }
 
 /// An assignment that was accepted, and when.
@@ -139,6 +143,8 @@ pub(super) struct Slots {
     resources: u8,
     repeat_min: Nanos,
     poll_repeat_min: Nanos,
+    /// Of counted resources: what no slot has.
+    pool: Pool,
     /// How many are ordinary: as many tasks run at once. Those behind them are for asking ahead.
     ordinary: u32,
     slots: Vec<Slot>,
@@ -187,12 +193,14 @@ impl Slots {
             is_overdue: false,
             held: None,
             extra: ExtraTasks::default(),
+            bundles: Bundles::default(),
         };
         let all = config.slots + config.ahead;
         Self {
             resources: config.resources,
             repeat_min: config.repeat_min,
             poll_repeat_min: config.poll_repeat_min,
+            pool: Pool::new(config),
             ordinary: config.slots,
             slots: (0..all).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
@@ -282,6 +290,7 @@ impl Slots {
             }
             State::Leaving if is_ahead => self.enter(local, State::Unregistered),
             State::Leaving => self.enter(local, State::Gone),
+            State::Running if planted(39) && self.ordinary > 2 => self.free_bundles(local),
             State::Unregistered | State::Running | State::Gone => {}
         }
         false
@@ -326,7 +335,7 @@ impl Slots {
         Some(slot.round_trip(now))
     }
 
-    /// Accepts an assignment if it answers a slot's current wait. Returns the run, unless all workers are busy: then it is
+    /// Accepts an assignment if it answers a slot's current wait, and the task requires no bundles that this did not offer. Returns the run, unless all workers are busy: then it is
     /// ready to start later. Returns the round trip too, if the answer was immediate, as a switch that is polled always
     /// answers.
     pub(super) fn assign(
@@ -338,6 +347,11 @@ impl Slots {
     ) -> Option<(Option<Run>, Option<Nanos>)> {
         let Assignment { slot, generation, sequence, .. } = *assignment;
         let local = self.asking(&Wait { slot, generation, sequence })?;
+        let required = self.counted_of(assignment.task.resources);
+        if required & !self.slots[local as usize].bundles.mask() != 0 {
+            return None;
+        }
+        self.keep_required(local, required);
         let slot = &mut self.slots[local as usize];
         // A task that waited longer than this slot was queued when the wait arrived, so the answer was immediate.
         let elapsed = now.saturating_sub(slot.asked);
@@ -376,6 +390,7 @@ impl Slots {
             stopped: false,
         };
         self.by_task.insert(held.name(), local);
+        let required = self.counted_of(assignment.task.resources);
         let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
         slot.run = slot.run.wrapping_add(1);
@@ -390,6 +405,7 @@ impl Slots {
             waited_us: held.waited_us,
             arrived: *arrived,
             asked: *asked,
+            bundles: slot.bundles.only(required),
         };
         self.enter(local, State::Running);
         if self.is_ahead(local) {
@@ -410,6 +426,7 @@ impl Slots {
         if self.by_task.get(&held.name()) == Some(&run.slot) {
             self.by_task.remove(&held.name());
         }
+        self.ended(run.slot);
         Some((held, started))
     }
 
@@ -458,6 +475,7 @@ impl Slots {
         slot.queued = false;
         self.census.got_no_op -= u32::from(std::mem::take(&mut slot.got_no_op));
         self.timers.disarm(local);
+        self.free_unneeded(local, state);
     }
 
     /// Queues the waits and leaves that are due again. Returns how many waits are repeated because no answer came.

@@ -11,6 +11,7 @@ use midflight_dataplane::TasksProgram;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, ExitCode, ExitStatus, Stdio};
@@ -70,6 +71,7 @@ pub(crate) fn cpus_of_step() -> Option<u32> {
 }
 
 pub(super) fn run(args: &Args, allocation: &Allocation) -> Result<ExitCode> {
+    args.one_executor_counts()?;
     let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {
         config.switch.listen = SocketAddr::new(own_address(), DEFAULT_PORT);
@@ -123,6 +125,11 @@ impl Step {
             .args(["executor", "--until-eof", "--switch", &switch.to_string()])
             .arg(format!("--drain={}", humantime::format_duration(args.drain)));
         command.args(args.slots.map(|slots| format!("--slots={slots}")));
+        if !args.counts.is_empty() {
+            command.args(args.counts.arguments());
+            let named_in = args.file.config.iter().map(|file| file.as_os_str());
+            command.args(named_in.flat_map(|file| [OsStr::new("--config"), file]));
+        }
         // Ctrl-C at the terminal is for this process. Slurm passes on what the executors print, but here stdout is not theirs.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let mut child =

@@ -354,6 +354,7 @@ mod tests {
     use super::*;
     use crate::check::Rule;
     use midflight_tasks::client::TaskKey;
+    use midflight_tasks::executor::Bundles;
 
     const CLIENT: NodeId = NodeId(2);
     const EXECUTOR: NodeId = NodeId(1);
@@ -379,6 +380,8 @@ mod tests {
             tid: 0,
             attempt: 1,
             priority: 1,
+            resources: 0,
+            bundles: Bundles::default(),
             argument: OWN,
             asked_for: 0,
             held_for: 0,

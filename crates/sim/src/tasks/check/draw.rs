@@ -3,6 +3,7 @@
 use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
+use midflight_tasks::resources::RESOURCE_BITS;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -59,6 +60,7 @@ impl Trial {
         }
         cancel_what_runs(random, &mut trial);
         ask_ahead(&mut trial);
+        count_resources(&mut trial);
         trial
     }
 }
@@ -87,6 +89,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
             slots: random.random_range(1..=slots),
             resources: if same { mask } else { pick(random, &MASKS) },
             ahead: 0,
+            bundles: [0; RESOURCE_BITS as usize],
         })
         .collect()
 }
@@ -183,6 +186,22 @@ fn ask_ahead(trial: &mut Trial) {
         for task in (1..copies).flat_map(|_| &more) {
             let lasts = random.random_bool(long);
             job.tasks.push(TaskSpec { run_us: if lasts { 10 * task.run_us } else { run_us }, ..*task });
+        }
+    }
+}
+
+/// In four of ten trials executors count some of their resources: few bundles, so that tasks wait for them. The draws are apart, too.
+fn count_resources(trial: &mut Trial) {
+    let mut random = stream(trial.seed, Purpose::Faults, 2);
+    let random = &mut random;
+    if random.random_bool(0.6) {
+        return;
+    }
+    let most = pick(random, &[1, 2, 2, 6]);
+    for executor in &mut trial.executors {
+        for bit in 0..RESOURCE_BITS {
+            let is_counted = executor.resources & 1 << bit != 0 && random.random_bool(0.6);
+            executor.bundles[usize::from(bit)] = if is_counted { random.random_range(1..=most) } else { 0 };
         }
     }
 }

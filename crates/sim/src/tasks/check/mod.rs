@@ -1,4 +1,4 @@
-//! The fault campaign's subject: a tasks cluster, its faults, and the rules T1 to T16.
+//! The fault campaign's subject: a tasks cluster, its faults, and the rules T1 to T18.
 //!
 //! | where | what |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | `rules` | the names of the rules |
 //! | `follower` | checks switches, T1 to T8 and T10 to T14, step by step against the reference model |
 //! | `callers` | checks the callers' view: T9 |
+//! | `bundles` | who has which bundle of a counted resource: T18 |
 //! | `excuses` | which fault excuses which violation |
 //! | `bound` | how soon after the faults all must have ended: T16 |
 //! | `monitor` | passes the events of a run to all of them |
@@ -19,6 +20,7 @@
 //! | `mutants` | bugs that the campaign must find |
 
 mod bound;
+mod bundles;
 mod callers;
 mod draw;
 mod excuses;

@@ -1,5 +1,6 @@
 //! Passes the events of a run to the checks of the rules.
 
+use super::bundles::Holders;
 use super::callers::Callers;
 use super::excuses::Excuses;
 use super::follower::{Follower, Name, Seen};
@@ -33,6 +34,7 @@ struct Switch {
 #[derive(Debug)]
 pub struct Findings {
     pub(super) callers: Callers,
+    pub(super) holders: Holders,
     judgement: Judgement,
     /// Leases that ran out, and tasks that were given back.
     pub(super) requeued: u64,
@@ -47,6 +49,7 @@ impl Findings {
     pub(super) fn new(places: Places<Party>, excuses: Excuses, traced: bool, recent: Recent) -> Self {
         Self {
             callers: Callers::default(),
+            holders: Holders::default(),
             judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
             requeued: 0,
             switches: places.of(Party::Switch).map(|_| Switch::default()).collect(),
@@ -113,6 +116,7 @@ impl Findings {
             (switch.follower, switch.names) = (None, HashMap::new());
         }
         self.callers.crashed(at, node);
+        self.holders.crashed(node);
     }
 
     fn executor_at(&self, address: SocketAddr) -> Option<usize> {
@@ -174,6 +178,8 @@ impl check::Findings for Findings {
         if let Happening::Crashed { node } = *happening {
             self.crashed(at, node);
         }
-        happening.of::<TaskEvent>().map_or(Ok(()), |event| self.callers.happened(at, event))
+        let Some(event) = happening.of::<TaskEvent>() else { return Ok(()) };
+        self.callers.happened(at, event)?;
+        self.holders.happened(event)
     }
 }

@@ -1,11 +1,11 @@
 //! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20, and 46 and 47, are in
-//! the C core, from 21 to 39 in the endpoints, the others in their drivers.
+//! the C core, from 21 to 41 in the endpoints, the others in their drivers.
 
 use super::rules::*;
 use crate::check::{Mutant, Rule};
 
 /// Rules that a bug must break before all others: else nobody knows whether the campaign would see them broken.
-pub(super) const FIRST: &[Rule] = &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17];
+pub(super) const FIRST: &[Rule] = &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18];
 
 /// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -47,6 +47,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(36, "eight-slots-stopped", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(37, "half-of-holders-read", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(38, "any-attempt-cancelled", "crates/tasks/src/client/completions.rs", 1000),
+    Mutant::new(39, "bundle-freed-when-void", "crates/tasks/src/executor/slots.rs", 1000),
+    Mutant::new(40, "bundle-lost-when-taken-back", "crates/tasks/src/executor/slots/bundles.rs", 1000),
+    Mutant::new(41, "one-bundle-kept", "crates/tasks/src/executor/slots/bundles.rs", 1000),
     Mutant::new(42, "switch-keeps-epoch", "crates/sim/src/tasks/nodes.rs", 1000),
     Mutant::new(44, "another-slots-result", "crates/sim/src/tasks/executor.rs", 1000),
     Mutant::new(45, "tick-by-the-second", "crates/sim/src/tasks/switch.rs", 1000),

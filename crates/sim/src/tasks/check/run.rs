@@ -61,6 +61,7 @@ impl Subject for TasksSubject {
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
         let executor = |spec: &super::trial::ExecutorSpec| ExecutorConfig {
             ahead: spec.ahead,
+            bundles: spec.bundles,
             ..ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources)
         };
         let executors: Vec<_> =
@@ -89,6 +90,8 @@ impl Subject for TasksSubject {
         findings.callers.only_loses = excuses.only_loses;
         let slots = trial.executors.iter().map(|spec| spec.slots as usize);
         findings.callers.slots = executors.iter().copied().zip(slots).collect();
+        let bundles = trial.executors.iter().map(|spec| spec.bundles);
+        findings.holders.counts = executors.iter().copied().zip(bundles).collect();
         findings.callers.held_at_most = held_at_most(trial);
         for (jid, job) in (0..).zip(&trial.jobs) {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();

@@ -11,6 +11,7 @@ pub(super) const PASSES: &[Pass<Trial>] = &[
     drop_tasks,
     drop_resources,
     drop_ahead,
+    drop_bundles,
     drop_clients,
     drop_executors,
     halve_times,
@@ -51,6 +52,12 @@ fn drop_resources(best: &mut Trial, fails: Fails<'_, Trial>) {
 fn drop_ahead(best: &mut Trial, fails: Fails<'_, Trial>) {
     for executor in 0..best.executors.len() {
         attempt(best, fails, |smaller| smaller.executors[executor].ahead = 0);
+    }
+}
+
+fn drop_bundles(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for executor in 0..best.executors.len() {
+        attempt(best, fails, |smaller| smaller.executors[executor].bundles = Default::default());
     }
 }
 

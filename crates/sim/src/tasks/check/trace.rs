@@ -19,9 +19,11 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
         TaskEvent::Submitted { client, jid, keys } => {
             format!("{} submits job {jid}: keys {keys:?}", trace.name(*client))
         }
-        TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+        TaskEvent::Started { executor, run, jid, tid, attempt, bundles, .. } => {
             let (name, slot, run) = (trace.name(*executor), run.slot, run.run);
-            format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
+            let with: String =
+                bundles.iter().map(|(bit, number)| format!(", with bundle {number} of resource {bit}")).collect();
+            format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}{with}")
         }
         TaskEvent::Ended { executor, run, stopped } => {
             let why = if *stopped { ", stopped" } else { "" };

@@ -2,7 +2,8 @@
 
 use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
-use midflight_tasks::executor::AHEAD_MAX;
+use midflight_tasks::executor::{AHEAD_MAX, BUNDLES_MAX};
+use midflight_tasks::resources::RESOURCE_BITS;
 use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: an hour.
@@ -60,6 +61,9 @@ pub struct ExecutorSpec {
     pub resources: u8,
     #[serde(default, skip_serializing_if = "is_none")]
     pub ahead: u32,
+    /// How many bundles of each resource, by its bit; 0: it is not counted.
+    #[serde(default, skip_serializing_if = "is_uncounted")]
+    pub bundles: [u16; RESOURCE_BITS as usize],
 }
 
 /// A client.
@@ -113,6 +117,10 @@ fn is_zero(number: &u64) -> bool {
 
 fn is_none(number: &u32) -> bool {
     *number == 0
+}
+
+fn is_uncounted(bundles: &[u16; RESOURCE_BITS as usize]) -> bool {
+    bundles.iter().all(|count| *count == 0)
 }
 
 fn three() -> u32 {
@@ -277,6 +285,14 @@ impl check::Trial for Trial {
         }
         if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
             return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
+        }
+        for executor in &self.executors {
+            let mut offered = executor.bundles.iter().enumerate().filter(|(_, count)| **count > 0);
+            if let Some((bit, count)) =
+                offered.find(|(bit, count)| **count > BUNDLES_MAX || executor.resources & 1 << bit == 0)
+            {
+                return bad(format!("{count} bundles of resource {bit}: use up to {BUNDLES_MAX}, of one that it has"));
+            }
         }
         if let Some(executor) = self.executors.iter().find(|e| e.ahead > AHEAD_MAX) {
             return bad(format!("an executor asks ahead with {} slots: use 0 to {AHEAD_MAX}", executor.ahead));

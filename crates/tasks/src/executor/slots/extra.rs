@@ -35,6 +35,11 @@ impl ExtraTasks {
         self.next = (self.next + 1) % REMEMBERED;
     }
 
+    /// Whether no task waits for the slot.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     fn has_room_for(&self, assignment: &Assignment) -> bool {
         self.waiting.len() < MOST && !self.given.contains(&Some(name(assignment)))
     }
@@ -45,6 +50,7 @@ impl Slots {
     /// one, or the last wait of a slot that leaves. Returns the slot that is to run it.
     pub(in super::super) fn keep(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<u32> {
         let local = self.find(Name { number: assignment.slot.get(), generation: assignment.generation.get() })?;
+        let required = self.counted_of(assignment.task.resources);
         let slot = &mut self.slots[local as usize];
         let sequence = assignment.sequence.get();
         let answered = match slot.state {
@@ -54,7 +60,8 @@ impl Slots {
             State::Leaving => sequence == slot.sequence,
             State::Unregistered | State::Resting | State::Returning | State::Gone => false,
         };
-        if !answered || sequence == 0 || !slot.extra.has_room_for(assignment) {
+        let lacks = required & !slot.bundles.mask() != 0;
+        if !answered || lacks || sequence == 0 || !slot.extra.has_room_for(assignment) {
             return None;
         }
         slot.extra.remember(assignment);

@@ -8,19 +8,36 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Keepalive, Leave, LeaveHow, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
-    /// Writes a RETRIEVE, if a wait is to be sent. The time between repeats grows up to a third of the lease. A switch that
-    /// is polled sends one packet for one, so it gets one wait per packet.
+    /// Writes a RETRIEVE, if a wait is to be sent. It carries waits that offer the same resources. The time between repeats
+    /// grows up to a third of the lease. A switch that is polled sends one packet for one, so it gets one wait per packet.
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
-        let (counter, resources) = (link.next_counter().into(), self.resources);
+        let Some(resources) = self.next_offer() else { return false };
+        let counter = link.next_counter().into();
         let mut packet = Builder::new(buffer, &Retrieve { counter, resources, ..Retrieve::new(link.epoch(), 0) });
         let (most, least) = if link.poll.is_some() { (1, self.poll_repeat_min) } else { (SLOTS_MAX, self.repeat_min) };
         let base = link.round_trip.twice(least);
         while packet.count() < most
+            && self.next_offer() == Some(resources)
             && let Some(local) = self.waits.pop_front()
         {
             self.push_wait(&mut packet, local, now, base, link.lease / 3);
         }
         packet.count() > 0
+    }
+
+    /// What the next wait offers that is to be sent. If it is sent for the first time, its slot takes its bundles now.
+    fn next_offer(&mut self) -> Option<u8> {
+        while let Some(&local) = self.waits.front() {
+            let slot = &self.slots[local as usize];
+            if slot.state == State::Waiting && slot.queued {
+                if !slot.sent {
+                    self.take_bundles(local);
+                }
+                return Some(self.offer(local));
+            }
+            self.waits.pop_front();
+        }
+        None
     }
 
     /// Writes a RETRIEVE of waits ahead, if one is to be sent. They travel apart from the others, as each gets one answer. Its
@@ -29,7 +46,7 @@ impl Slots {
         if self.asks.is_empty() {
             return false;
         }
-        let (counter, resources) = (link.next_counter(), self.resources);
+        let (counter, resources) = (link.next_counter(), self.uncounted());
         let number = (counter as u32).max(1);
         let fixed = Retrieve { counter: counter.into(), resources, ahead: 1, ..Retrieve::new(link.epoch(), number) };
         let mut packet = Builder::new(buffer, &fixed);

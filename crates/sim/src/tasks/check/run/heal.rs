@@ -78,6 +78,11 @@ impl TasksSubject {
         for (n, node) in self.stage.places.of(Party::Executor).enumerate() {
             let Some(executor) = nodes::executor(&self.stage.world, node) else { continue };
             let kept = executor.unacknowledged();
+            for (bit, &total) in (0..).zip(&self.stage.trial.executors[n].bundles) {
+                let (is, of) = (executor.bundles(bit), executor.registered());
+                let all = is.held == 0 && is.offered == of.min(total.into());
+                holds!(T18, all, "executor {n} with {of} slots has {is:?} of resource {bit}");
+            }
             holds!(
                 HEALS,
                 executor.running() == 0,
