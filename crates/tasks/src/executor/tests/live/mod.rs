@@ -34,11 +34,14 @@ proptest! {
         slots in prop::sample::select(vec![1u32, 5, 40]),
         seed in any::<u64>(),
         polled in any::<[bool; 3]>(),
+        run_time in prop::sample::select(vec![10 * MS, MS / 10]),
         story in prop::collection::vec(faults::fault(), 1..80),
         (addresses, alive) in prop::sample::select(vec![(1u8, vec![1u8]), (2, vec![1]), (2, vec![2]), (2, vec![1, 2])]),
     ) {
         let switches = (0..3).map(|index| Switch::new(1 + index as u32, polled[index])).collect();
         let mut network = Network::new(slots, seed, addresses, switches);
+        network.run_time = run_time;
+        network.switches[0].tasks = 300;
         network.run(100 * MS);
         story.into_iter().for_each(|fault| network.suffer(fault));
         network.end_faults(&alive);

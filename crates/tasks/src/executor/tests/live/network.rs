@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How often switches notice silence.
 const TICK: Nanos = 50 * MS;
-/// How long a function takes.
-const TASK: Nanos = 10 * MS;
 /// Packets that are remembered to be replayed.
 const REMEMBERED: usize = 2_000;
 /// How many packets an executor of some slots may send in a second, so that repeats do not become a flood.
@@ -39,6 +37,8 @@ pub(super) struct Network {
     /// Which of the switches has an address.
     pub(super) at: BTreeMap<SocketAddr, usize>,
     pub(super) network_faults: NetworkFaults,
+    /// How long a function takes. If that is less than a round trip, the executor asks ahead.
+    pub(super) run_time: Nanos,
     /// Whether functions end.
     pub(super) functions_end: bool,
     pub(super) now: Nanos,
@@ -60,6 +60,7 @@ impl Network {
             switches,
             at: BTreeMap::from([(switch(1), 0), (switch(2), 1)]),
             network_faults: NO_FAULTS,
+            run_time: 10 * MS,
             functions_end: true,
             now: 0,
             flying: BTreeMap::new(),
@@ -113,7 +114,7 @@ impl Network {
     fn turn(&mut self) {
         while let Some(event) = self.executor.poll_event() {
             if let Event::Run(run) = event {
-                self.ends.push_back((self.now + TASK, run.key));
+                self.ends.push_back((self.now + self.run_time, run.key));
             }
         }
         let mut buffer = Vec::new();
