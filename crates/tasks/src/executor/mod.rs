@@ -286,7 +286,7 @@ impl Executor {
         if self.drain != Drain::No {
             return (self.slots.census.all(State::Leaving) > 0).then_some(since + self.drain_silence);
         }
-        if self.registrar.is_quiet() && !self.link.is_asking() {
+        if !self.registrar.is_question() && !self.link.is_asking() {
             Some(since + self.link.lease)
         } else {
             self.link.has_alternative().then_some(since + 2 * self.link.lease)
@@ -310,7 +310,7 @@ impl Executor {
     /// Whether the silent switch must be asked whether it is alive. Not if slots poll, because it should have answered
     /// those polls; but the only switch is asked even then, for its epoch.
     fn is_to_be_asked(&self) -> bool {
-        let is_asked = !self.registrar.is_quiet() || self.link.is_asking();
+        let is_asked = self.registrar.is_question() || self.link.is_asking();
         let has_polled = self.link.poll.is_some() && self.link.has_alternative();
         !is_asked && !has_polled
     }

@@ -327,3 +327,23 @@ fn it_never_asks_ahead_where_slots_poll_or_the_configuration_says_so() {
         }
     }
 }
+
+/// Only the process of a kernel engine sends cookies, and a process may stand still. So a REGISTER for asking ahead that gets no
+/// answer says nothing about the switch, which serves the slots that it knows.
+#[test]
+fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch() {
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], 2, 0));
+    world.now += ROUND_TRIP;
+    world.grant(EPOCH, 7);
+    (1..=64).for_each(|sequence| run_queued(&mut world, sequence));
+    let kinds: Vec<u8> = world.registers().iter().map(|(_, request)| request.kind).collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == u8::from(SlotKind::Ahead)));
+    // From now on the ordinary slots are parked. The switch answers the question whether it lives, and no REGISTER.
+    for _ in 0..20 {
+        world.pass(world.now + 100 * MS);
+        assert_eq!(world.executor.switch(), switch(1), "after {} ms", world.now / MS);
+        for counter in world.questions(switch(1)) {
+            world.deliver(switch(1), &reset(EPOCH, counter, &[]));
+        }
+    }
+}
