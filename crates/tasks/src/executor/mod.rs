@@ -251,9 +251,10 @@ impl Executor {
         let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
+        let has_slots_to_name = has_tasks || census.all(State::Returning) > 0;
         match self.keepalive_due {
-            None if has_tasks => self.keepalive_due = Some(now + self.link.lease / 3),
-            Some(_) if !has_tasks => self.keepalive_due = None,
+            None if has_slots_to_name => self.keepalive_due = Some(now + self.link.lease / 3),
+            Some(_) if !has_slots_to_name => self.keepalive_due = None,
             _ => {}
         }
         if self.registrar.is_quiet() {

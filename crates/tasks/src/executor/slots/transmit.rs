@@ -114,7 +114,9 @@ impl Slots {
             self.keepalive += 1;
             let has_task = matches!(slot.state, State::Running | State::Ready);
             let is_lent = slot.state == State::Resting && self.keepalive <= self.ordinary as usize; // it must stay registered
-            if (has_task || is_lent) && slot.registered {
+            // The switch says nothing to a RELEASE from an address where it does not know the slot; to this it answers RESET.
+            let is_unheard = slot.state == State::Returning && slot.tries > 1;
+            if (has_task || is_lent || is_unheard) && slot.registered {
                 packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
