@@ -353,7 +353,9 @@ fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch(
 fn answers_to_a_stranger(sent: &[(SocketAddr, Vec<u8>)]) -> Vec<Vec<u8>> {
     let answer = |packet: &[u8]| match parse(packet) {
         Ok(Packet::Register(request)) => Some(registered(EPOCH, request, u32::from(request.header.count), 8)),
-        Ok(Packet::Keepalive(fixed, _)) if fixed.header.epoch.get() == 0 => Some(reset(EPOCH, fixed.counter.get(), &[])),
+        Ok(Packet::Keepalive(fixed, _)) if fixed.header.epoch.get() == 0 => {
+            Some(reset(EPOCH, fixed.counter.get(), &[]))
+        }
         Ok(Packet::Retrieve(_, waits) | Packet::Keepalive(_, waits)) => {
             let void: Vec<_> = waits.iter().map(numbers).filter(|wait| wait.1 == 7).collect();
             let counter = counter(packet).unwrap();

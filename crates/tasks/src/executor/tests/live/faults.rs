@@ -96,6 +96,18 @@ pub(super) fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
+/// Of the network only, with tasks between.
+pub(super) fn of_the_network() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        2 => (0u32..60, 0u64..20).prop_map(|(loss, ms)| Fault::Network(NetworkFaults { loss, delay_max: ms * MS })),
+        1 => Just(Fault::Network(NO_FAULTS)),
+        1 => (1u8..4).prop_map(|to| Fault::Roamed { to }),
+        4 => (10u32..100).prop_map(|tasks| Fault::Tasks { index: 0, tasks }),
+        4 => any::<usize>().prop_map(|nth| Fault::Replayed { nth }),
+        4 => (0u64..40).prop_map(|ms| Fault::Time { ms }),
+    ]
+}
+
 impl Network {
     pub(super) fn suffer(&mut self, fault: Fault) {
         match fault {

@@ -59,4 +59,30 @@ proptest! {
             prop_assert_eq!(network.switches[met].assigned(here), slots as usize);
         }
     }
+    /// T1: what an executor says is done has run, also of what it took ahead, however packets are lost, late or repeated.
+    #[test]
+    fn t1_what_the_switch_is_told_is_done_has_run(
+        slots in prop::sample::select(vec![1u32, 2, 5]),
+        seed in any::<u64>(),
+        long in prop::sample::select(vec![0u32, 3]),
+        story in prop::collection::vec(faults::of_the_network(), 1..60),
+    ) {
+        let switches = (0..3).map(|index| Switch::new(1 + index as u32, false)).collect();
+        let mut network = Network::new(slots, seed, 1, switches);
+        network.run_time = MS / 10;
+        network.switches[0].tasks = 200;
+        network.run(300 * MS);
+        let before = network.executor.counters().polls_ahead + network.executor.counters().taken_early;
+        prop_assume!(before > 0); // it asks ahead, as with nearly all seeds
+        network.long = long;
+        for fault in story {
+            network.suffer(fault);
+            network.run(MS);
+        }
+        network.network_faults = NO_FAULTS;
+        network.run(LEASE);
+        for done in &network.switches[0].done {
+            prop_assert!(network.ran.contains(done), "{done:?} of {} has not run", network.switches[0].done.len());
+        }
+    }
 }

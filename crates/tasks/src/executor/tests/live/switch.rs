@@ -43,6 +43,8 @@ pub(super) struct Switch {
     slots: BTreeMap<u32, Slot>,
     generations: u32,
     given: u32,
+    /// What executors have said is done: the assignment's epoch and number.
+    pub(super) done: Vec<(u64, u32)>,
 }
 
 /// What it sends, and where to.
@@ -51,7 +53,16 @@ type Out = Vec<(SocketAddr, Vec<u8>)>;
 impl Switch {
     pub(super) fn new(epoch: u32, polled: bool) -> Self {
         let poll_us = if polled { 60_000 } else { 0 };
-        Self { epoch, poll_us, room: 1_000, tasks: 0, slots: BTreeMap::new(), generations: epoch << 16, given: 0 }
+        Self {
+            epoch,
+            poll_us,
+            room: 1_000,
+            tasks: 0,
+            slots: BTreeMap::new(),
+            generations: epoch << 16,
+            given: 0,
+            done: Vec::new(),
+        }
     }
 
     /// The next switch process on the same machine.
@@ -262,6 +273,9 @@ impl Switch {
         }
         let is_returned = later == 0 && leave.done != u8::from(LeaveHow::Done) && matches!(slot.has, Has::Task(_));
         self.tasks += u32::from(is_returned);
+        if let (Has::Task(given), false) = (slot.has, is_returned) {
+            self.done.push((given.token.get(), given.submission.get()));
+        }
         if leave.done == u8::from(LeaveHow::Stays) {
             (slot.sequence, slot.heard, slot.has) = (leave.sequence.get(), now, Has::Free { spent: true });
         } else {
@@ -287,6 +301,10 @@ impl Switch {
             _ if ahead < 0 => return Some(None),
             Has::Free { spent: true } if ahead == 0 => return None,
             Has::Task(given) if ahead == 0 => return Some(Some(given)),
+            Has::Task(given) => {
+                self.done.push((given.token.get(), given.submission.get()));
+                (slot.sequence, slot.heard, slot.has) = (wait.sequence.get(), now, Has::Wait);
+            }
             _ => (slot.sequence, slot.heard, slot.has) = (wait.sequence.get(), now, Has::Wait),
         }
         Some(self.give(now, wait.slot.get()))
@@ -301,6 +319,7 @@ impl Switch {
         self.given += 1;
         let mut given = assignment(0, slot.generation, slot.sequence, 0);
         (given.slot, given.submission, given.token) = (number.into(), self.given.into(), u64::from(self.epoch).into());
+        given.task.tid = given.submission; // so that a run says it
         (slot.has, slot.heard) = (Has::Task(given), now);
         Some(given)
     }
