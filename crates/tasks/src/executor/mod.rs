@@ -265,9 +265,10 @@ impl Executor {
         let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
+        let has_slots_to_name = has_tasks || census.all(State::Returning) > 0;
         match self.keepalive_due {
-            None if has_tasks => self.keepalive_due = Some(now + self.link.lease / 3),
-            Some(_) if !has_tasks => self.keepalive_due = None,
+            None if has_slots_to_name => self.keepalive_due = Some(now + self.link.lease / 3),
+            Some(_) if !has_slots_to_name => self.keepalive_due = None,
             _ => {}
         }
         if self.registrar.is_quiet() {
@@ -300,7 +301,7 @@ impl Executor {
         if self.drain != Drain::No {
             return (self.slots.census.all(State::Leaving) > 0).then_some(since + self.drain_silence);
         }
-        if self.registrar.is_quiet() && !self.link.is_asking() {
+        if !self.registrar.is_question() && !self.link.is_asking() {
             Some(since + self.link.lease)
         } else {
             self.link.has_alternative().then_some(since + 2 * self.link.lease)
@@ -324,7 +325,7 @@ impl Executor {
     /// Whether the silent switch must be asked whether it is alive. Not if slots poll, because it should have answered
     /// those polls; but the only switch is asked even then, for its epoch.
     fn is_to_be_asked(&self) -> bool {
-        let is_asked = !self.registrar.is_quiet() || self.link.is_asking();
+        let is_asked = self.registrar.is_question() || self.link.is_asking();
         let has_polled = self.link.poll.is_some() && self.link.has_alternative();
         !is_asked && !has_polled
     }

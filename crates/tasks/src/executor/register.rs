@@ -99,6 +99,13 @@ impl Registrar {
         self.requests.is_empty() && self.wanted.is_empty()
     }
 
+    /// Whether ordinary slots ask for a name, which any switch that lives answers. A REGISTER for asking ahead is no such question:
+    /// of a switch whose process stands still it gets no answer, while that serves all slots that it knows.
+    pub(super) fn is_question(&self) -> bool {
+        let is_ordinary = |&local: &u32| local < self.first_ahead;
+        self.requests.iter().map(|request| &request.first).chain(self.wanted.first()).any(is_ordinary)
+    }
+
     pub(super) fn want(&mut self, local: u32) {
         self.wanted.insert(local);
     }

@@ -47,7 +47,7 @@ impl Slots {
             return false;
         }
         let (counter, resources) = (link.next_counter(), self.uncounted());
-        let number = (counter as u32).max(1);
+        let number = number_of(counter);
         let fixed = Retrieve { counter: counter.into(), resources, ahead: 1, ..Retrieve::new(link.epoch(), number) };
         let mut packet = Builder::new(buffer, &fixed);
         let base = link.round_trip.twice(self.repeat_min);
@@ -131,7 +131,9 @@ impl Slots {
             self.keepalive += 1;
             let has_task = matches!(slot.state, State::Running | State::Ready);
             let is_lent = slot.state == State::Resting && self.keepalive <= self.ordinary as usize; // it must stay registered
-            if (has_task || is_lent) && slot.registered {
+            // The switch says nothing to a RELEASE from an address where it does not know the slot; to this it answers RESET.
+            let is_unheard = slot.state == State::Returning && slot.tries > 1;
+            if (has_task || is_lent || is_unheard) && slot.registered {
                 packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
@@ -139,5 +141,26 @@ impl Slots {
             }
         }
         packet.count() > 0
+    }
+}
+
+/// The number of a RETRIEVE of waits ahead: the lower half of its counter. 0 stands for none; in its place comes one that no packet
+/// sent lately has.
+fn number_of(counter: u64) -> u32 {
+    match counter as u32 {
+        0 => 1 << 31,
+        half => half,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t1_no_two_retrieves_sent_lately_have_one_number() {
+        let mut numbers: Vec<u32> = ((5 << 32) - 64..(5_u64 << 32) + 64).map(number_of).collect();
+        numbers.sort_unstable();
+        assert!(numbers.iter().all(|&number| number != 0) && numbers.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

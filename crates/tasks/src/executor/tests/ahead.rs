@@ -327,3 +327,65 @@ fn it_never_asks_ahead_where_slots_poll_or_the_configuration_says_so() {
         }
     }
 }
+
+/// Only the process of a kernel engine sends cookies, and a process may stand still. So a REGISTER for asking ahead that gets no
+/// answer says nothing about the switch, which serves the slots that it knows.
+#[test]
+fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch() {
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], 2, 0));
+    world.now += ROUND_TRIP;
+    world.grant(EPOCH, 7);
+    (1..=64).for_each(|sequence| run_queued(&mut world, sequence));
+    let kinds: Vec<u8> = world.registers().iter().map(|(_, request)| request.kind).collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == u8::from(SlotKind::Ahead)));
+    // From now on the ordinary slots are parked. The switch answers the question whether it lives, and no REGISTER.
+    for _ in 0..20 {
+        world.pass(world.now + 100 * MS);
+        assert_eq!(world.executor.switch(), switch(1), "after {} ms", world.now / MS);
+        for counter in world.questions(switch(1)) {
+            world.deliver(switch(1), &reset(EPOCH, counter, &[]));
+        }
+    }
+}
+
+/// What a switch answers to packets from an address at which it knows no slot of generation 7: to RELEASE nothing, and it gives
+/// new names.
+fn answers_to_a_stranger(sent: &[(SocketAddr, Vec<u8>)]) -> Vec<Vec<u8>> {
+    let answer = |packet: &[u8]| match parse(packet) {
+        Ok(Packet::Register(request)) => Some(registered(EPOCH, request, u32::from(request.header.count), 8)),
+        Ok(Packet::Keepalive(fixed, _)) if fixed.header.epoch.get() == 0 => {
+            Some(reset(EPOCH, fixed.counter.get(), &[]))
+        }
+        Ok(Packet::Retrieve(_, waits) | Packet::Keepalive(_, waits)) => {
+            let void: Vec<_> = waits.iter().map(numbers).filter(|wait| wait.1 == 7).collect();
+            let counter = counter(packet).unwrap();
+            (!void.is_empty()).then(|| reset(EPOCH, counter, &void))
+        }
+        _ => None,
+    };
+    sent.iter().filter_map(|(_, packet)| answer(packet)).collect()
+}
+
+/// RELEASE is the one packet that a switch does not answer to a stranger, so by this alone the slot would not learn of it.
+#[test]
+fn t16_a_slot_that_gives_back_learns_that_its_address_has_changed() {
+    let mut world = busy(1);
+    let (number, waits) = ask(&world);
+    assign_ahead(&mut world, number, &waits[..1]);
+    let run = world.runs()[0];
+    world.assign(&[assignment(0, 7, 65, 99)]);
+    world.pass(world.now + 2 * ROUND_TRIP + 40_000);
+    assert_eq!(given_back(&world), [(0, 65)]);
+    world.finish(&run, b"");
+    let until = world.now + 8 * 300 * MS;
+    while world.now < until {
+        let mut answers = answers_to_a_stranger(&world.sent);
+        while let Some(answer) = answers.pop() {
+            world.deliver(switch(1), &answer);
+            answers.extend(answers_to_a_stranger(&world.sent));
+        }
+        world.pass(world.now + 5 * MS);
+    }
+    let slot = world.executor.slots.get(0).unwrap();
+    assert_eq!((slot.state, slot.name.generation), (State::Waiting, 8), "within 8 leases");
+}

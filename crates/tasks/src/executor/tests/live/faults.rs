@@ -87,12 +87,24 @@ pub(super) fn fault() -> impl Strategy<Value = Fault> {
         2 => (0u32..100, 0u64..2_000).prop_map(|(loss, ms)| Fault::Network(NetworkFaults { loss, delay_max: ms * MS })),
         1 => Just(Fault::Network(NO_FAULTS)),
         1 => (1u8..4).prop_map(|to| Fault::Roamed { to }),
-        2 => (0usize..3, 0u32..20).prop_map(|(index, tasks)| Fault::Tasks { index, tasks }),
+        2 => (0usize..3, 0u32..200).prop_map(|(index, tasks)| Fault::Tasks { index, tasks }),
         6 => any::<usize>().prop_map(|nth| Fault::Replayed { nth }),
         2 => (any::<usize>(), 4usize..200, 1u8..).prop_map(|(nth, at, flip)| Fault::Tampered { nth, at, flip }),
         6 => (forged(), any::<usize>(), any::<bool>(), any::<u64>())
             .prop_map(|(what, nth, knows, random)| Fault::Forged { what, nth, knows, random }),
         8 => prop_oneof![0u64..20, 0u64..3_000].prop_map(|ms| Fault::Time { ms }),
+    ]
+}
+
+/// Of the network only, with tasks between.
+pub(super) fn of_the_network() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        2 => (0u32..60, 0u64..20).prop_map(|(loss, ms)| Fault::Network(NetworkFaults { loss, delay_max: ms * MS })),
+        1 => Just(Fault::Network(NO_FAULTS)),
+        1 => (1u8..4).prop_map(|to| Fault::Roamed { to }),
+        4 => (10u32..100).prop_map(|tasks| Fault::Tasks { index: 0, tasks }),
+        4 => any::<usize>().prop_map(|nth| Fault::Replayed { nth }),
+        4 => (0u64..40).prop_map(|ms| Fault::Time { ms }),
     ]
 }
 

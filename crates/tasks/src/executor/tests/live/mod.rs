@@ -34,11 +34,14 @@ proptest! {
         slots in prop::sample::select(vec![1u32, 5, 40]),
         seed in any::<u64>(),
         polled in any::<[bool; 3]>(),
+        run_time in prop::sample::select(vec![10 * MS, MS / 10]),
         story in prop::collection::vec(faults::fault(), 1..80),
         (addresses, alive) in prop::sample::select(vec![(1u8, vec![1u8]), (2, vec![1]), (2, vec![2]), (2, vec![1, 2])]),
     ) {
         let switches = (0..3).map(|index| Switch::new(1 + index as u32, polled[index])).collect();
         let mut network = Network::new(slots, seed, addresses, switches);
+        network.run_time = run_time;
+        network.switches[0].tasks = 300;
         network.run(100 * MS);
         story.into_iter().for_each(|fault| network.suffer(fault));
         network.end_faults(&alive);
@@ -54,6 +57,32 @@ proptest! {
         prop_assert_eq!((network.executor.running(), network.switches[met].tasks), (slots, 0));
         if !network.switches[met].is_polled() {
             prop_assert_eq!(network.switches[met].assigned(here), slots as usize);
+        }
+    }
+    /// T1: what an executor says is done has run, also of what it took ahead, however packets are lost, late or repeated.
+    #[test]
+    fn t1_what_the_switch_is_told_is_done_has_run(
+        slots in prop::sample::select(vec![1u32, 2, 5]),
+        seed in any::<u64>(),
+        long in prop::sample::select(vec![0u32, 3]),
+        story in prop::collection::vec(faults::of_the_network(), 1..60),
+    ) {
+        let switches = (0..3).map(|index| Switch::new(1 + index as u32, false)).collect();
+        let mut network = Network::new(slots, seed, 1, switches);
+        network.run_time = MS / 10;
+        network.switches[0].tasks = 200;
+        network.run(300 * MS);
+        let before = network.executor.counters().polls_ahead + network.executor.counters().taken_early;
+        prop_assume!(before > 0); // it asks ahead, as with nearly all seeds
+        network.long = long;
+        for fault in story {
+            network.suffer(fault);
+            network.run(MS);
+        }
+        network.network_faults = NO_FAULTS;
+        network.run(LEASE);
+        for done in &network.switches[0].done {
+            prop_assert!(network.ran.contains(done), "{done:?} of {} has not run", network.switches[0].done.len());
         }
     }
 }

@@ -4,12 +4,10 @@ use super::switch::Switch;
 use super::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How often switches notice silence.
 const TICK: Nanos = 50 * MS;
-/// How long a function takes.
-const TASK: Nanos = 10 * MS;
 /// Packets that are remembered to be replayed.
 const REMEMBERED: usize = 2_000;
 /// How many packets an executor of some slots may send in a second, so that repeats do not become a flood.
@@ -39,6 +37,8 @@ pub(super) struct Network {
     /// Which of the switches has an address.
     pub(super) at: BTreeMap<SocketAddr, usize>,
     pub(super) network_faults: NetworkFaults,
+    /// How long a function takes. If that is less than a round trip, the executor asks ahead.
+    pub(super) run_time: Nanos,
     /// Whether functions end.
     pub(super) functions_end: bool,
     pub(super) now: Nanos,
@@ -49,6 +49,11 @@ pub(super) struct Network {
     /// The last packets of all senders.
     pub(super) remembered: VecDeque<Datagram>,
     pub(super) sent: u64,
+    /// Runs that take long, in percent.
+    pub(super) long: u32,
+    held: BTreeMap<RunKey, (u64, u32)>,
+    /// Tasks that have run, as in `Switch::done`.
+    pub(super) ran: BTreeSet<(u64, u32)>,
 }
 
 impl Network {
@@ -60,6 +65,7 @@ impl Network {
             switches,
             at: BTreeMap::from([(switch(1), 0), (switch(2), 1)]),
             network_faults: NO_FAULTS,
+            run_time: 10 * MS,
             functions_end: true,
             now: 0,
             flying: BTreeMap::new(),
@@ -68,6 +74,9 @@ impl Network {
             random: Pcg64Mcg::seed_from_u64(seed),
             remembered: VecDeque::new(),
             sent: 0,
+            long: 0,
+            held: BTreeMap::new(),
+            ran: BTreeSet::new(),
         };
         network.turn();
         network
@@ -91,6 +100,7 @@ impl Network {
             }
             while let Some((_, key)) = self.ends.pop_front_if(|(end, _)| self.functions_end && *end <= self.now) {
                 let end = End { status: Status::Ok, result: Output::Inline(Vec::new()), started: 0, ended: 0 };
+                self.ran.extend(self.held.remove(&key));
                 self.executor.finish(self.now, key, end);
             }
             if self.executor.poll_timeout().is_some_and(|due| due <= self.now) {
@@ -113,7 +123,11 @@ impl Network {
     fn turn(&mut self) {
         while let Some(event) = self.executor.poll_event() {
             if let Event::Run(run) = event {
-                self.ends.push_back((self.now + TASK, run.key));
+                let is_long = self.random.random_range(0..100) < self.long;
+                let end = self.now + if is_long { 15 * MS } else { self.run_time };
+                let place = self.ends.iter().position(|(other, _)| *other > end).unwrap_or(self.ends.len());
+                self.ends.insert(place, (end, run.key));
+                self.held.insert(run.key, (run.token, run.task.tid.get()));
             }
         }
         let mut buffer = Vec::new();

@@ -2,7 +2,7 @@
 //! keeps no record of what it assigns.
 
 use super::*;
-use midflight_wire::{Cookie, Keepalive};
+use midflight_wire::{Cookie, Keepalive, Leave, LeaveHow, Release};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -43,6 +43,8 @@ pub(super) struct Switch {
     slots: BTreeMap<u32, Slot>,
     generations: u32,
     given: u32,
+    /// What executors have said is done: the assignment's epoch and number.
+    pub(super) done: Vec<(u64, u32)>,
 }
 
 /// What it sends, and where to.
@@ -51,7 +53,16 @@ type Out = Vec<(SocketAddr, Vec<u8>)>;
 impl Switch {
     pub(super) fn new(epoch: u32, polled: bool) -> Self {
         let poll_us = if polled { 60_000 } else { 0 };
-        Self { epoch, poll_us, room: 1_000, tasks: 0, slots: BTreeMap::new(), generations: epoch << 16, given: 0 }
+        Self {
+            epoch,
+            poll_us,
+            room: 1_000,
+            tasks: 0,
+            slots: BTreeMap::new(),
+            generations: epoch << 16,
+            given: 0,
+            done: Vec::new(),
+        }
     }
 
     /// The next switch process on the same machine.
@@ -78,6 +89,7 @@ impl Switch {
             Ok(Packet::Register(request)) => self.register(now, from, request),
             Ok(Packet::Retrieve(fixed, waits)) => self.retrieve(now, from, fixed, waits),
             Ok(Packet::Keepalive(fixed, waits)) => self.keepalive(now, from, fixed, waits),
+            Ok(Packet::Release(fixed, leaves)) => self.release(now, from, fixed, leaves),
             other => panic!("an executor that does not drain sends no {other:?}"),
         };
         answers.into_iter().map(|answer| (from, answer)).collect()
@@ -187,14 +199,20 @@ impl Switch {
         if fixed.header.epoch.get() != self.epoch {
             return vec![reset(self.epoch, counter, &[])];
         }
-        let (mut voids, mut given) = (Vec::new(), Vec::new());
+        let (mut voids, mut given, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
         for wait in waits {
             match self.named(from, wait) {
                 None => voids.push(numbers(wait)),
                 Some(slot) if counter <= slot.counter => {}
                 Some(slot) => {
                     slot.counter = counter;
-                    if self.is_polled() {
+                    if fixed.ahead != 0 && !self.is_polled() {
+                        match self.wait(now, wait) {
+                            None => voids.push(numbers(wait)),
+                            Some(Some(task)) => given.push(task),
+                            Some(None) => nothing.extend(self.is_not_parked(wait).then(|| numbers(wait))),
+                        }
+                    } else if self.is_polled() {
                         let task = self.poll(now, wait);
                         given.extend(task);
                     } else if let Some(task) = self.wait(now, wait) {
@@ -207,11 +225,63 @@ impl Switch {
         }
         let mut answers = self.void(counter, &voids);
         if !given.is_empty() {
-            answers.push(assign(self.epoch, &given));
+            answers.push(packet(&Assign::new(self.epoch, fixed.header.sequence.get()), &given));
+        } else if !nothing.is_empty() {
+            let waits: Vec<_> = nothing.into_iter().map(wait).collect();
+            answers.push(packet(&NoOp::new(self.epoch, fixed.header.sequence.get()), &waits));
         } else if self.is_polled() && answers.is_empty() {
             answers.push(no_op(self.epoch, &waits.iter().map(numbers).collect::<Vec<_>>()));
         }
         answers
+    }
+
+    /// A wait ahead that got nothing is not parked. Returns whether this is one, and no old one.
+    fn is_not_parked(&mut self, wait: &Wait) -> bool {
+        let slot = self.slots.get_mut(&wait.slot.get()).filter(|slot| slot.sequence == wait.sequence.get());
+        slot.is_some_and(|slot| {
+            slot.has = Has::Free { spent: false };
+            true
+        })
+    }
+
+    /// Slots leave, or give back what they were given.
+    fn release(&mut self, now: Nanos, from: SocketAddr, fixed: &Release, leaves: &[Leave]) -> Vec<Vec<u8>> {
+        let counter = fixed.counter.get();
+        if fixed.header.epoch.get() != self.epoch {
+            return vec![reset(self.epoch, counter, &[])];
+        }
+        let mut done = Vec::new();
+        for leave in leaves {
+            if self.leave(now, from, counter, leave) {
+                done.push((leave.slot.get(), leave.generation.get()));
+            }
+        }
+        if done.is_empty() { Vec::new() } else { vec![released(self.epoch, counter, &done)] }
+    }
+
+    fn leave(&mut self, now: Nanos, from: SocketAddr, counter: u64, leave: &Leave) -> bool {
+        let number = leave.slot.get();
+        let known = self.slots.get_mut(&number).filter(|slot| slot.generation == leave.generation.get());
+        let Some(slot) = known else { return true };
+        let later = leave.sequence.get().wrapping_sub(slot.sequence) as i32;
+        if slot.address != from || counter <= slot.counter {
+            return false;
+        }
+        slot.counter = counter;
+        if later < 0 {
+            return false;
+        }
+        let is_returned = later == 0 && leave.done != u8::from(LeaveHow::Done) && matches!(slot.has, Has::Task(_));
+        self.tasks += u32::from(is_returned);
+        if let (Has::Task(given), false) = (slot.has, is_returned) {
+            self.done.push((given.token.get(), given.submission.get()));
+        }
+        if leave.done == u8::from(LeaveHow::Stays) {
+            (slot.sequence, slot.heard, slot.has) = (leave.sequence.get(), now, Has::Free { spent: true });
+        } else {
+            self.slots.remove(&number);
+        }
+        true
     }
 
     /// A task for a slot, which then is forgotten.
@@ -231,6 +301,10 @@ impl Switch {
             _ if ahead < 0 => return Some(None),
             Has::Free { spent: true } if ahead == 0 => return None,
             Has::Task(given) if ahead == 0 => return Some(Some(given)),
+            Has::Task(given) => {
+                self.done.push((given.token.get(), given.submission.get()));
+                (slot.sequence, slot.heard, slot.has) = (wait.sequence.get(), now, Has::Wait);
+            }
             _ => (slot.sequence, slot.heard, slot.has) = (wait.sequence.get(), now, Has::Wait),
         }
         Some(self.give(now, wait.slot.get()))
@@ -245,6 +319,7 @@ impl Switch {
         self.given += 1;
         let mut given = assignment(0, slot.generation, slot.sequence, 0);
         (given.slot, given.submission, given.token) = (number.into(), self.given.into(), u64::from(self.epoch).into());
+        given.task.tid = given.submission; // so that a run says it
         (slot.has, slot.heard) = (Has::Task(given), now);
         Some(given)
     }
