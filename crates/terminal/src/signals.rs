@@ -9,21 +9,20 @@ use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From now on signals that ask the process to end are waited for.
+/// From now on SIGINT and SIGTERM do not end the process but are waited for. SIGHUP ends it at once: nobody is there any more.
 #[derive(Debug)]
 pub struct Shutdown(Signals);
 
 impl Shutdown {
     /// Takes the signals.
     pub fn new() -> Result<Self> {
-        Signals::new(to_end()).map(Self).context("cannot handle signals")
+        Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
     }
 
     /// Waits for the next one, or for its [`ender`](Self::ender), and says which it was.
     pub fn wait(&mut self) -> &'static str {
         match self.0.forever().next() {
             Some(SIGINT) => "SIGINT",
-            Some(SIGHUP) => "SIGHUP",
             Some(_) => "SIGTERM",
             None => "its own end",
         }
@@ -33,7 +32,7 @@ impl Shutdown {
     /// nothing half done.
     pub fn at_once(&self) -> Result<AtOnce> {
         let register = |signal| flag::register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)));
-        let signals = to_end().into_iter().map(register).collect::<std::io::Result<_>>();
+        let signals = [SIGINT, SIGTERM].into_iter().map(register).collect::<std::io::Result<_>>();
         signals.map(AtOnce).context("cannot handle signals")
     }
 
