@@ -1,7 +1,7 @@
 //! A switch and executors inside this process, on loopback: no root, no configuration.
 
 use crate::commands::switch::{Running, SwitchProgram};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::TasksProgram;
 use midflight_host::{BlobOptions, Executor};
@@ -46,7 +46,8 @@ impl Embedded {
     ) -> Result<Self> {
         let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
         if served == ServedUsers::Own {
-            prepared.serve_only(vec![geteuid().as_raw(), Uid::ROOT.as_raw()]);
+            let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
+            prepared.serve_only(vec![geteuid().as_raw(), Uid::ROOT.as_raw()]).context(advice)?;
         }
         let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());

@@ -9,88 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Words that shells execute themselves, or read as syntax: of POSIX, dash, bash and BusyBox.
-const OF_SHELLS: &[&str] = &[
-    ".",
-    ":",
-    "[",
-    "alias",
-    "bg",
-    "bind",
-    "break",
-    "builtin",
-    "caller",
-    "case",
-    "cd",
-    "chdir",
-    "command",
-    "compgen",
-    "complete",
-    "compopt",
-    "continue",
-    "coproc",
-    "declare",
-    "dirs",
-    "disown",
-    "do",
-    "done",
-    "echo",
-    "elif",
-    "else",
-    "enable",
-    "esac",
-    "eval",
-    "exec",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "fi",
-    "for",
-    "function",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "if",
-    "in",
-    "jobs",
-    "kill",
-    "let",
-    "local",
-    "logout",
-    "mapfile",
-    "popd",
-    "printf",
-    "printenv",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "select",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "suspend",
-    "test",
-    "then",
-    "time",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-    "until",
-    "wait",
-    "while",
-];
+const OF_SHELLS: &str = "\
+    . : [ alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc \
+    declare dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function \
+    getopts hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray \
+    readonly return select set shift shopt source suspend test then time times trap true type typeset ulimit umask \
+    unalias unset until wait while";
 
 /// What a shell would set `PWD` to, here in this process; `None` if it would leave it as it is.
 static WORKING_DIRECTORY: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
@@ -140,7 +64,7 @@ fn words(line: &[u8]) -> Option<Vec<&OsStr>> {
     let words: Vec<_> =
         line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).map(OsStr::from_bytes).collect();
     let program = words.first()?.as_bytes();
-    let is_of_shells = || OF_SHELLS.iter().any(|word| word.as_bytes() == program);
+    let is_of_shells = || OF_SHELLS.split(' ').any(|word| word.as_bytes() == program);
     // A word with `=` in front is an assignment.
     (!program.contains(&b'=') && !is_of_shells()).then_some(words)
 }

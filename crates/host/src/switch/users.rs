@@ -2,6 +2,7 @@
 //! that one user starts for herself answers nobody else's sockets. Without an answer nobody gets a cookie, and without a cookie
 //! the program takes nothing (T13).
 
+use crate::error::Error;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use procfs::net::UdpNetEntry;
 use std::collections::HashMap;
@@ -11,8 +12,8 @@ use std::net::SocketAddr;
 /// `LOOK_EVERY`.
 const LOOKS: u32 = 256;
 const LOOK_EVERY: Nanos = 5 * MS;
-/// A socket of another user is not looked up again for this long.
-const REFUSED_FOR: Nanos = 10 * SECOND;
+/// A socket of another user is not looked up again for this long: its port may then be somebody else's.
+const REFUSED_FOR: Nanos = SECOND;
 /// How many of these are remembered.
 const REFUSED_MAX: usize = 4096;
 /// How many refusals are logged.
@@ -31,8 +32,13 @@ pub(super) struct Users {
 }
 
 impl Users {
-    pub(super) fn new(allowed: Vec<u32>) -> Self {
-        Self { allowed, refused: HashMap::new(), looks: LOOKS, counted: 0, told: 0 }
+    /// `own` is an address of this process. If its socket is not seen, nobody's would be.
+    pub(super) fn new(allowed: Vec<u32>, own: SocketAddr) -> Result<Self, Error> {
+        if owners(own).is_empty() {
+            let why = "cannot see whose the sockets of this machine are: /proc/net/udp does not show the switch's own; mount /proc";
+            return Err(Error::Configuration(why.to_owned()));
+        }
+        Ok(Self { allowed, refused: HashMap::new(), looks: LOOKS, counted: 0, told: 0 })
     }
 
     /// Whether all sockets of this machine to which a datagram for this address may go are theirs.
@@ -41,11 +47,11 @@ impl Users {
             return false;
         }
         let owners = owners(to);
-        let is_theirs = !owners.is_empty() && owners.iter().all(|owner| self.allowed.contains(owner));
-        if !is_theirs {
-            self.refuse(now, to, &owners);
+        if let Some(&other) = owners.iter().find(|owner| !self.allowed.contains(owner)) {
+            self.refuse(now, to, other);
+            return false;
         }
-        is_theirs
+        !owners.is_empty() // a socket that has been closed is nobody's
     }
 
     fn may_look(&mut self, now: Nanos) -> bool {
@@ -59,19 +65,16 @@ impl Users {
         may
     }
 
-    fn refuse(&mut self, now: Nanos, to: SocketAddr, owners: &[u32]) {
+    fn refuse(&mut self, now: Nanos, to: SocketAddr, owner: u32) {
         if self.refused.len() >= REFUSED_MAX {
             self.refused.clear();
         }
         self.refused.insert(to, now + REFUSED_FOR);
-        // A socket that has been closed is nobody's.
-        if let Some(owner) = owners.iter().find(|owner| !self.allowed.contains(owner))
-            && self.told < TOLD_MAX
-        {
+        if self.told < TOLD_MAX {
             self.told += 1;
             tracing::warn!(
-                "a process of user {owner} at {to} is not served: this switch is for user {} only",
-                self.allowed[0]
+                "a process of user {owner} at {to} is not served: this switch serves {:?} only",
+                self.allowed
             );
         }
     }
@@ -96,13 +99,24 @@ mod tests {
 
     const NOBODY: u32 = 65_534;
 
+    fn socket() -> (UdpSocket, SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
+    fn users(allowed: u32) -> Users {
+        let (_own, address) = socket();
+        Users::new(vec![allowed], address).unwrap()
+    }
+
     fn own() -> u32 {
         rustix::process::geteuid().as_raw()
     }
 
     #[test]
     fn sockets_of_the_users_are_answered_on_whatever_address_they_listen() {
-        let mut users = Users::new(vec![own()]);
+        let mut users = users(own());
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(socket) = UdpSocket::bind(address) else {
                 eprintln!("SKIPPED: {address}, which this machine does not have");
@@ -118,22 +132,22 @@ mod tests {
 
     #[test]
     fn t13_sockets_of_others_and_closed_ones_are_not_answered() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let to = socket.local_addr().unwrap();
-        let mut users = Users::new(vec![NOBODY]);
+        let (socket, to) = socket();
+        let mut users = users(NOBODY);
         assert!(!users.may_answer(0, to));
         users.allowed = vec![own()];
         assert!(!users.may_answer(REFUSED_FOR - 1, to), "it is not looked up again");
         assert!(users.may_answer(REFUSED_FOR, to));
         drop(socket);
-        assert!(!users.may_answer(2 * REFUSED_FOR, to));
+        assert!(!users.may_answer(REFUSED_FOR, to), "nobody's");
+        let _next = UdpSocket::bind(to).unwrap();
+        assert!(users.may_answer(REFUSED_FOR, to), "that it was nobody's is not remembered");
     }
 
     #[test]
     fn t12_looking_costs_a_bounded_part_of_the_time() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let to = socket.local_addr().unwrap();
-        let mut users = Users::new(vec![own()]);
+        let (_socket, to) = socket();
+        let mut users = users(own());
         let answered = (0..2 * LOOKS).filter(|_| users.may_answer(0, to)).count();
         assert_eq!(answered, LOOKS as usize);
         assert!(users.may_answer(LOOK_EVERY, to));
@@ -142,10 +156,18 @@ mod tests {
 
     #[test]
     fn t12_what_is_remembered_of_others_is_bounded() {
-        let mut users = Users::new(vec![own()]);
+        let mut users = users(own());
         for port in 0..=REFUSED_MAX as u16 {
-            users.refuse(0, ([127, 0, 0, 1], port).into(), &[]);
+            users.refuse(0, ([127, 0, 0, 1], port).into(), NOBODY);
         }
         assert!(users.refused.len() <= REFUSED_MAX);
+    }
+
+    #[test]
+    fn t13_whoever_cannot_see_his_own_socket_serves_nobody() {
+        let (closed, address) = socket();
+        drop(closed);
+        let why = Users::new(vec![own()], address).unwrap_err().to_string();
+        assert!(why.contains("/proc/net/udp") && why.contains("mount /proc"), "{why}");
     }
 }

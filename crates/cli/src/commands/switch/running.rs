@@ -101,8 +101,8 @@ impl<P: SwitchProgram> Prepared<P> {
     }
 
     /// Answers only processes of these users: see [`BoundSwitch::serve_only`].
-    pub(crate) fn serve_only(&mut self, users: Vec<u32>) {
-        self.switch.serve_only(users);
+    pub(crate) fn serve_only(&mut self, users: Vec<u32>) -> Result<()> {
+        Ok(self.switch.serve_only(users)?)
     }
 
     /// What runs beside the switch, and ends with it.
