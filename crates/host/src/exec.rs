@@ -1,5 +1,5 @@
 //! `exec` and `command`: run a command line of `/bin/sh`, in a process group of its own, and keep its outputs and what
-//! ended it. It has ended when both outputs are closed and the shell has exited, so it waits for background processes that
+//! ended it. It has ended when both outputs are closed and its process has exited, so it waits for background processes that
 //! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
 
 mod capture;
@@ -156,7 +156,6 @@ impl Processes {
         let stop = Waker::new().map_err(|error| NotStarted::new("cannot watch over a command", error.into_io()))?;
         let stop = Arc::new(stop);
         let child = spawn(context, request, record.mark()).map_err(|cause| NotStarted::of(cause, request))?;
-        restore_open_files(Pid::from_child(&child));
         let run = Run::new(child, record, Arc::clone(&self.outputs), Arc::clone(&stop));
         let mut running = lock(&self.running);
         if context.cancelled() {
@@ -248,6 +247,7 @@ fn furnish(command: &mut Command, context: &TaskContext, request: &ExecRequest, 
         command.current_dir(OsStr::from_bytes(directory));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    restore_open_files(command);
 }
 
 #[cfg(test)]
