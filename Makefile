@@ -37,7 +37,7 @@ BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo package test lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release demo package test properties lint docs bench bench-against fuzz check-faults check-asic check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,15 @@ package: release ## a Debian package of this build, with manual pages, completio
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deb
 	@deploy/debian/contents $(BUILT)/midflight $(BUILT)/package
 	@$(CARGO) deb --locked --package midflight-cli --no-build
+
+# How often `make properties` runs all property tests.
+SEEDS ?= 10
+
+properties: ## the property tests of the protocols and the core SEEDS (10) times, each time with other random cases
+	@set -e; for run in $$(seq $(SEEDS)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	    echo "PROPTEST_RNG_SEED=$$seed"; \
+	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks reads replicas dataplane spec rmt sim); \
+	done
 
 # The tests of midflight-spec that run the C core.
 OF_CORE = transcripts model reads_model replicas_model replicas_asic replicas_selection

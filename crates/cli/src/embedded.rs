@@ -1,12 +1,12 @@
 //! A switch and executors inside this process, on loopback: no root, no configuration.
 
 use crate::commands::switch::{Running, SwitchProgram};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder};
+use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder, raise_open_files};
 use midflight_terminal::switches::ANSWER_WITHIN;
-use rustix::process::{Uid, geteuid};
+use rustix::process::geteuid;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -51,9 +51,11 @@ impl Embedded {
         served: ServedUsers,
         blobs: &BlobOptions,
     ) -> Result<Self> {
+        raise_open_files(executors.saturating_mul(slots));
         let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
         if served == ServedUsers::Own {
-            prepared.serve_only(vec![geteuid().as_raw(), Uid::ROOT.as_raw()]);
+            let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
+            prepared.serve_only(geteuid().as_raw()).context(advice)?;
         }
         let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());

@@ -51,7 +51,6 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    midflight_host::raise_open_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{Directory, Running, Said, midflight, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, MIDFLIGHT, Running, Said, midflight, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write, read_to_string};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -257,4 +257,17 @@ fn t5_without_an_executor_that_has_the_resources_it_says_so_and_gives_up() {
         "{said:?}"
     );
     assert!(lines.last().unwrap().starts_with("error: no executor has taken a command within"), "{said:?}");
+}
+
+/// Two hundred commands at a time need more open files than that, also those that need a shell.
+#[test]
+fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
+    for line in ["grep files /proc/self/limits", "ulimit -Sn; sleep 0.3"] {
+        let script =
+            format!("ulimit -Sn 256; for i in $(seq 200); do echo '{line}'; done | {MIDFLIGHT} map --jobs 200");
+        let said: Said = Command::new("/bin/sh").args(["-c", &script]).output().unwrap().into();
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let limits: Vec<_> = said.stdout.lines().collect();
+        assert!(limits.len() == 200 && limits.iter().all(|limit| limit.contains("256")), "{said:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! `exec` and `command`: run a command line of `/bin/sh`, in a process group of its own, and keep its outputs and what
-//! ended it. It has ended when both outputs are closed and the shell has exited, so it waits for background processes that
+//! ended it. It has ended when both outputs are closed and its process has exited, so it waits for background processes that
 //! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
 
 mod capture;
@@ -143,29 +143,19 @@ impl Processes {
                 return Err("the executor is ending".to_owned());
             }
             match self.try_to_start(context, request) {
-                Err((error, _)) if is_short(&error) && !context.cancelled() && Instant::now() < deadline => {
+                Err(why) if why.may_pass() && !context.cancelled() && Instant::now() < deadline => {
                     std::thread::sleep(START_EVERY);
                 }
-                started => return started.map_err(|(_, why)| why),
+                started => return started.map_err(|not| not.why),
             }
         }
     }
 
-    /// An error is also in words.
-    fn try_to_start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, (io::Error, String)> {
-        let in_words = |what: &'static str| {
-            move |error: io::Error| {
-                let why = format!("{what}: {error}");
-                (error, why)
-            }
-        };
-        let record = self.enter().map_err(in_words("cannot watch over commands"))?;
-        let stop = Arc::new(Waker::new().map_err(|error| in_words("cannot watch over a command")(error.into_io()))?);
-        let child = spawn(context, request, record.mark()).map_err(|error| {
-            let why = why_not_started(&error, request);
-            (error, why)
-        })?;
-        restore_open_files(Pid::from_child(&child));
+    fn try_to_start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, NotStarted> {
+        let record = self.enter().map_err(|cause| NotStarted::new("cannot watch over commands", cause))?;
+        let stop = Waker::new().map_err(|error| NotStarted::new("cannot watch over a command", error.into_io()))?;
+        let stop = Arc::new(stop);
+        let child = spawn(context, request, record.mark()).map_err(|cause| NotStarted::of(cause, request))?;
         let run = Run::new(child, record, Arc::clone(&self.outputs), Arc::clone(&stop));
         let mut running = lock(&self.running);
         if context.cancelled() {
@@ -188,10 +178,33 @@ impl Processes {
     }
 }
 
-/// Whether the system lacks something that it will have again when other commands have ended.
-fn is_short(error: &io::Error) -> bool {
-    let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    error.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw_os_error(code)))
+/// Why a command was not started.
+struct NotStarted {
+    cause: io::Error,
+    why: String,
+}
+
+impl NotStarted {
+    fn new(what: &str, cause: io::Error) -> Self {
+        Self { why: format!("{what}: {cause}"), cause }
+    }
+
+    /// Starting the shell has failed. The kernel's error does not say whether it means the directory or the shell.
+    fn of(cause: io::Error, request: &ExecRequest) -> Self {
+        if let Some(directory) = &request.directory {
+            let directory = Path::new(OsStr::from_bytes(directory));
+            if let Err(cause) = std::fs::read_dir(directory) {
+                return Self::new(&format!("cannot run in the directory {}", directory.display()), cause);
+            }
+        }
+        Self::new("cannot start /bin/sh", cause)
+    }
+
+    /// Whether the system lacks something that it will have again when other commands have ended.
+    fn may_pass(&self) -> bool {
+        let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+        self.cause.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw_os_error(code)))
+    }
 }
 
 /// In one piece where nothing of it is a file.
@@ -235,17 +248,7 @@ fn furnish(command: &mut Command, context: &TaskContext, request: &ExecRequest, 
         command.current_dir(OsStr::from_bytes(directory));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-}
-
-/// The kernel's error does not say whether it means the directory or the shell.
-fn why_not_started(error: &io::Error, request: &ExecRequest) -> String {
-    if let Some(directory) = &request.directory {
-        let directory = Path::new(OsStr::from_bytes(directory));
-        if let Err(why) = std::fs::read_dir(directory) {
-            return format!("cannot run in the directory {}: {why}", directory.display());
-        }
-    }
-    format!("cannot start /bin/sh: {error}")
+    restore_open_files(command);
 }
 
 #[cfg(test)]

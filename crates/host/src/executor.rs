@@ -207,6 +207,7 @@ impl Executor {
             return Ok(());
         }
         let running = self.kill_all();
+        self.driver.stop(); // or it would keep the leases of tasks that do not run any more
         if running == 0 { Ok(()) } else { Err(DrainError { running, timeout }) }
     }
 }

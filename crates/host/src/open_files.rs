@@ -1,24 +1,42 @@
 //! How many files this process may have open. The usual soft limit of 1,024 is for programs that use `select`, and too small for
-//! one that runs hundreds of commands. Commands get the limit that this process was started with.
+//! one that runs hundreds of commands at a time. Commands have the limit that this process was started with.
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::OnceLock;
+
+/// What one command takes while it runs: two pipes, an eventfd, a connection for its argument, and what starting takes.
+const A_COMMAND: u64 = 12;
+/// What all else takes.
+const ELSE: u64 = 512;
 
 /// The limit at the start, if it was raised.
 static AT_START: OnceLock<Rlimit> = OnceLock::new();
 
-/// Raises the soft limit to the hard one. For the start of a program.
-pub fn raise_open_files() {
+/// Raises the soft limit, as far as the hard one allows, if so many commands at a time need it. For a program that runs commands:
+/// those that it starts by itself, unlike the functions `exec` and `command`, inherit what it has raised.
+pub fn raise_open_files(commands: u32) {
+    let wanted = ELSE + A_COMMAND * u64::from(commands);
     let at_start = getrlimit(Resource::Nofile);
-    // If it cannot be raised, the program can do less at a time.
-    if setrlimit(Resource::Nofile, Rlimit { current: at_start.maximum, ..at_start }).is_ok() {
-        let _ = AT_START.set(at_start); // raised before
+    // None: without a limit.
+    let Some(current) = at_start.current.filter(|&current| current < wanted) else { return };
+    let raised = at_start.maximum.map_or(wanted, |most| most.min(wanted)).max(current);
+    // Where that fails, fewer commands run at a time.
+    if setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..at_start }).is_ok() {
+        AT_START.get_or_init(|| at_start);
     }
 }
 
-/// Gives a command that was just started the limit that this process had.
-pub(crate) fn restore_open_files(command: Pid) {
-    if let Some(at_start) = AT_START.get() {
-        let _ = prlimit(Some(command), Resource::Nofile, *at_start); // it has ended already
+/// Gives a command the limit that this process was started with.
+pub(crate) fn restore_open_files(command: &mut Command) {
+    if let Some(&at_start) = AT_START.get() {
+        // SAFETY: between fork and exec there is one system call, which allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                let now = getrlimit(Resource::Nofile);
+                Ok(setrlimit(Resource::Nofile, Rlimit { current: at_start.current, ..now })?)
+            });
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! | [`columns`], [`units`] | text in columns; times and large numbers for people |
 //! | [`progress`] | progress bars |
 //! | [`stdout`], [`stderr`], [`files`] | output that may fail |
-//! | [`signals`] | what asks a process to end; SIGPIPE |
+//! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
 //! | [`children`] | processes that end with this one |
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |

@@ -20,7 +20,7 @@ pub fn connect_with(options: ClientOptions) -> Result<Client> {
     let client = Client::connect(options)?;
     ensure!(
         client.wait_connected(ANSWER_WITHIN),
-        "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT",
+        "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT (`up` of another user does not answer)",
         names.join(", ")
     );
     Ok(client)

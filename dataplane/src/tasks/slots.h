@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The slots of executors: how they are registered, move, give back and go, and who may speak for one (T14, T15). */
+/* The slots of executors: how they are registered, move, give back and go, and who may speak for one (T13, T14). */
 #ifndef MIDFLIGHT_SLOTS_H
 #define MIDFLIGHT_SLOTS_H
 

@@ -8,7 +8,7 @@ use crate::watched::Watched;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_host::{BlobOptions, Executor};
+use midflight_host::{BlobOptions, Executor, raise_open_files};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let max_file_bytes = u64::from(args.output_disk) << 20;
     let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
+    raise_open_files(slots);
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     let mut builder = builder.ahead(args.config.ahead()?);
     let counted = args.counts.resources(&args.config)?;

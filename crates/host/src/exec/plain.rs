@@ -1,5 +1,5 @@
-//! Command lines for which a shell would only find the program and execute it. They are executed without one, which halves what a
-//! short command costs. Whenever in doubt, the shell gets the line.
+//! Command lines for which a shell would only find the program and run it. They run without one, which halves what a short command
+//! costs. Whenever in doubt, the shell gets the line.
 
 use midflight_tasks::functions::ExecRequest;
 use std::ffi::{OsStr, OsString};
@@ -9,105 +9,34 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Words that shells execute themselves, or read as syntax: of POSIX, dash, bash and BusyBox.
-const OF_SHELLS: &[&str] = &[
-    ".",
-    ":",
-    "[",
-    "alias",
-    "bg",
-    "bind",
-    "break",
-    "builtin",
-    "caller",
-    "case",
-    "cd",
-    "chdir",
-    "command",
-    "compgen",
-    "complete",
-    "compopt",
-    "continue",
-    "coproc",
-    "declare",
-    "dirs",
-    "disown",
-    "do",
-    "done",
-    "echo",
-    "elif",
-    "else",
-    "enable",
-    "esac",
-    "eval",
-    "exec",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "fi",
-    "for",
-    "function",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "if",
-    "in",
-    "jobs",
-    "kill",
-    "let",
-    "local",
-    "logout",
-    "mapfile",
-    "popd",
-    "printf",
-    "printenv",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "select",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "suspend",
-    "test",
-    "then",
-    "time",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-    "until",
-    "wait",
-    "while",
-];
+const OF_SHELLS: &str = "\
+    . : [ alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc \
+    declare dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function \
+    getopts hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray \
+    readonly return select set shift shopt source suspend test then time times trap true type typeset ulimit umask \
+    unalias unset until wait while";
 
-/// What a shell would set `PWD` to, here in this process; `None` if it would leave it as it is.
-static WORKING_DIRECTORY: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let inherited = std::env::var_os("PWD").map(PathBuf::from);
-    let place = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let is_right = inherited.is_some_and(|path| path.is_absolute() && place(&path) == place(Path::new(".")));
-    if is_right { None } else { std::env::current_dir().ok() }
-});
-
-/// Whether this process's environment changes what a shell would execute: functions that bash exports, a `PATH` with dash's
-/// `%func`.
+/// Whether a shell would change this process's environment, or heed it: a `PATH` with dash's `%func`, or none.
 static NEEDS_SHELL: LazyLock<bool> = LazyLock::new(|| {
-    let changes = |name: &OsStr, value: &OsStr| {
-        name.as_bytes().starts_with(b"BASH_FUNC_") || (name == "PATH" && value.as_bytes().contains(&b'%'))
-    };
-    std::env::vars_os().any(|(name, value)| changes(&name, &value)) || std::env::var_os("PATH").is_none()
+    let path = std::env::var_os("PATH");
+    let heeds_path = path.is_none_or(|path| path.as_bytes().contains(&b'%'));
+    heeds_path || std::env::vars_os().any(|(name, _)| is_of_shells(name.as_bytes()))
 });
+
+/// Whether a shell would drop a variable, as it is no name for one, such as a function that bash exports; or sets it itself.
+fn is_of_shells(variable: &[u8]) -> bool {
+    let is_name = variable.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    !is_name || variable.first().is_none_or(u8::is_ascii_digit) || variable == b"PPID"
+}
+
+/// What a shell would set `PWD` to in a directory; `None` if it would leave it as it is, because it leads there.
+fn working_directory(directory: &Path) -> std::io::Result<Option<OsString>> {
+    let place = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+    let here = place(directory)?;
+    let inherited = std::env::var_os("PWD").map(PathBuf::from);
+    let is_right = inherited.is_some_and(|path| path.is_absolute() && place(&path).is_ok_and(|there| there == here));
+    if is_right { Ok(None) } else { directory.canonicalize().map(|path| Some(path.into_os_string())) }
+}
 
 /// A program, its arguments, and what `PWD` is to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,17 +48,13 @@ pub(super) struct Plain<'a> {
 /// What a request executes, if no shell is needed for it.
 pub(super) fn plain(request: &ExecRequest) -> Option<Plain<'_>> {
     let words = words(&request.command_line)?;
-    let says = |variable: &[u8]| request.environment.iter().any(|(name, _)| name == variable);
-    let functions = request.environment.iter().any(|(name, _)| name.starts_with(b"BASH_FUNC_"));
-    if *NEEDS_SHELL || functions || says(b"PATH") || says(b"PWD") {
+    let needs_shell = |name: &[u8]| is_of_shells(name) || name == b"PATH" || name == b"PWD";
+    if *NEEDS_SHELL || request.environment.iter().any(|(name, _)| needs_shell(name)) {
         return None;
     }
-    let working_directory = match &request.directory {
-        // A shell writes it without symbolic links. Where that fails, starting fails too, and says why.
-        Some(directory) => Some(std::fs::canonicalize(OsStr::from_bytes(directory)).ok()?),
-        None => WORKING_DIRECTORY.clone(),
-    };
-    Some(Plain { words, working_directory: working_directory.map(PathBuf::into_os_string) })
+    let directory = request.directory.as_ref().map_or(Path::new("."), |path| Path::new(OsStr::from_bytes(path)));
+    // Where there is no such directory, starting fails too, and says why.
+    Some(Plain { words, working_directory: working_directory(directory).ok()? })
 }
 
 /// The words of a line that has nothing in it but words, blanks between them, and a program in front.
@@ -140,12 +65,12 @@ fn words(line: &[u8]) -> Option<Vec<&OsStr>> {
     let words: Vec<_> =
         line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).map(OsStr::from_bytes).collect();
     let program = words.first()?.as_bytes();
-    let is_of_shells = || OF_SHELLS.iter().any(|word| word.as_bytes() == program);
-    // A word with `=` in front is an assignment.
-    (!program.contains(&b'=') && !is_of_shells()).then_some(words)
+    let is_builtin = || OF_SHELLS.split(' ').any(|word| word.as_bytes() == program);
+    // A first word with `=` is an assignment, one that begins with `%` a job.
+    (!program.contains(&b'=') && !program.starts_with(b"%") && !is_builtin()).then_some(words)
 }
 
-/// Bytes that no shell gives a meaning, in whatever place.
+/// Bytes that no shell gives a meaning, except `=` and `%` in the first word.
 fn is_ordinary(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./,:+@%=".contains(&byte)
 }
@@ -175,7 +100,9 @@ mod tests {
             let ordinary = byte.is_ascii_alphanumeric() || b"_-./,:+@%= \t".contains(&byte);
             assert_eq!(words(&line).is_some(), ordinary, "{byte:#x}");
         }
-        for line in ["", "  ", "A=1", "A=1 gzip a", "echo a", "cd /tmp", ". ./x", "[ a = b ]", "time gzip a"] {
+        for line in
+            ["", "  ", "A=1", "A=1 gzip a", "%", "%1 a", "echo a", "cd /tmp", ". ./x", "[ a = b ]", "time gzip a"]
+        {
             assert_eq!(split(line), None, "{line}");
         }
     }
@@ -187,7 +114,7 @@ mod tests {
             ..ExecRequest::new("gzip a")
         };
         assert!(plain(&request("COLOUR")).is_some());
-        for name in ["PATH", "PWD", "BASH_FUNC_gzip%%"] {
+        for name in ["PATH", "PWD", "BASH_FUNC_gzip%%", "A.B", "1A", "", "PPID"] {
             assert_eq!(plain(&request(name)), None, "{name}");
         }
     }

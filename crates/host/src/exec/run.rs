@@ -41,7 +41,7 @@ pub(super) enum Early {
     NotKept,
 }
 
-/// How the shell ended.
+/// How its process ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status {
     /// The exit code, or 128 + the signal.
@@ -91,7 +91,7 @@ impl Run {
         self.stop = None;
         self.signal(Signal::TERM);
         self.wait(Some(Instant::now() + GRACE));
-        // What ignored SIGTERM, also where the shell itself has ended: its number is its own until its status is collected.
+        // What ignored SIGTERM, also where the process itself has ended: its number is its own until its status is collected.
         self.signal(Signal::KILL);
         kill_marked(&HashSet::from([self.mark()]));
         self.capture.let_go();
@@ -112,11 +112,11 @@ impl Run {
                 Took::Lost => return Woken::NotKept,
             }
         }
-        self.wait_for_shell(deadline)
+        self.wait_for_process(deadline)
     }
 
-    /// Waits until the shell has exited, or the deadline has passed.
-    fn wait_for_shell(&self, deadline: Option<Instant>) -> Woken {
+    /// Waits until its process has exited, or the deadline has passed.
+    fn wait_for_process(&self, deadline: Option<Instant>) -> Woken {
         if self.exited(WaitIdOptions::NOHANG) {
             return Woken::Ended;
         }
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Whether the shell has exited, or waits until it has. Its status stays to be collected.
+    /// Whether its process has exited, or waits until it has. Its status stays to be collected.
     fn exited(&self, how: WaitIdOptions) -> bool {
         loop {
             match waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | how) {
@@ -150,7 +150,7 @@ impl Run {
         }
     }
 
-    /// Waits for the shell and collects its status. `unlist` is called when it has exited, while its number is still its own.
+    /// Waits for its process and collects its status. `unlist` is called when it has exited, while its number is still its own.
     pub(super) fn collect(self, unlist: impl FnOnce()) -> io::Result<(Status, Capture)> {
         self.exited(WaitIdOptions::empty());
         let Self { mut child, record, capture, .. } = self;

@@ -97,6 +97,7 @@ impl RunHandler {
     /// the lease has run out (T10).
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
+        self.sleeping.clear();
     }
 
     fn run(&mut self, executor: &mut Executor, run: Run) {

@@ -254,10 +254,14 @@ impl<P: SoftProgram> BoundSwitch<P> {
         self.diversion = Some(diversion);
     }
 
-    /// Answers only processes of these users, of those that have proved nothing yet. For a switch on loopback: it asks the kernel
-    /// whose the sockets of this machine are. What the kernel engine answers by itself is not restricted.
-    pub fn serve_only(&mut self, users: Vec<u32>) {
-        self.users = Some(Users::new(users));
+    /// Takes nothing from sockets of others than this user and root, and sends them nothing. For a switch on loopback, in user
+    /// space: the kernel says whose the sockets of this machine are.
+    ///
+    /// # Errors
+    /// If the kernel does not say whose they are.
+    pub fn serve_only(&mut self, user: u32) -> Result<(), Error> {
+        self.users = Some(Users::new(user, self.local_addr())?);
+        Ok(())
     }
 
     /// A switch whose thread takes no order: for tests.

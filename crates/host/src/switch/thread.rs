@@ -43,15 +43,18 @@ impl<P: Program> Outgoing<P> {
         if self.diversion.as_mut().is_some_and(|diversion| diversion.takes(to, datagram)) {
             return;
         }
-        if P::is_for_anybody(datagram) {
-            if !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
-                return socket.count_unanswered();
-            }
-            if self.users.as_mut().is_some_and(|users| !users.may_answer(now, to)) {
-                return socket.count_other_user();
-            }
+        if !self.serves(now, to) {
+            socket.count_not_served();
+        } else if P::is_for_anybody(datagram) && !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
+            socket.count_unanswered();
+        } else {
+            self.queue.push_from(socket, from, to, datagram);
         }
-        self.queue.push_from(socket, from, to, datagram);
+    }
+
+    /// Whether the process at an address may have anything to do with this switch.
+    fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
+        self.users.as_mut().is_none_or(|users| users.serves(now, address))
     }
 
     fn flush(&mut self, socket: &Socket) {
@@ -151,6 +154,9 @@ impl<P: SoftProgram> SwitchThread<P> {
     /// Gives the program a datagram, and sends its answers. From a genuine one it learns our address that the peer sends to,
     /// because the peer accepts packets from there only.
     fn take(&mut self, now: Nanos, (from, own): Asker, datagram: &mut [u8]) {
+        if !self.outgoing.serves(now, from) {
+            return self.shared.socket.count_not_served();
+        }
         // A datagram that the engine could not take is as good as lost, and counted by it. What it owes for others is sent.
         let _ = self.engine.packet(time_of::<P>(now), from, datagram, &mut self.out);
         let teaches = self.out.is_genuine() || planted(84);

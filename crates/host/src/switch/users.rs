@@ -1,92 +1,154 @@
-//! Whom of this machine a switch on loopback serves. Whoever submits a command line runs it as the user of an executor; so a switch
-//! that one user starts for herself answers nobody else's sockets. Without an answer nobody gets a cookie, and without a cookie
-//! the program takes nothing (T13).
+//! The users of this machine whom a switch on loopback serves. A command line that is submitted runs as the user of an executor; so
+//! a switch that one user starts for herself takes nothing from sockets of others, and sends them nothing, not even if they have
+//! got the port of a process of hers that has ended.
+//!
+//! Whose a socket is, the kernel says, for all sockets at once. That takes it some 100 µs, so the answer is kept for a moment.
 
-use midflight_endpoint::{MS, Nanos, SECOND};
+use crate::error::Error;
+use midflight_endpoint::{MS, Nanos};
 use procfs::net::UdpNetEntry;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
-/// Looking a socket up takes the kernel some 100 µs, in which the switch serves nobody: so many at once, and then one in
-/// `LOOK_EVERY`.
-const LOOKS: u32 = 256;
-const LOOK_EVERY: Nanos = 5 * MS;
-/// A socket of another user is not looked up again for this long.
-const REFUSED_FOR: Nanos = 10 * SECOND;
-/// How many of these are remembered.
-const REFUSED_MAX: usize = 4096;
+/// For how long the kernel's answer is used.
+const KEPT_FOR: Nanos = 10 * MS;
+/// But for so many times as long as asking took: however many sockets there are, it takes a small part of the time.
+const TIMES: Nanos = 20;
+/// Before that time it is asked again for a socket that was not there: so often at once, then once in `EXTRA_EVERY`.
+const EXTRA: u32 = 256;
+const EXTRA_EVERY: Nanos = 5 * MS;
 /// How many refusals are logged.
-const TOLD_MAX: u32 = 4;
+const WARNINGS: u32 = 4;
+const ROOT: u32 = 0;
 
-/// The users whose processes are answered.
+/// The users who are served.
 #[derive(Debug)]
 pub(super) struct Users {
+    user: u32,
     allowed: Vec<u32>,
-    /// Sockets of others, and until when they are refused without looking.
-    refused: HashMap<SocketAddr, Nanos>,
-    /// How often one may look now.
-    looks: u32,
-    counted: Nanos,
-    told: u32,
+    /// The owners of the sockets at each port, as the kernel said last.
+    sockets: HashMap<u16, Vec<Owned>>,
+    /// When the kernel is asked again.
+    ask_at: Nanos,
+    /// How often it may be asked before.
+    extra_left: u32,
+    extra_counted_at: Nanos,
+    warnings_given: u32,
+}
+
+/// A socket.
+#[derive(Clone, Copy, Debug)]
+struct Owned {
+    ip: IpAddr,
+    user: u32,
+}
+
+/// Whose an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Allowed,
+    Other(u32),
+    /// No socket is there: it was closed, or is younger than the kernel's answer.
+    Nobody,
 }
 
 impl Users {
-    pub(super) fn new(allowed: Vec<u32>) -> Self {
-        Self { allowed, refused: HashMap::new(), looks: LOOKS, counted: 0, told: 0 }
+    /// This user, and root. `own` is an address of this process.
+    pub(super) fn new(user: u32, own: SocketAddr) -> Result<Self, Error> {
+        let refused =
+            |why: &str| Err(Error::Configuration(format!("cannot see whose the sockets of this machine are: {why}")));
+        let (sockets, ask_at, extra_left) = (HashMap::new(), 0, EXTRA);
+        let allowed = vec![user, ROOT];
+        let mut users = Self { user, allowed, sockets, ask_at, extra_left, extra_counted_at: 0, warnings_given: 0 };
+        users.ask(0);
+        users.ask_at = 0;
+        if users.owner_of(own) == Owner::Nobody {
+            return refused("/proc/net/udp does not show the switch's own; mount /proc");
+        }
+        // All users without a number in a user namespace have this one.
+        if !sees_all_users() && Some(user) == overflow_user() {
+            return refused(
+                "this user has no number in this user namespace, as others have none; map one (unshare --map-root-user)",
+            );
+        }
+        Ok(users)
     }
 
-    /// Whether all sockets of this machine to which a datagram for this address may go are theirs.
-    pub(super) fn may_answer(&mut self, now: Nanos, to: SocketAddr) -> bool {
-        if self.refused.get(&to).is_some_and(|&until| now < until) || !self.may_look(now) {
-            return false;
+    /// Whether an address is a socket of a user who is served.
+    pub(super) fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
+        if now >= self.ask_at {
+            self.ask(now);
         }
-        let owners = owners(to);
-        let is_theirs = !owners.is_empty() && owners.iter().all(|owner| self.allowed.contains(owner));
-        if !is_theirs {
-            self.refuse(now, to, &owners);
+        let mut owner = self.owner_of(address);
+        if owner == Owner::Nobody && self.may_ask_again(now) {
+            self.ask(now);
+            owner = self.owner_of(address);
         }
-        is_theirs
+        if let Owner::Other(user) = owner {
+            self.warn(address, user);
+        }
+        owner == Owner::Allowed
     }
 
-    fn may_look(&mut self, now: Nanos) -> bool {
-        let more = now.saturating_sub(self.counted) / LOOK_EVERY;
+    /// All sockets to which a datagram for this address may go, or from which one may come, must be of users who are served.
+    fn owner_of(&self, address: SocketAddr) -> Owner {
+        let ip = address.ip().to_canonical();
+        let at_port = self.sockets.get(&address.port()).map_or(&[][..], Vec::as_slice);
+        let there =
+            at_port.iter().filter(|socket| socket.ip.is_unspecified() || socket.ip == ip || ip.is_unspecified());
+        let mut owner = Owner::Nobody;
+        for socket in there {
+            if !self.allowed.contains(&socket.user) {
+                return Owner::Other(socket.user);
+            }
+            owner = Owner::Allowed;
+        }
+        owner
+    }
+
+    fn ask(&mut self, now: Nanos) {
+        let began = Instant::now();
+        self.sockets.clear();
+        // A kernel without IPv6 has one table.
+        for UdpNetEntry { local_address, uid, .. } in
+            [procfs::net::udp(), procfs::net::udp6()].into_iter().flatten().flatten()
+        {
+            let owned = Owned { ip: local_address.ip().to_canonical(), user: uid };
+            self.sockets.entry(local_address.port()).or_default().push(owned);
+        }
+        let took = Nanos::try_from(began.elapsed().as_nanos()).unwrap_or(Nanos::MAX);
+        self.ask_at = now.saturating_add(took.saturating_mul(TIMES).max(KEPT_FOR));
+    }
+
+    fn may_ask_again(&mut self, now: Nanos) -> bool {
+        let more = now.saturating_sub(self.extra_counted_at) / EXTRA_EVERY;
         if more > 0 {
-            self.looks = self.looks.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)).min(LOOKS);
-            self.counted = now;
+            self.extra_left = self.extra_left.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)).min(EXTRA);
+            self.extra_counted_at = now;
         }
-        let may = self.looks > 0;
-        self.looks -= u32::from(may);
+        let may = self.extra_left > 0;
+        self.extra_left -= u32::from(may);
         may
     }
 
-    fn refuse(&mut self, now: Nanos, to: SocketAddr, owners: &[u32]) {
-        if self.refused.len() >= REFUSED_MAX {
-            self.refused.clear();
-        }
-        self.refused.insert(to, now + REFUSED_FOR);
-        // A socket that has been closed is nobody's.
-        if let Some(owner) = owners.iter().find(|owner| !self.allowed.contains(owner))
-            && self.told < TOLD_MAX
-        {
-            self.told += 1;
-            tracing::warn!(
-                "a process of user {owner} at {to} is not served: this switch is for user {} only",
-                self.allowed[0]
-            );
+    fn warn(&mut self, address: SocketAddr, user: u32) {
+        if self.warnings_given < WARNINGS {
+            self.warnings_given += 1;
+            tracing::warn!("user {user} at {address} is not served: this switch is for user {} only", self.user);
         }
     }
 }
 
-/// The users that have a UDP socket at this address, or at its port on all addresses.
-fn owners(at: SocketAddr) -> Vec<u32> {
-    let tables = [procfs::net::udp(), procfs::net::udp6()];
-    let is_there = |entry: &UdpNetEntry| {
-        let local = entry.local_address;
-        local.port() == at.port()
-            && (local.ip().is_unspecified() || local.ip().to_canonical() == at.ip().to_canonical())
-    };
-    // A kernel without IPv6 has one table.
-    tables.into_iter().flatten().flatten().filter(is_there).map(|entry| entry.uid).collect()
+/// The number that stands for users without one.
+fn overflow_user() -> Option<u32> {
+    std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()
+}
+
+/// Whether each user has a number of its own here: not in a user namespace that knows some.
+fn sees_all_users() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[cfg(test)]
@@ -96,56 +158,82 @@ mod tests {
 
     const NOBODY: u32 = 65_534;
 
+    fn socket() -> (UdpSocket, SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
     fn own() -> u32 {
         rustix::process::geteuid().as_raw()
     }
 
+    fn users(user: u32) -> Users {
+        let (_own, address) = socket();
+        Users::new(user, address).unwrap()
+    }
+
     #[test]
-    fn sockets_of_the_users_are_answered_on_whatever_address_they_listen() {
-        let mut users = Users::new(vec![own()]);
+    fn sockets_of_the_user_are_served_on_whatever_address_they_listen() {
+        let mut users = users(own());
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(socket) = UdpSocket::bind(address) else {
                 eprintln!("SKIPPED: {address}, which this machine does not have");
                 continue;
             };
-            let mut to = socket.local_addr().unwrap();
-            if to.ip().is_unspecified() {
-                to.set_ip([127, 0, 0, 1].into());
+            let mut from = socket.local_addr().unwrap();
+            if from.ip().is_unspecified() {
+                from.set_ip([127, 0, 0, 1].into());
             }
-            assert!(users.may_answer(0, to), "{address}");
+            assert!(users.serves(0, from), "{address}");
         }
     }
 
     #[test]
-    fn t13_sockets_of_others_and_closed_ones_are_not_answered() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let to = socket.local_addr().unwrap();
-        let mut users = Users::new(vec![NOBODY]);
-        assert!(!users.may_answer(0, to));
+    fn t13_sockets_of_others_and_closed_ones_are_not_served() {
+        let (socket, from) = socket();
+        let mut users = users(own());
+        users.allowed = vec![own().wrapping_add(1)];
+        assert!(!users.serves(0, from), "another's");
         users.allowed = vec![own()];
-        assert!(!users.may_answer(REFUSED_FOR - 1, to), "it is not looked up again");
-        assert!(users.may_answer(REFUSED_FOR, to));
+        assert!(users.serves(0, from));
         drop(socket);
-        assert!(!users.may_answer(2 * REFUSED_FOR, to));
+        assert!(!users.serves(u64::MAX / 2, from), "nobody's");
+    }
+
+    /// So the port of a process that has ended is worth nothing to whoever gets it.
+    #[test]
+    fn t13_whose_a_socket_is_is_asked_again_soon() {
+        let mut users = users(own());
+        users.ask(0);
+        let asked = users.ask_at;
+        assert!(asked >= KEPT_FOR);
+        let (socket, from) = socket();
+        users.extra_left = 0;
+        users.extra_counted_at = asked;
+        assert!(!users.serves(asked - 1, from), "not known yet");
+        assert!(users.serves(asked, from));
+        drop(socket);
+        let again = users.ask_at;
+        assert!(users.serves(again - 1, from), "as the kernel said");
+        assert!(!users.serves(again, from));
     }
 
     #[test]
-    fn t12_looking_costs_a_bounded_part_of_the_time() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let to = socket.local_addr().unwrap();
-        let mut users = Users::new(vec![own()]);
-        let answered = (0..2 * LOOKS).filter(|_| users.may_answer(0, to)).count();
-        assert_eq!(answered, LOOKS as usize);
-        assert!(users.may_answer(LOOK_EVERY, to));
-        assert!(!users.may_answer(LOOK_EVERY, to));
+    fn t12_asking_for_new_sockets_is_bounded() {
+        let mut users = users(own());
+        users.ask_at = Nanos::MAX;
+        let asked = (0..2 * EXTRA).filter(|_| users.may_ask_again(0)).count();
+        assert_eq!(asked, EXTRA as usize);
+        assert!(users.may_ask_again(EXTRA_EVERY));
+        assert!(!users.may_ask_again(EXTRA_EVERY));
     }
 
     #[test]
-    fn t12_what_is_remembered_of_others_is_bounded() {
-        let mut users = Users::new(vec![own()]);
-        for port in 0..=REFUSED_MAX as u16 {
-            users.refuse(0, ([127, 0, 0, 1], port).into(), &[]);
-        }
-        assert!(users.refused.len() <= REFUSED_MAX);
+    fn t13_whoever_cannot_see_his_own_socket_serves_nobody() {
+        let (closed, address) = socket();
+        drop(closed);
+        let why = Users::new(NOBODY, address).unwrap_err().to_string();
+        assert!(why.contains("/proc/net/udp") && why.contains("mount /proc"), "{why}");
     }
 }

@@ -30,7 +30,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(19, "eight-slots-uncounted", "dataplane/src/tasks/slots.h", 1000),
     Mutant::new(20, "tried-ahead-again", "dataplane/src/tasks/retrieve.h", 1000),
     Mutant::new(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
-    Mutant::new(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
+    Mutant::new(22, "eight-kept-alive", "crates/tasks/src/executor/slots/transmit.rs", 1000),
     Mutant::new(23, "epochs-in-order", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(24, "busy-uncounted", "crates/tasks/src/executor/mod.rs", 1000),
     Mutant::new(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),

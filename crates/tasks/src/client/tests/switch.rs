@@ -115,7 +115,9 @@ impl FakeSwitch {
                 let taken_out = self.in_window(now, from, sequence, |switch| switch.take_out(names));
                 let held = (0..).zip(names).filter(|(_, name)| taken_out.is_some() && self.has_assigned(**name));
                 let held: Vec<u8> = held.map(|(index, _)| index).collect();
-                let mut answer = cancel_ack(self.epoch, sequence, taken_out.unwrap_or(0), &held);
+                // The sequence may be one that an attacker used before, for more tasks than these.
+                let all = u32::MAX >> (32 - names.len());
+                let mut answer = cancel_ack(self.epoch, sequence, taken_out.unwrap_or(0) & all, &held);
                 answer[36] = taken_out.map_or(Reason::TooOld, |_| Reason::None) as u8;
                 answer
             }
