@@ -135,6 +135,44 @@ fn t17_a_second_ctrl_c_kills_what_runs() {
     assert!(said.stderr.contains("line 1: stopped"), "{said:?}");
 }
 
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
+    let directory = Directory::new("map-unread");
+    let ran = directory.path("ran");
+    let line = format!("head -c 300000 /dev/zero; echo >> {ran}; sleep 60\n");
+    for last in [&[Signal::INT, Signal::INT][..], &[Signal::TERM]] {
+        let first = last[0];
+        let mut map = spawn_with(&["map", "-j", "1"], &format!("head -c 300000 /dev/zero\n{line}"));
+        wait_until("its second command runs", || Path::new(&ran).exists());
+        let mut stderr = BufReader::new(map.stderr.take().unwrap());
+        signal(&map, first);
+        let mut said = String::new();
+        stderr.read_line(&mut said).unwrap();
+        assert!(said.contains("interrupted: cancelling"), "{said}");
+        for &next in last {
+            std::thread::sleep(Duration::from_millis(50)); // two signals that are pending are one
+            signal(&map, next);
+        }
+        wait_until("it has ended, though nobody has read", || map.try_wait().unwrap().is_some());
+        assert_eq!(map.wait().unwrap().code(), Some(130));
+        std::fs::remove_file(&ran).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_costs_little_memory() {
+    let directory = Directory::new("map-unread-memory");
+    let ran = directory.write("ran", "");
+    let input = format!("head -c 500000 /dev/zero; echo >> {ran}\n").repeat(400);
+    let mut map = spawn_with(&["map", "-j", "4"], &input);
+    let count = || std::fs::read_to_string(&ran).unwrap().len();
+    wait_until("all have run, though nobody has read", || count() == 400);
+    let peak = peak_mib(&map);
+    map.kill().unwrap();
+    map.wait().unwrap();
+    assert!(peak <= 100, "{peak} MiB of 200");
+}
+
 /// The most memory that a process has had, in MiB.
 fn peak_mib(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

@@ -201,9 +201,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let client = connect_with(client_options(switches, &directory))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
-    Shutdown::new()?.each(move |count| {
+    Shutdown::new()?.each_step(move |step| {
         // An error means that the session is over.
-        let _ = signals.send(Event::Interrupted(count));
+        let _ = signals.send(Event::Interrupted(step));
     });
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));

@@ -149,7 +149,7 @@ impl Tally {
             Ok(result) => {
                 let ns = result.timing.completed.saturating_sub(result.timing.submitted);
                 self.ends.latency_us.saturating_record(ns / 1_000);
-                progress.suspend(|| self.add_result(&result)).context("cannot write the results")?;
+                progress.aside(|| self.add_result(&result)).context("cannot write the results")?;
             }
             Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {

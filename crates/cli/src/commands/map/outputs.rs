@@ -222,7 +222,7 @@ impl Writer {
         let progress = Arc::clone(&self.settings.progress);
         while let Some(batch) = self.next() {
             let count = batch.len() as u64;
-            if let Err(error) = progress.suspend(|| self.write_all(batch)) {
+            if let Err(error) = progress.aside(|| self.write_all(batch)) {
                 let _ = self.settings.events.send(Event::Unwritten); // the session may be over
                 return Err(error).context("cannot write the output");
             }

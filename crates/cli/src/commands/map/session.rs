@@ -65,7 +65,7 @@ pub(super) struct Settings {
 pub(super) enum Event {
     /// The run with this number ended.
     Ended(u64, TaskOutcome),
-    /// Ctrl-C, and how often it was pressed.
+    /// Ctrl-C: a step of [`midflight_terminal::signals::Shutdown::each_step`].
     Interrupted(u32),
     /// More of the input.
     Input(Vec<Entry>),
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
                 let running = "what runs may finish; Ctrl-C again stops it";
                 self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
             }
-            Event::Interrupted(_) if !self.is_stopping => {
+            Event::Interrupted(..3) if !self.is_stopping => {
                 self.stop_running();
                 self.tell_people("stopping what runs; Ctrl-C again ends at once");
             }
