@@ -1,15 +1,26 @@
 //! A switch and executors inside this process, on loopback: no root, no configuration.
 
-use crate::commands::switch::Running;
+use crate::commands::switch::{Running, SwitchProgram};
 use anyhow::{Result, ensure};
 use midflight_control::{Config, SwitchTable};
+use midflight_dataplane::TasksProgram;
 use midflight_host::{BlobOptions, Executor};
 use midflight_terminal::switches::ANSWER_WITHIN;
+use rustix::process::{Uid, geteuid};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 /// All resources: executors on this machine may use all of it.
 const ALL_RESOURCES: u8 = u8::MAX;
+
+/// Who may submit command lines, which then run as the user of this process, and see those of others as an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServedUsers {
+    /// This process's own user, and root. Only where the switch listens on loopback.
+    Own,
+    /// Whoever reaches the switch.
+    All,
+}
 
 /// A running switch and its executors; dropping it ends them and kills what runs.
 #[derive(Debug)]
@@ -22,12 +33,22 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// `executors` executors with `slots` slots each, all registered.
-    pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
-        Self::start_with(config, executors, slots, &BlobOptions::default())
+    pub(crate) fn start(config: &Config, executors: u32, slots: u32, served: ServedUsers) -> Result<Self> {
+        Self::start_with(config, executors, slots, served, &BlobOptions::default())
     }
 
-    fn start_with(config: &Config, executors: u32, slots: u32, blobs: &BlobOptions) -> Result<Self> {
-        let running = Running::start(config)?;
+    fn start_with(
+        config: &Config,
+        executors: u32,
+        slots: u32,
+        served: ServedUsers,
+        blobs: &BlobOptions,
+    ) -> Result<Self> {
+        let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
+        if served == ServedUsers::Own {
+            prepared.serve_only(vec![geteuid().as_raw(), Uid::ROOT.as_raw()]);
+        }
+        let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
@@ -48,7 +69,7 @@ impl Embedded {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
         let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &blobs)
+        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, ServedUsers::Own, &blobs)
     }
 
     /// The address of the switch for clients on this machine.

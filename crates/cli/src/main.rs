@@ -49,6 +49,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    midflight_host::raise_open_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

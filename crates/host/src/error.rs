@@ -87,6 +87,16 @@ pub enum Error {
     Closed,
 }
 
+impl Error {
+    /// What the kernel said, or the whole in words.
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            Self::Resources { source, .. } => source,
+            other => io::Error::other(other),
+        }
+    }
+}
+
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::AddrInUse => "another process uses this port: stop it or choose another port",

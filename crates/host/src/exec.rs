@@ -12,6 +12,7 @@ use crate::blob::Piece;
 use crate::clock;
 use crate::driver::lock;
 use crate::functions::{TaskContext, Value};
+use crate::open_files::restore_open_files;
 use crate::spill::SpillRoom;
 use crate::waker::Waker;
 use capture::Kept;
@@ -21,6 +22,7 @@ use midflight_tasks::functions::{ExecRequest, ExecResult};
 use midflight_wire::RESULT_BLOB_MAX;
 use reaper::{Reaper, Record};
 use run::{Early, Run};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -31,10 +33,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What both outputs together may hold: the rest of the largest result is for what comes before them.
 const OUTPUT_MAX: u64 = RESULT_BLOB_MAX as u64 - ExecResult::HEAD_MAX as u64;
+/// How long a command waits to be started while the system has no file descriptor, process or memory for it: others end.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Between two attempts to start it.
+const START_EVERY: Duration = Duration::from_millis(10);
 /// The exit code of a command that its timeout ended, as of timeout(1).
 const CODE_TIMED_OUT: i32 = 124;
 
@@ -129,14 +135,37 @@ impl Processes {
         Ok(join(head.encode_head(stdout.len() as u32), stdout, stderr))
     }
 
+    /// Starts it, as soon as the system has room for another one.
     fn start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, String> {
-        if lock(&self.running).refused {
-            return Err("the executor is ending".to_owned());
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            if lock(&self.running).refused {
+                return Err("the executor is ending".to_owned());
+            }
+            match self.try_to_start(context, request) {
+                Err((error, _)) if is_short(&error) && !context.cancelled() && Instant::now() < deadline => {
+                    std::thread::sleep(START_EVERY);
+                }
+                started => return started.map_err(|(_, why)| why),
+            }
         }
-        let record = self.enter().map_err(|error| format!("cannot watch over commands: {error}"))?;
-        let stop = Waker::new().map_err(|error| error.to_string())?;
-        let child = spawn(context, request, record.mark()).map_err(|error| why_not_started(&error, request))?;
-        let stop = Arc::new(stop);
+    }
+
+    /// An error is also in words.
+    fn try_to_start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, (io::Error, String)> {
+        let in_words = |what: &'static str| {
+            move |error: io::Error| {
+                let why = format!("{what}: {error}");
+                (error, why)
+            }
+        };
+        let record = self.enter().map_err(in_words("cannot watch over commands"))?;
+        let stop = Arc::new(Waker::new().map_err(|error| in_words("cannot watch over a command")(error.into_io()))?);
+        let child = spawn(context, request, record.mark()).map_err(|error| {
+            let why = why_not_started(&error, request);
+            (error, why)
+        })?;
+        restore_open_files(Pid::from_child(&child));
         let run = Run::new(child, record, Arc::clone(&self.outputs), Arc::clone(&stop));
         let mut running = lock(&self.running);
         if context.cancelled() {
@@ -157,6 +186,12 @@ impl Processes {
         };
         reaper.enter()
     }
+}
+
+/// Whether the system lacks something that it will have again when other commands have ended.
+fn is_short(error: &io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw_os_error(code)))
 }
 
 /// In one piece where nothing of it is a file.

@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// How long dropping waits for functions that still run.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a drain that ran out of time waits for what it killed.
-const KILL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A running executor; dropping it kills its commands and ends it at once. See [`Executor::drain`].
 pub struct Executor {
@@ -152,7 +150,7 @@ impl Executor {
     }
 
     /// Takes nothing new, finishes what runs, leaves the switch, and waits for all that. After `timeout`, commands are
-    /// killed.
+    /// killed, and no task ends here any more: the switch gives those that ran to other executors.
     ///
     /// # Errors
     /// Where tasks still ran after `timeout`.
@@ -161,20 +159,30 @@ impl Executor {
         if self.status.wait(timeout, |now| now.drained) {
             return Ok(());
         }
-        let running = self.running();
-        self.processes.kill_all();
-        self.status.wait(KILL_PATIENCE, |now| now.drained);
+        let running = self.kill_all();
         if running == 0 { Ok(()) } else { Err(DrainError { running, timeout }) }
+    }
+}
+
+impl Executor {
+    /// Kills all commands; returns how many tasks run.
+    fn kill_all(&self) -> u32 {
+        let running = self.driver.with(|_, endpoint, handler| {
+            handler.end();
+            endpoint.running()
+        });
+        self.processes.kill_all();
+        running
     }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
+        self.kill_all();
         self.driver.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.processes.kill_all();
         let left = self.workers.close(DROP_PATIENCE);
         if left > 0 {
             tracing::warn!("{left} functions still run; their threads end with the process");

@@ -6,6 +6,7 @@
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
 //! | `busy_poll` | polling a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
+//! | `open_files` | how many files may be open, here and in commands |
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
@@ -47,6 +48,7 @@ mod gso;
 mod job;
 pub mod kv;
 pub mod links;
+mod open_files;
 mod pending;
 mod poller;
 pub mod privileges;
@@ -73,6 +75,7 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
+pub use open_files::raise_open_files;
 pub use results::{
     CancelReport, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle, TaskOutcome, TaskResult,
     TaskTiming,

@@ -61,6 +61,7 @@ pub struct SocketCounters {
     send_too_long: AtomicU64,
     send_blocked: AtomicU64,
     send_to_unproven: AtomicU64,
+    send_to_other_users: AtomicU64,
 }
 
 /// A snapshot of [`SocketCounters`].
@@ -88,6 +89,8 @@ pub struct SocketCounts {
     pub send_blocked: u64,
     /// Answers that anybody can ask for, even from a forged address, dropped because too many wait in the send buffer.
     pub send_to_unproven: u64,
+    /// Such answers, dropped because their receiver is a process of a user whom the switch does not serve.
+    pub send_to_other_users: u64,
 }
 
 /// A nonblocking UDP socket.
@@ -175,6 +178,7 @@ impl Socket {
             send_too_long: c.send_too_long.load(Relaxed),
             send_blocked: c.send_blocked.load(Relaxed),
             send_to_unproven: c.send_to_unproven.load(Relaxed),
+            send_to_other_users: c.send_to_other_users.load(Relaxed),
         }
     }
 
@@ -223,6 +227,11 @@ impl Socket {
     /// Counts a dropped answer to an address that has proved nothing.
     pub(crate) fn count_unanswered(&self) {
         self.counters.send_to_unproven.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a dropped answer to a process of a user whom the switch does not serve.
+    pub(crate) fn count_other_user(&self) {
+        self.counters.send_to_other_users.fetch_add(1, Relaxed);
     }
 
     /// Receives what has arrived into `batch`, without waiting; `false` if that was nothing.

@@ -6,7 +6,8 @@
 //! | [`columns`], [`units`] | text in columns; times and large numbers for people |
 //! | [`progress`] | progress bars |
 //! | [`stdout`], [`stderr`], [`files`] | output that may fail |
-//! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
+//! | [`signals`] | what asks a process to end; SIGPIPE |
+//! | [`children`] | processes that end with this one |
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`store`] | a store: which one, and a client of it |
@@ -18,6 +19,7 @@
 pub mod stderr;
 
 pub mod cache;
+pub mod children;
 pub mod columns;
 pub mod envelope;
 pub mod files;

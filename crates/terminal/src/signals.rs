@@ -1,4 +1,4 @@
-//! Waiting for SIGINT and SIGTERM; the default action for SIGPIPE.
+//! Waiting for signals that ask a process to end; the default action for SIGPIPE.
 
 use crate::usage;
 use anyhow::{Context, Result};
@@ -10,20 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// From now on SIGINT and SIGTERM do not end the process but are waited for.
+/// From now on signals that ask the process to end are waited for.
 #[derive(Debug)]
 pub struct Shutdown(Signals);
 
 impl Shutdown {
-    /// Takes the two signals.
+    /// Takes the signals.
     pub fn new() -> Result<Self> {
-        Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
+        Signals::new(to_end()).map(Self).context("cannot handle signals")
     }
 
     /// Waits for the next one, or for its [`ender`](Self::ender), and says which it was.
     pub fn wait(&mut self) -> &'static str {
         match self.0.forever().next() {
             Some(SIGINT) => "SIGINT",
+            Some(SIGHUP) => "SIGHUP",
             Some(_) => "SIGTERM",
             None => "its own end",
         }
@@ -33,7 +34,7 @@ impl Shutdown {
     /// nothing half done.
     pub fn at_once(&self) -> Result<AtOnce> {
         let register = |signal| flag::register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)));
-        let signals = [SIGINT, SIGTERM].map(register).into_iter().collect::<std::io::Result<_>>();
+        let signals = to_end().into_iter().map(register).collect::<std::io::Result<_>>();
         signals.map(AtOnce).context("cannot handle signals")
     }
 
@@ -102,7 +103,7 @@ impl Drop for AtOnce {
     }
 }
 
-/// A flag that SIGINT and SIGTERM set from now on; the second one ends the process.
+/// A flag that a signal to end sets from now on; the second one ends the process.
 pub fn interrupted_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
@@ -115,13 +116,25 @@ pub fn interrupted_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Signals that ask a process to end.
-pub const TO_END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// Signals that ask this process to end. SIGHUP is not one under `nohup`, which has it ignored.
+#[must_use]
+pub fn to_end() -> Vec<i32> {
+    let mut signals = vec![SIGINT, SIGTERM];
+    // SAFETY: a `sigaction` of zeros is one, and the kernel only writes the present action into it.
+    let is_ignored = unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(SIGHUP, std::ptr::null(), &raw mut present) == 0 && present.sa_sigaction == libc::SIG_IGN
+    };
+    if !is_ignored {
+        signals.push(SIGHUP);
+    }
+    signals
+}
 
 /// A flag that any signal to end sets from now on.
 pub fn end_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in TO_END {
+    for signal in to_end() {
         flag::register(signal, Arc::clone(&flag)).context("cannot handle signals")?;
     }
     Ok(flag)

@@ -6,7 +6,7 @@ use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::reads::SetStatus;
 use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
 use midflight_terminal::units::{short_time, time};
-use midflight_terminal::{stdout, switches};
+use midflight_terminal::{stdout, switches, usage};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -34,6 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    usage::resolve(&args.http)?;
     let text = switches::status(&args.http)?;
     if args.json {
         stdout::print(&format!("{text}\n"))?;

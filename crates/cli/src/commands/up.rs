@@ -5,9 +5,9 @@ pub(super) mod slurm;
 mod store;
 
 use crate::commands::switch::SwitchProgram;
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, ServedUsers};
 use crate::options;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::reads::ReadMode;
@@ -21,6 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tempfile::TempDir;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -34,7 +35,8 @@ EXAMPLES
 
   salloc -N 4 midflight up               executors on all four nodes of a Slurm allocation
 
-The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
+The switch is in this process; `midflight switch --engine kernel` has one in the kernel. On loopback
+it serves your own processes only. On another address whoever reaches it may run commands as you.
 
 Inside an allocation of Slurm the executors are started by `srun`, --executors of them on each of
 its nodes, with a slot for each CPU; the switch is on this machine's own address, not on loopback.
@@ -43,7 +45,7 @@ Whoever reaches it there may run commands as you.
 Ctrl-C finishes what runs and ends it; a second one ends at once.
 
 EXIT CODES
-  0 ended by a signal, 1 failed (port in use), 2 wrong usage";
+  0 ended by a signal, 1 failed (port in use) or ended by a second signal, 2 wrong usage";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -78,6 +80,9 @@ pub(crate) struct Args {
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
     selector: Algorithm,
+    /// Other users of this machine may submit too: their commands run as you. Without, a switch on loopback serves you and root
+    #[arg(long, conflicts_with_all = ["store", "replicas"])]
+    any_user: bool,
     /// Inside a Slurm allocation: start the executors in this process all the same
     #[arg(long)]
     local: bool,
@@ -107,16 +112,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
-    let embedded = Embedded::start(&config, args.executors, slots)?;
+    let is_own = config.switch.listen.ip().is_loopback() && !args.any_user;
+    let served = if is_own { ServedUsers::Own } else { ServedUsers::All };
+    let embedded = Embedded::start(&config, args.executors, slots, served)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;
+    if served == ServedUsers::All {
+        eprintln!("whoever reaches this switch may run commands as you");
+    }
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");
     shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));
     embedded.executors.iter().for_each(midflight_host::Executor::begin_drain);
     embedded.executors.iter().try_for_each(|executor| executor.drain(args.drain))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A directory for temporary files that only this user can read, and that goes with the result.
+fn temporary(prefix: &str) -> Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix(prefix).tempdir();
+    directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))
 }
 
 fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {

@@ -40,6 +40,8 @@ pub(crate) struct RunHandler {
     /// Results that are kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
     overruns: u64,
+    /// What still runs is about to be killed.
+    is_ending: bool,
 }
 
 /// What a worker needs.
@@ -61,11 +63,29 @@ impl RunHandler {
     ) -> Self {
         let (sleeping, running, leases) = (BinaryHeap::new(), HashMap::new(), HashMap::new());
         let runner = Arc::new(runner);
-        Self { functions, workers, status, runner, local, sleeping, running, processes, leases, overruns: 0 }
+        Self {
+            functions,
+            workers,
+            status,
+            runner,
+            local,
+            sleeping,
+            running,
+            processes,
+            leases,
+            overruns: 0,
+            is_ending: false,
+        }
     }
 
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns
+    }
+
+    /// From now on no run ends: how a killed command ends is not its result. The switch gives its task to another executor when
+    /// the lease has run out (T10).
+    pub(crate) fn end(&mut self) {
+        self.is_ending = true;
     }
 
     fn run(&mut self, executor: &mut Executor, run: Run) {
@@ -131,6 +151,9 @@ impl RunHandler {
     fn finish(&mut self, executor: &mut Executor, run: RunKey, ended: Ended) {
         if !self.running.is_empty() {
             self.running.remove(&run);
+        }
+        if self.is_ending {
+            return;
         }
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
         executor.finish(clock::now(), run, ended.end);

@@ -15,6 +15,7 @@ mod orders;
 mod reply_limit;
 mod thread;
 mod user;
+mod users;
 
 pub use diversion::Diversion;
 pub use hosted::{Hosted, HostedProgram, SendFrom};
@@ -36,6 +37,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::SwitchThread;
+use users::Users;
 
 /// Counts of the shells or the pipeline around the program, by name.
 pub type ShellCounts = Vec<(&'static str, u64)>;
@@ -69,6 +71,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     order: CurrentOrder<P>,
     ticks: u32,
     diversion: Option<Diversion>,
+    users: Option<Users>,
     busy_poll: Duration,
 }
 
@@ -132,7 +135,16 @@ impl<P: HostedProgram> Switch<P> {
         let (orders, order) = orders::queue();
         let shared = Arc::new(Shared { socket, waker, orders, stop, counted, ticked, failure: OnceLock::new() });
         let ticks = P::ticks(&config.program);
-        Ok(BoundSwitch { shared, facts, engine, order, ticks, diversion: None, busy_poll: config.busy_poll })
+        Ok(BoundSwitch {
+            shared,
+            facts,
+            engine,
+            order,
+            ticks,
+            diversion: None,
+            users: None,
+            busy_poll: config.busy_poll,
+        })
     }
 
     /// The address that it listens on.
@@ -242,6 +254,12 @@ impl<P: SoftProgram> BoundSwitch<P> {
         self.diversion = Some(diversion);
     }
 
+    /// Answers only processes of these users, of those that have proved nothing yet. For a switch on loopback: it asks the kernel
+    /// whose the sockets of this machine are. What the kernel engine answers by itself is not restricted.
+    pub fn serve_only(&mut self, users: Vec<u32>) {
+        self.users = Some(Users::new(users));
+    }
+
     /// A switch whose thread takes no order: for tests.
     #[cfg(all(test, feature = "operator"))]
     pub(crate) fn hang(self) -> (Switch<P>, impl Sized + use<P>) {
@@ -253,11 +271,11 @@ impl<P: SoftProgram> BoundSwitch<P> {
     /// # Errors
     /// If the system refuses another thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
-        let Self { shared, facts, engine, order, ticks, diversion, busy_poll } = self;
+        let Self { shared, facts, engine, order, ticks, diversion, users, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
         let serve = move || {
             let shared = Arc::clone(&of_thread);
-            let mut thread = SwitchThread::new(shared, engine, order, ticks, (diversion, busy_poll));
+            let mut thread = SwitchThread::new(shared, engine, order, ticks, (diversion, users, busy_poll));
             let ended = catch_unwind(AssertUnwindSafe(|| thread.run()));
             if let Err(why) = ended.unwrap_or_else(|_| Err("the switch has panicked: the log has the message".into())) {
                 // Who waits for an order hears at once that it will not be done.

@@ -5,6 +5,7 @@ use super::diversion::Diversion;
 use super::hosted::Hosted;
 use super::orders::CurrentOrder;
 use super::reply_limit::ReplyLimit;
+use super::users::Users;
 use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::reply_addresses::ReplyAddresses;
@@ -33,6 +34,7 @@ struct Outgoing<P> {
     queue: SendQueue,
     reply_limit: ReplyLimit,
     diversion: Option<Diversion>,
+    users: Option<Users>,
     program: PhantomData<P>,
 }
 
@@ -41,11 +43,15 @@ impl<P: Program> Outgoing<P> {
         if self.diversion.as_mut().is_some_and(|diversion| diversion.takes(to, datagram)) {
             return;
         }
-        if P::is_for_anybody(datagram) && !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
-            socket.count_unanswered();
-        } else {
-            self.queue.push_from(socket, from, to, datagram);
+        if P::is_for_anybody(datagram) {
+            if !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
+                return socket.count_unanswered();
+            }
+            if self.users.as_mut().is_some_and(|users| !users.may_answer(now, to)) {
+                return socket.count_other_user();
+            }
         }
+        self.queue.push_from(socket, from, to, datagram);
     }
 
     fn flush(&mut self, socket: &Socket) {
@@ -89,7 +95,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         engine: Box<dyn Hosted<P>>,
         order: CurrentOrder<P>,
         ticks: u32,
-        (diversion, busy_poll): (Option<Diversion>, Duration),
+        (diversion, users, busy_poll): (Option<Diversion>, Option<Users>, Duration),
     ) -> Self {
         // Busy polling reads the socket only, and would miss what the kernel engine leaves in its ring.
         let busy_poll = if engine.handover_fd().is_none() { busy_poll } else { Duration::ZERO };
@@ -101,6 +107,7 @@ impl<P: SoftProgram> SwitchThread<P> {
                 queue: SendQueue::default(),
                 reply_limit: ReplyLimit::new(),
                 diversion,
+                users,
                 program: PhantomData,
             },
             reply_addresses: ReplyAddresses::default(),

@@ -23,11 +23,11 @@ EXAMPLES
   midflight bench map --quick            fewer lines and rounds, less exact
   midflight bench map --json
 
-5,000 lines of 60 bytes, each of which runs /bin/true, in as many slots as there are cores. The others
-run each line by /bin/sh -c. map does so with the same lines behind \":;\", and without a shell where
-the line needs none. In each round all run them, one after the other. GNU parallel (Debian's package
-`parallel`) and xargs are left out, loudly, where they are not installed. Then `yes` is the input of
-map for 20 s.
+5,000 lines of 60 bytes, each of which runs /bin/true, in as many slots as there are cores. The
+others run each line by /bin/sh -c. map does so with the same lines behind \":;\", and without a
+shell where the line needs none. In each round all run them, one after the other. GNU parallel
+(Debian's package `parallel`) and xargs are left out, loudly, where they are not installed. Then
+`yes` is the input of map for 20 s.
 
 RESULTS (medians of the rounds; a ratio has its 95 % interval in .low and .high)
   map.commands_per_s   by midflight map, with its start and end

@@ -4,7 +4,7 @@ use super::exec::not_run;
 use super::{NAME_VARIABLE, Wanted};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_terminal::signals::{TO_END, end_flag};
+use midflight_terminal::signals::{end_flag, to_end};
 use midflight_terminal::usage;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (interrupted, mut signals) = (end_flag()?, Signals::new(TO_END)?);
+    let (interrupted, mut signals) = (end_flag()?, Signals::new(to_end())?);
     let lab = args.wanted.up(format!("run{}", std::process::id()), &interrupted)?;
     let (program, rest) = (&args.command[0], &args.command[1..]);
     let code = match Command::new(program).args(rest).env(NAME_VARIABLE, lab.name()).spawn() {

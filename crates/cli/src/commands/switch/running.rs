@@ -100,6 +100,11 @@ impl<P: SwitchProgram> Prepared<P> {
         self.switch.divert(diversion);
     }
 
+    /// Answers only processes of these users: see [`BoundSwitch::serve_only`].
+    pub(crate) fn serve_only(&mut self, users: Vec<u32>) {
+        self.switch.serve_only(users);
+    }
+
     /// What runs beside the switch, and ends with it.
     pub(crate) fn set_beside(&mut self, beside: Arc<dyn Beside>) {
         self.beside = Some(beside);
@@ -158,6 +163,7 @@ fn shell_counters<P: SwitchProgram>(switch: &Switch<P>) -> ShellCounters {
         ("send_too_long", c.send_too_long),
         ("send_blocked", c.send_blocked),
         ("send_to_unproven", c.send_to_unproven),
+        ("send_to_other_users", c.send_to_other_users),
     ];
     let all = of_socket.into_iter().chain(switch.shell_counts());
     all.map(|(name, count)| (name.to_owned(), count)).collect()

@@ -1,11 +1,11 @@
 //! `midflight up --replicas`: a replicated cache on this machine. Three memcached processes, their agents, an operator with its
 //! selector, and a controller.
 
-use super::Args;
+use super::{Args, temporary};
 use crate::commands::controller::RunningController;
 use crate::commands::switch::{Running, SwitchProgram};
 use crate::options;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::replicas::cache::{AGENTS, CacheFile};
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
@@ -20,12 +20,13 @@ use midflight_replicas::keyspace::Keyspace;
 use midflight_replicas::select::Algorithm;
 use midflight_replicas::store::StoreAddress;
 use midflight_terminal::signals::Shutdown;
-use midflight_terminal::stdout;
+use midflight_terminal::{children, stdout};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// How long a store may take to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,14 +49,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// Three memcached processes; they end with this.
 struct Stores {
     children: Vec<Child>,
-    directory: PathBuf,
+    directory: TempDir,
 }
 
 impl Stores {
     fn start() -> Result<Self> {
-        let directory = std::env::temp_dir().join(format!("midflight-cache-{}", std::process::id()));
-        std::fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        let mut stores = Self { children: Vec::new(), directory };
+        let mut stores = Self { children: Vec::new(), directory: temporary("midflight-cache-")? };
         for store in 0..AGENTS {
             stores.children.push(memcached(&stores.socket(store))?);
         }
@@ -64,7 +63,7 @@ impl Stores {
     }
 
     fn socket(&self, store: u16) -> PathBuf {
-        self.directory.join(format!("store-{store}"))
+        self.directory.path().join(format!("store-{store}"))
     }
 
     fn wait_for(&mut self, store: u16) -> Result<()> {
@@ -90,8 +89,6 @@ impl Drop for Stores {
             let _ = child.kill();
             let _ = child.wait();
         }
-        // What is left over is in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -99,6 +96,7 @@ fn memcached(socket: &Path) -> Result<Child> {
     let mut command = Command::new("memcached");
     // As root it wants to be told as whom to run, and could not make its socket as another user.
     command.args(["-u", "root", "-m", "64", "-a", "0600", "-s"]).arg(socket).stdin(Stdio::null());
+    children::end_with_this_process(&mut command);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             anyhow::anyhow!(

@@ -1,10 +1,10 @@
 //! `midflight up --store`: three replicas and a switch in this process.
 
-use super::Args;
+use super::{Args, temporary};
 use crate::commands::switch::{Running, SwitchProgram};
 use crate::options;
 use crate::replica::{RunningReplica, Which};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::reads::{ReadMode, ReplicaStart, SetTable};
 use midflight_control::{Config, ReadsTable, SwitchTable};
@@ -14,28 +14,39 @@ use midflight_terminal::stdout;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tempfile::TempDir;
 
 /// Replicas, in a mode that replicates.
 const REPLICAS: u16 = 3;
 
-/// Where the data is; a temporary directory goes with it.
-struct Data {
-    path: PathBuf,
-    is_temporary: bool,
+/// Where the data is.
+enum Data {
+    Named(PathBuf),
+    /// Only its user can read it, and it goes with this.
+    Temporary(TempDir),
 }
 
 impl Data {
     fn new(named: Option<&Path>) -> Result<Self> {
-        if let Some(path) = named {
-            return Ok(Self { path: path.to_owned(), is_temporary: false });
+        match named {
+            Some(path) => Ok(Self::Named(path.to_owned())),
+            None => temporary("midflight-store-").map(Self::Temporary),
         }
-        let path = std::env::temp_dir().join(format!("midflight-store-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self { path, is_temporary: true })
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) => path,
+            Self::Temporary(directory) => directory.path(),
+        }
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Temporary(_))
     }
 
     fn of(&self, replica: u64) -> PathBuf {
-        self.path.join(replica.to_string())
+        self.path().join(replica.to_string())
     }
 
     /// Whether all replicas have data, or none, as that of a new store. One of an old store that begins anew would have forgotten what
@@ -51,15 +62,6 @@ impl Data {
                 self.of(*gone).display()
             ),
             _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for Data {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            // What is left over is in the directory for temporary files.
-            let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
@@ -90,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
     let one = |id: u64| {
-        let (data, fsync) = (data.of(id), !data.is_temporary);
+        let (data, fsync) = (data.of(id), !data.is_temporary());
         RunningReplica::start(Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None }, shutdown.ender())
     };
     set.replicas.iter().map(|replica| one(replica.id)).collect()
@@ -100,7 +102,7 @@ fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> Str
     let port = running.switch.local_addr().port();
     let of_store = if port == DEFAULT_PORT { String::new() } else { format!(" --switch 127.0.0.1:{port}") };
     let status = running.http().map_or_else(String::new, |http| format!("  midflight status --http {http}\n"));
-    let fate = if data.is_temporary { "which goes at the end" } else { "which stays" };
+    let fate = if data.is_temporary() { "which goes at the end" } else { "which stays" };
     let replicas = if let [_] = set.replicas[..] {
         "1 replica with its".into()
     } else {
@@ -109,7 +111,7 @@ fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> Str
     format!(
         "switch on 127.0.0.1:{port}, {replicas} data in {}, {fate}; reads: {}. In another terminal:\n\n  \
          midflight kv put greeting hello{of_store}\n  midflight kv get greeting{of_store}\n{status}\nCtrl-C ends it.\n",
-        data.path.display(),
+        data.path().display(),
         set.reads.name()
     )
 }
