@@ -108,6 +108,17 @@ fn it_halts_when_it_is_told_to() {
 }
 
 #[test]
+fn nothing_starts_behind_a_failure_that_halts() {
+    let directory = Directory::new("map-halt");
+    let later: String = (0..5).map(|number| format!("touch {}\n", directory.path(&number.to_string()))).collect();
+    for when in ["now", "soon"] {
+        let said = run_with(&["map", "-j", "1", "--halt", &format!("{when},fail=1")], &format!("true\nfalse\n{later}"));
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert_eq!(std::fs::read_dir(directory.path("")).unwrap().count(), 0, "{said:?}");
+    }
+}
+
+#[test]
 fn results_are_files_in_parallels_tree() {
     let directory = Directory::new("map-results");
     let root = directory.path("out");

@@ -284,11 +284,13 @@ impl Args {
         Ok(request)
     }
 
-    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number.
+    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number, and could start
+    /// before it is known that the one before it makes the run halt.
     fn in_flight(&self, is_embedded: bool, has_slot: bool) -> usize {
         let jobs = self.jobs.unwrap_or_else(cores) as usize;
         match (is_embedded, self.jobs) {
             _ if has_slot => jobs,
+            (true, _) if self.halt.is_possible() => jobs,
             (true, _) => AHEAD + 4 * jobs,
             (false, Some(_)) => jobs,
             (false, None) => WINDOW,

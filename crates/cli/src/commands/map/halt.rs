@@ -53,6 +53,11 @@ impl Halt {
         Ok(Self { now, why, count })
     }
 
+    /// Whether it can ever be due.
+    pub(super) fn is_possible(&self) -> bool {
+        self.why != Why::Never
+    }
+
     /// Whether so many have ended in this way.
     pub(super) fn is_due(&self, ok: u64, failed: u64) -> bool {
         let count = match self.why {
