@@ -296,3 +296,23 @@ fn t5_without_an_executor_that_has_the_resources_it_says_so_and_gives_up() {
     );
     assert!(lines.last().unwrap().starts_with("error: no executor has taken a command within"), "{said:?}");
 }
+
+#[test]
+fn t5_a_switch_that_vanishes_later_is_missed() {
+    let directory = Directory::new("map-vanished");
+    let ran = directory.path("ran");
+    let mut switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let _executor = Running::executor(address, 1, &[]);
+    let map = ["map", "--switch", &address.to_string(), "--timeout", "1s"];
+    let map = spawn_with(&map, &format!("touch {ran}\nsleep 0.5\nsleep 0.5\n"));
+    wait_until("the first command has run", || Path::new(&ran).exists());
+    switch.child.kill().unwrap();
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains(&format!("the switch {address} does not answer any more")), "{said:?}");
+    assert!(
+        said.stderr.lines().last().unwrap().starts_with("error: no executor has taken a command within"),
+        "{said:?}"
+    );
+}

@@ -466,11 +466,16 @@ impl<'a> Session<'a> {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             self.progress.tell(|| self.words());
+            self.look_for_executors();
         }
         if !self.is_stopping && self.stop_at.is_some_and(|at| at <= Instant::now()) {
             self.stop_running();
         }
-        match self.waiting.look(self.client, self.stop.is_none() && !self.open.is_empty()) {
+    }
+
+    fn look_for_executors(&mut self) {
+        let open = if self.stop.is_none() { self.open.len() } else { 0 };
+        match self.waiting.look(self.client, open) {
             Ok(None) => {}
             Ok(Some(question)) => self.tell_people(&question),
             Err(error) => {
