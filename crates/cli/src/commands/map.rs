@@ -1,6 +1,7 @@
 //! `midflight map`: command lines in parallel, like GNU parallel.
 
 mod captured;
+mod dry_run;
 mod halt;
 mod input;
 mod joblog;
@@ -19,6 +20,7 @@ use crate::embedded::Embedded;
 use crate::options;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
+use dry_run::DryRun;
 use halt::Halt;
 use input::Input;
 use joblog::{Done, Joblog, Resume};
@@ -28,7 +30,7 @@ use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::switches::connect_with;
-use midflight_terminal::{stdout, usage};
+use midflight_terminal::usage;
 use outputs::Outputs;
 use regex::bytes::Regex;
 use results::Results;
@@ -40,13 +42,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
-use template::{Template, Values};
+use template::Template;
 use waiting::Waiting;
 
 /// The most that the exit code counts, as in GNU parallel.
 const MOST_FAILED: u64 = 101;
 /// The characters of a command that a message shows.
 const COMMAND_SHOWN: usize = 120;
+/// The most of `--jobs`.
+const JOBS_MAX: u32 = 4096;
 /// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
 const AHEAD: usize = 256;
 
@@ -107,7 +111,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     switch: Option<String>,
     /// Commands at one time; default: cores of this machine, or (with --switch) all
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(JOBS_MAX)))]
     jobs: Option<u32>,
     #[command(flatten)]
     tasks: options::TaskOptions,
@@ -183,14 +187,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if let Some(width) = entries.width() {
         template.check(width)?;
     }
-    if args.dry_run {
-        return dry_run(entries, &template);
-    }
     ensure!(
         !template.has_slot() || switches.is_none() || args.jobs.is_some(),
         usage::error("{%} needs --jobs with --switch: slots are counted from 1 to that")
     );
     let request = args.request()?;
+    let noun = if entries.is_lines() { "line" } else { "command" };
+    if args.dry_run {
+        return DryRun { template, request, done: args.log.read()?, noun }.run(entries);
+    }
     let (joblog, done) = args.log.open()?;
     let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
@@ -222,7 +227,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         results: args.output.results.as_deref().map(Results::new),
         is_logged: joblog.is_some(),
         done,
-        noun: if entries.is_lines() { "line" } else { "command" },
+        noun,
     };
     let outputs = outputs::Settings {
         is_ordered: !args.output.unordered,
@@ -252,19 +257,6 @@ fn end(outcome: Outcome) -> Result<ExitCode> {
     outcome.result?;
     let failed = u8::try_from(outcome.failed.min(MOST_FAILED)).unwrap_or(u8::MAX);
     Ok(ExitCode::from(if outcome.interrupted { usage::INTERRUPTED } else { outcome.code.unwrap_or(failed) }))
-}
-
-/// Prints the commands.
-fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
-    for sequence in 1.. {
-        let Some(entry) = entries.next()? else { break };
-        let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
-        let command = entry.check().and_then(|()| template.expand(values));
-        let mut command = command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?;
-        command.push(b'\n');
-        stdout::print_bytes(&command)?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Args {
@@ -314,13 +306,28 @@ fn directory(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl LogOptions {
+    fn resume(&self) -> Option<Resume> {
+        match (self.resume_failed, self.resume) {
+            (true, _) => Some(Resume::Succeeded),
+            (_, true) => Some(Resume::All),
+            _ => None,
+        }
+    }
+
+    /// The joblog to write, and what is in it.
     fn open(&self) -> Result<(Option<Joblog>, Done)> {
-        let Some(path) = &self.joblog else { return Ok((None, Done::default())) };
-        let resume = match (self.resume_failed, self.resume) {
-            (true, _) => Resume::Succeeded,
-            (_, true) => Resume::All,
-            _ => return Ok((Some(Joblog::create(path)?), Done::default())),
-        };
-        Joblog::resume(path, resume).map(|(log, done)| (Some(log), done))
+        match (&self.joblog, self.resume()) {
+            (None, _) => Ok((None, Done::default())),
+            (Some(path), None) => Ok((Some(Joblog::create(path)?), Done::default())),
+            (Some(path), Some(resume)) => Joblog::resume(path, resume).map(|(log, done)| (Some(log), done)),
+        }
+    }
+
+    /// What is in the joblog, which stays as it is.
+    fn read(&self) -> Result<Done> {
+        match (&self.joblog, self.resume()) {
+            (Some(path), Some(resume)) => Done::open(path, resume),
+            _ => Ok(Done::default()),
+        }
     }
 }

@@ -311,8 +311,9 @@ impl<'a> Session<'a> {
         match self.request(&run) {
             Ok((command, argument)) => {
                 run.command = command;
-                let command = (run.slot == 0).then_some(&run.command[..]);
-                match self.settings.done.has(run.sequence, command) {
+                let Settings { template, done, .. } = &mut self.settings;
+                let values = Values { arguments: &run.entry.arguments, sequence: run.sequence, slot: run.slot };
+                match done.has(run.sequence, &run.command, template.in_each_slot(values)) {
                     Ok(false) => {}
                     Ok(true) => {
                         self.skip(run);

@@ -1,5 +1,6 @@
 //! From arguments to a command line: replacement strings, as in GNU parallel.
 
+use super::JOBS_MAX;
 use anyhow::Result;
 use midflight_terminal::usage;
 
@@ -79,6 +80,12 @@ impl Template {
     /// Whether each command needs a slot of its own.
     pub(super) fn has_slot(&self) -> bool {
         self.parts.contains(&Part::Slot)
+    }
+
+    /// What the command may have been in an earlier run, in which it had another slot; nothing where slots do not matter.
+    pub(super) fn in_each_slot(&self, values: Values<'_>) -> impl Iterator<Item = Vec<u8>> {
+        let slots = if self.has_slot() { 1..=JOBS_MAX } else { 1..=0 };
+        slots.filter_map(move |slot| self.expand(Values { slot, ..values }).ok())
     }
 
     /// An error if it has a place that no command can fill, where each has so many arguments.
