@@ -36,6 +36,7 @@ use regex::bytes::Regex;
 use results::Results;
 use session::{Event, Outcome, Session, Settings, WINDOW};
 use sources::{Entries, Format, Source};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -94,7 +95,7 @@ EXIT CODES
 pub(crate) struct Args {
     /// Command with {} for the line; without, each line is a command. Then ::: VALUES or :::: FILES
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    words: Vec<String>,
+    words: Vec<OsString>,
     /// Read lines from here instead of stdin
     #[arg(long, short, visible_short_alias = 'a', visible_alias = "arg-file", value_name = "FILE")]
     file: Option<PathBuf>,

@@ -11,7 +11,9 @@ use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::switches::connect;
 use midflight_terminal::usage;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -40,7 +42,7 @@ pub(crate) struct Args {
     function: String,
     /// Its argument
     #[arg(default_value = "")]
-    argument: String,
+    argument: OsString,
     /// How many times
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     count: u32,
@@ -79,11 +81,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The bytes of the argument.
-pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
+pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
     if function != SLEEP && function != SPIN {
-        return Ok(text.as_bytes().to_vec());
+        return Ok(argument.as_bytes().to_vec());
     }
-    let duration = usage::duration(text);
+    let text = argument.to_string_lossy();
+    let duration = usage::duration(&text);
     let duration =
         duration.map_err(|error| usage::error(format!("{function} wants a duration, not `{text}`: {error}")))?;
     let nanos = u64::try_from(duration.as_nanos()).context("the duration is too long")?;
@@ -200,9 +203,9 @@ mod tests {
 
     #[test]
     fn sleep_and_spin_get_nanoseconds_others_the_bytes() {
-        assert_eq!(argument("sleep", "2us").unwrap(), 2_000u64.to_be_bytes());
-        assert_eq!(argument("greet", "2us").unwrap(), b"2us");
-        let error = argument("spin", "long").unwrap_err();
+        assert_eq!(argument("sleep", "2us".as_ref()).unwrap(), 2_000u64.to_be_bytes());
+        assert_eq!(argument("greet", "2us".as_ref()).unwrap(), b"2us");
+        let error = argument("spin", "long".as_ref()).unwrap_err();
         assert!(
             error.is::<usage::UsageError>() && error.to_string().contains("wants a duration, not `long`"),
             "{error}"
