@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, Said, midflight, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, Running, Said, assert_error, midflight, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write, read_to_string};
 use std::path::Path;
@@ -246,6 +246,70 @@ fn a_command_whose_output_cannot_be_kept_has_failed() {
     assert!((30..=41).contains(&failed), "{failed} failed: {}", said.stderr);
     let notes = said.stderr.matches("400001 bytes of output cannot be kept in /nonexistent: No such file").count();
     assert_eq!((notes, said.stdout.lines().count()), (failed, 81 - failed), "{}", said.stderr);
+}
+
+#[test]
+fn the_output_whose_turn_it_is_needs_no_room_on_the_disk() {
+    let directory = Directory::new("map-no-room");
+    let (go, done) = (directory.path("go"), directory.write("done", ""));
+    let output = "head -c 400000 /dev/zero | tr '\\0'";
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; {output} a\n");
+    let input = first + &format!("{output} b; echo >> {done}\n").repeat(60);
+    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/nonexistent"], &input);
+    wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().len() == 60);
+    directory.write("go", "");
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert!(said.code > Some(0), "those above it fill the memory");
+    assert!(said.stdout.starts_with(&"a".repeat(400_000)), "{}", said.stderr);
+}
+
+#[test]
+fn outputs_that_wait_leave_files_for_the_others() {
+    let directory = Directory::new("map-files");
+    let (go, done) = (directory.path("go"), directory.write("done", ""));
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done\n");
+    let others = format!("head -c 600000 /dev/zero; echo >> {done}\n").repeat(300);
+    let script = format!("ulimit -n 256; exec {} map -q -j 2", common::MIDFLIGHT);
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut map = shell.spawn().unwrap();
+    map.stdin.take().unwrap().write_all((first + &others).as_bytes()).unwrap();
+    let count = || std::fs::read_to_string(&done).unwrap().len();
+    wait_until("a quarter of the files has outputs", || count() >= 64);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(count() <= 140, "{} commands have run: at most another quarter was under way", count());
+    directory.write("go", "");
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert_eq!((said.code, said.stdout.len()), (Some(0), 300 * 600_000), "{}", said.stderr);
+}
+
+#[test]
+fn without_a_stdout_it_runs_nothing() {
+    let directory = Directory::new("map-no-stdout");
+    let file = directory.path("touched");
+    let script = format!("exec {} map touch ::: {file} >&-", common::MIDFLIGHT);
+    let said: Said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().into();
+    assert_error(&said, 2, &["stdout is closed"]);
+    assert!(!Path::new(&file).exists());
+    let said: Said = midflight(&["map", "true", ":::", "a"]).stdout(Stdio::null()).output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn words_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let word = OsStr::from_bytes(b"caf\xe9");
+    let output = |command: &mut std::process::Command| command.output().unwrap().stdout;
+    assert_eq!(output(midflight(&["map", "printf", "%s", ":::"]).arg(word)), word.as_bytes());
+    assert_eq!(
+        output(midflight(&["map", "printf", "%s"]).arg(word).args([":::", "x"])),
+        [word.as_bytes(), b"x"].concat()
+    );
+    let directory = Directory::new("map-latin");
+    std::fs::write(Path::new(&directory.path("")).join(word), "line\n").unwrap();
+    let said = midflight(&["map", "echo", "::::"]).arg(word).current_dir(directory.path("")).output().unwrap();
+    assert_eq!(said.stdout, b"line\n");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod dry_run;
 mod halt;
 mod input;
 mod joblog;
+mod open_files;
 mod outputs;
 mod records;
 mod report;
@@ -30,7 +31,8 @@ use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::switches::connect_with;
-use midflight_terminal::usage;
+use midflight_terminal::{stdout, usage};
+use open_files::OpenFiles;
 use outputs::Outputs;
 use regex::bytes::Regex;
 use results::Results;
@@ -175,7 +177,11 @@ fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "midflight: {words}");
 }
 
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
+    ensure!(
+        !stdout::was_closed(),
+        usage::error("stdout is closed, so what commands write would be lost: redirect it, to /dev/null for example")
+    );
     let resources = args.config.mask(&args.tasks.resources)?;
     let switches = args.switch.as_deref().map(usage::resolve_all).transpose()?;
     let (words, mut groups) = sources::split(&args.words)?;
@@ -197,6 +203,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.dry_run {
         return DryRun { template, request, done: args.log.read()?, noun }.run(entries);
     }
+    let open_files = OpenFiles::limit();
+    if switches.is_none() {
+        args.jobs = Some(open_files.jobs(args.jobs)?);
+    }
     let (joblog, done) = args.log.open()?;
     let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
@@ -214,7 +224,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));
     let waiting = Waiting::new(&args.tasks.resources, args.tasks.timeout, embedded.is_some());
-    let in_flight = args.in_flight(embedded.is_some(), template.has_slot());
+    let in_flight = args.in_flight(embedded.is_some(), template.has_slot()).min(open_files.quarter());
     let settings = Settings {
         request,
         priority: args.tasks.priority,
@@ -232,6 +242,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     };
     let outputs = outputs::Settings {
         is_ordered: !args.output.unordered,
+        files_max: open_files.quarter(),
         joblog,
         progress: Arc::clone(&progress),
         events: sender.clone(),

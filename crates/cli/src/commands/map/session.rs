@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         while self.stop.is_none() {
-            let window_end = self.outputs.written() + WINDOW as u64;
+            let window_end = self.outputs.room(WINDOW as u64);
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
             while runs.len() < JOB
                 && self.open.len() + runs.len() < self.settings.in_flight
