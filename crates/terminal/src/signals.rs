@@ -45,8 +45,8 @@ impl Shutdown {
     }
 
     /// Calls `act` with each step towards the end, on a thread of its own: 1, nothing new starts; 2, what runs is stopped; 3, nothing
-    /// is waited for. Each signal is a step. The third one, or a second SIGTERM, is step 3: the process ends a moment later, whatever
-    /// its other threads wait for, a reader of stdout for example.
+    /// is waited for. Each signal is a step. The third one, a second SIGTERM, or a terminal that goes away, is step 3: the process ends
+    /// a moment later, whatever its other threads wait for, a reader of stdout for example.
     pub fn each_step(mut self, act: impl Fn(u32) + Send + 'static) {
         std::thread::spawn(move || {
             let mut steps = Steps::default();
@@ -86,7 +86,7 @@ impl Steps {
 
     fn next(&mut self, signal: i32) -> u32 {
         self.terms += u32::from(signal == SIGTERM);
-        self.step = if self.terms > 1 { Self::LAST } else { (self.step + 1).min(Self::LAST) };
+        self.step = if self.terms > 1 || signal == SIGHUP { Self::LAST } else { (self.step + 1).min(Self::LAST) };
         self.step
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_third_signal_or_the_second_sigterm_is_the_last_step() {
+    fn the_third_signal_or_the_second_sigterm_or_sighup_is_the_last_step() {
         let steps = |signals: &[i32]| {
             let mut steps = Steps::default();
             signals.iter().map(|&signal| steps.next(signal)).collect::<Vec<_>>()
@@ -161,5 +161,6 @@ mod tests {
         assert_eq!(steps(&[SIGINT, SIGINT, SIGINT]), [1, 2, 3]);
         assert_eq!(steps(&[SIGTERM, SIGTERM]), [1, 3]);
         assert_eq!(steps(&[SIGINT, SIGTERM, SIGINT]), [1, 2, 3]);
+        assert_eq!(steps(&[SIGHUP]), [3], "nobody is there to press Ctrl-C again");
     }
 }
