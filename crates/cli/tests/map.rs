@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Directory, MIDFLIGHT, Running, Said, midflight, run, run_with, signal, spawn_with, wait_until};
+use common::{
+    Directory, MIDFLIGHT, Running, Said, assert_error, midflight, run, run_with, signal, spawn_with, wait_until,
+};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write, read_to_string};
 use std::path::Path;
@@ -135,6 +137,44 @@ fn t17_a_second_ctrl_c_kills_what_runs() {
     assert!(said.stderr.contains("line 1: stopped"), "{said:?}");
 }
 
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
+    let directory = Directory::new("map-unread");
+    let ran = directory.path("ran");
+    let line = format!("head -c 300000 /dev/zero; echo >> {ran}; sleep 60\n");
+    for last in [&[Signal::INT, Signal::INT][..], &[Signal::TERM]] {
+        let first = last[0];
+        let mut map = spawn_with(&["map", "-j", "1"], &format!("head -c 300000 /dev/zero\n{line}"));
+        wait_until("its second command runs", || Path::new(&ran).exists());
+        let mut stderr = BufReader::new(map.stderr.take().unwrap());
+        signal(&map, first);
+        let mut said = String::new();
+        stderr.read_line(&mut said).unwrap();
+        assert!(said.contains("interrupted: cancelling"), "{said}");
+        for &next in last {
+            std::thread::sleep(Duration::from_millis(50)); // two signals that are pending are one
+            signal(&map, next);
+        }
+        wait_until("it has ended, though nobody has read", || map.try_wait().unwrap().is_some());
+        assert_eq!(map.wait().unwrap().code(), Some(130));
+        std::fs::remove_file(&ran).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_costs_little_memory() {
+    let directory = Directory::new("map-unread-memory");
+    let ran = directory.write("ran", "");
+    let input = format!("head -c 500000 /dev/zero; echo >> {ran}\n").repeat(400);
+    let mut map = spawn_with(&["map", "-j", "4"], &input);
+    let count = || std::fs::read_to_string(&ran).unwrap().len();
+    wait_until("all have run, though nobody has read", || count() == 400);
+    let peak = peak_mib(&map);
+    map.kill().unwrap();
+    map.wait().unwrap();
+    assert!(peak <= 100, "{peak} MiB of 200");
+}
+
 /// The most memory that a process has had, in MiB.
 fn peak_mib(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -211,6 +251,70 @@ fn a_command_whose_output_cannot_be_kept_has_failed() {
 }
 
 #[test]
+fn the_output_whose_turn_it_is_needs_no_room_on_the_disk() {
+    let directory = Directory::new("map-no-room");
+    let (go, done) = (directory.path("go"), directory.write("done", ""));
+    let output = "head -c 400000 /dev/zero | tr '\\0'";
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; {output} a\n");
+    let input = first + &format!("{output} b; echo >> {done}\n").repeat(60);
+    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/nonexistent"], &input);
+    wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().len() == 60);
+    directory.write("go", "");
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert!(said.code > Some(0), "those above it fill the memory");
+    assert!(said.stdout.starts_with(&"a".repeat(400_000)), "{}", said.stderr);
+}
+
+#[test]
+fn outputs_that_wait_leave_files_for_the_others() {
+    let directory = Directory::new("map-files");
+    let (go, done) = (directory.path("go"), directory.write("done", ""));
+    let first = format!("while [ ! -e {go} ]; do sleep 0.01; done\n");
+    let others = format!("head -c 600000 /dev/zero; echo >> {done}\n").repeat(300);
+    let script = format!("ulimit -n 256; exec {} map -q -j 2", common::MIDFLIGHT);
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut map = shell.spawn().unwrap();
+    map.stdin.take().unwrap().write_all((first + &others).as_bytes()).unwrap();
+    let count = || std::fs::read_to_string(&done).unwrap().len();
+    wait_until("a quarter of the files has outputs", || count() >= 64);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(count() <= 140, "{} commands have run: at most another quarter was under way", count());
+    directory.write("go", "");
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert_eq!((said.code, said.stdout.len()), (Some(0), 300 * 600_000), "{}", said.stderr);
+}
+
+#[test]
+fn without_a_stdout_it_runs_nothing() {
+    let directory = Directory::new("map-no-stdout");
+    let file = directory.path("touched");
+    let script = format!("exec {} map touch ::: {file} >&-", common::MIDFLIGHT);
+    let said: Said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().into();
+    assert_error(&said, 2, &["stdout is closed"]);
+    assert!(!Path::new(&file).exists());
+    let said: Said = midflight(&["map", "true", ":::", "a"]).stdout(Stdio::null()).output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn words_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let word = OsStr::from_bytes(b"caf\xe9");
+    let output = |command: &mut std::process::Command| command.output().unwrap().stdout;
+    assert_eq!(output(midflight(&["map", "printf", "%s", ":::"]).arg(word)), word.as_bytes());
+    assert_eq!(
+        output(midflight(&["map", "printf", "%s"]).arg(word).args([":::", "x"])),
+        [word.as_bytes(), b"x"].concat()
+    );
+    let directory = Directory::new("map-latin");
+    std::fs::write(Path::new(&directory.path("")).join(word), "line\n").unwrap();
+    let said = midflight(&["map", "echo", "::::"]).arg(word).current_dir(directory.path("")).output().unwrap();
+    assert_eq!(said.stdout, b"line\n");
+}
+
+#[test]
 fn a_command_that_is_too_long_fails_and_the_others_run() {
     let long = "x".repeat(200 << 10);
     for template in [&["--", "echo"][..], &[]] {
@@ -270,4 +374,24 @@ fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
         let limits: Vec<_> = said.stdout.lines().collect();
         assert!(limits.len() == 200 && limits.iter().all(|limit| limit.contains("256")), "{said:?}");
     }
+}
+
+#[test]
+fn t5_a_switch_that_vanishes_later_is_missed() {
+    let directory = Directory::new("map-vanished");
+    let ran = directory.path("ran");
+    let mut switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let _executor = Running::executor(address, 1, &[]);
+    let map = ["map", "--switch", &address.to_string(), "--timeout", "1s"];
+    let map = spawn_with(&map, &format!("touch {ran}\nsleep 0.5\nsleep 0.5\n"));
+    wait_until("the first command has run", || Path::new(&ran).exists());
+    switch.child.kill().unwrap();
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains(&format!("the switch {address} does not answer any more")), "{said:?}");
+    assert!(
+        said.stderr.lines().last().unwrap().starts_with("error: no executor has taken a command within"),
+        "{said:?}"
+    );
 }

@@ -76,6 +76,34 @@ fn a_dry_run_prints_the_commands_and_runs_none() {
 }
 
 #[test]
+fn a_dry_run_prints_only_what_would_run() {
+    let directory = Directory::new("map-dry-resume");
+    let log = directory.path("log");
+    let map =
+        |more: &[&str], input: &str| run_with(&[&["map", "--joblog", &log], more, &["--", "echo"]].concat(), input);
+    assert_eq!(lines(&map(&["--dry-run", "--resume"], "1\n")), ["echo 1"], "without a joblog");
+    assert!(!Path::new(&log).exists());
+    assert_eq!(lines(&map(&[], "1\n2\n")), ["1", "2"]);
+    let before = std::fs::read(&log).unwrap();
+    assert_eq!(lines(&map(&["--dry-run", "--resume"], "1\n2\n3\n")), ["echo 3"]);
+    assert_error(&map(&["--dry-run", "--resume"], "1\n7\n"), 2, &["another command as number 2"]);
+    assert_eq!(std::fs::read(&log).unwrap(), before);
+    let long = "x".repeat(131_072);
+    let said = run_with(&["map", "--dry-run"], &format!("true\n{long}\nfalse\n"));
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "true\nfalse\n"), "{said:?}");
+    assert!(said.stderr.contains("line 2: a command line of 131072 bytes exceeds 131071"), "{said:?}");
+}
+
+#[test]
+fn a_dry_run_ends_with_its_reader() {
+    let script = format!("yes | {} map --dry-run -- echo | head -n 1", common::MIDFLIGHT);
+    let mut shell = std::process::Command::new("sh");
+    let mut shell = shell.args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    wait_until("all have ended", || shell.try_wait().unwrap().is_some());
+    assert_eq!(std::io::read_to_string(shell.stdout.unwrap()).unwrap(), "echo y\n");
+}
+
+#[test]
 fn tags_stand_before_each_line() {
     let said = run(&["map", "--tag", "--", "echo {1}; echo {2}; echo e >&2", ":::", "a", "b", ":::", "c"]);
     assert_eq!(lines(&said), ["a c\ta", "a c\tc", "b c\tb", "b c\tc"]);
@@ -105,6 +133,17 @@ fn it_halts_when_it_is_told_to() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("line 1: stopped: sleep 60"), "{said:?}");
     assert_eq!(run_with(&["map", "--halt", "soon,fail=2"], "false\ntrue\n").code, Some(1));
+}
+
+#[test]
+fn nothing_starts_behind_a_failure_that_halts() {
+    let directory = Directory::new("map-halt");
+    let later: String = (0..5).map(|number| format!("touch {}\n", directory.path(&number.to_string()))).collect();
+    for when in ["now", "soon"] {
+        let said = run_with(&["map", "-j", "1", "--halt", &format!("{when},fail=1")], &format!("true\nfalse\n{later}"));
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert_eq!(std::fs::read_dir(directory.path("")).unwrap().count(), 0, "{said:?}");
+    }
 }
 
 #[test]
@@ -170,6 +209,36 @@ fn a_run_goes_on_where_the_joblog_ends() {
 }
 
 #[test]
+fn two_runs_do_not_write_one_joblog() {
+    let directory = Directory::new("map-two-logs");
+    let (log, go) = (directory.path("log"), directory.path("go"));
+    let first = format!("touch {}; while [ ! -e {go} ]; do sleep 0.01; done\n", directory.path("started"));
+    let map = spawn_with(&["map", "--joblog", &log], &first);
+    wait_until("the first one runs", || Path::new(&directory.path("started")).exists());
+    for more in [&[][..], &["--resume"], &["--resume-failed"]] {
+        let said = run_with(&[&["map", "--joblog", &log], more].concat(), "echo second\n");
+        assert_error(&said, 2, &["--joblog", "another run writes it"]);
+    }
+    directory.write("go", "");
+    assert_eq!(lines(&map.wait_with_output().unwrap().into()), [""; 0]);
+    assert_eq!(joblog(&log).len(), 1);
+}
+
+#[test]
+fn slots_may_differ_from_run_to_run() {
+    let directory = Directory::new("map-slots");
+    let log = directory.path("log");
+    let map = |more: &[&str], template: &str| {
+        run_with(&[&["map", "-j", "3", "--joblog", &log], more, &["--", template]].concat(), "1\n2\n3\n")
+    };
+    assert_eq!(map(&[], "sleep 0.02; echo {%} {}").code, Some(0));
+    assert_eq!(lines(&map(&["--resume"], "sleep 0.02; echo {%} {}")), [""; 0]);
+    let said = map(&["--resume"], "sleep 0.02; echo {%} other {}");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.stderr.contains("another command as number 1"), "{said:?}");
+}
+
+#[test]
 fn a_joblog_that_was_cut_short_runs_its_last_command_again() {
     let directory = Directory::new("map-cut");
     let log = directory.path("log");
@@ -181,8 +250,11 @@ fn a_joblog_that_was_cut_short_runs_its_last_command_again() {
     assert_eq!(lines(&said), ["3"]);
     assert!(said.stderr.contains("is cut short: its command runs again"), "{said:?}");
     assert_eq!(joblog(&log), ["1 0 0 echo 1", "2 0 0 echo 2", "3 0 0 echo 3"]);
-    directory.write("log", "something else\n");
-    assert_error(&map(&["--resume"]), 2, &["line 1 is not a joblog's"]);
+    for other in ["something else\n", "precious data"] {
+        directory.write("log", other);
+        assert_error(&map(&["--resume"]), 2, &["line 1 is not a joblog's"]);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), other);
+    }
 }
 
 #[test]

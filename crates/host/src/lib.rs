@@ -86,8 +86,8 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
-pub use open_files::raise_open_files;
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
+pub use open_files::raise_open_files;
 pub use results::{
     CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
     TaskOutcome, TaskResult, TaskTiming,

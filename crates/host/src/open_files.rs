@@ -6,8 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What one command takes while it runs: two pipes, an eventfd, a connection for its argument, and what starting takes.
-const A_COMMAND: u64 = 12;
+/// What one command takes: two pipes, the files of two outputs, an eventfd, a handle of the process, connections for its argument and
+/// result, and what starting takes; then its outputs, as long as somebody has to wait for them.
+const A_COMMAND: u64 = 16;
 /// What all else takes.
 const ELSE: u64 = 512;
 

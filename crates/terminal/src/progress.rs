@@ -2,13 +2,15 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// If no task of a job has ended for this long, there may be no executors.
 const HINT_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines in a pipe.
 pub const LINE_EVERY: Duration = Duration::from_secs(5);
+/// Empties the terminal's line, on which the bar is.
+const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// Progress, from any thread.
 #[derive(Debug)]
@@ -18,6 +20,11 @@ pub struct Progress {
     /// What is counted.
     what: &'static str,
     quiet: bool,
+    /// Whether stderr is a terminal that shows the bar. One that is not shown is never locked: nobody is to wait for it.
+    is_shown: bool,
+    /// Whether somebody writes output: the bar is away meanwhile. Held for as long as the bar is drawn, never while output is
+    /// written, because its reader may be slow.
+    is_aside: Mutex<bool>,
     started: Instant,
     next_line: Mutex<Instant>,
     /// Whether the question for executors was asked.
@@ -37,7 +44,7 @@ impl Progress {
         if quiet {
             self.bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        Self { quiet, ..self }
+        Self { quiet, is_shown: self.is_shown && !quiet, ..self }
     }
 
     /// Of so many things, if that is known; the bar is drawn by this template of indicatif's.
@@ -55,7 +62,8 @@ impl Progress {
     fn new(bar: ProgressBar, what: &'static str, first_line: Duration) -> Self {
         let started = Instant::now();
         let (next_line, asked) = (Mutex::new(started + first_line), AtomicBool::new(false));
-        Self { bar, what, quiet: false, started, next_line, asked }
+        let (is_shown, is_aside) = (!bar.is_hidden(), Mutex::new(false));
+        Self { bar, what, quiet: false, is_shown, is_aside, started, next_line, asked }
     }
 
     /// So many were done before it began.
@@ -79,7 +87,7 @@ impl Progress {
 
     /// How far it has come, in words.
     pub fn tell(&self, words: impl Fn() -> String) {
-        if !self.bar.is_hidden() {
+        if self.is_shown && !*self.is_aside() {
             self.bar.set_message(words());
             self.bar.tick();
         }
@@ -93,7 +101,7 @@ impl Progress {
 
     /// A line in a pipe, if it is time for one.
     fn line(&self, words: impl FnOnce() -> String) {
-        if self.quiet || !self.bar.is_hidden() {
+        if self.quiet || self.is_shown {
             return;
         }
         let mut next = self.next_line.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,9 +120,32 @@ impl Progress {
         }
     }
 
-    /// Writes to stdout or stderr without tearing the bar.
+    /// Writes a few words to stderr without tearing the bar.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
+        if !self.is_shown {
+            return write();
+        }
+        let is_aside = self.is_aside();
+        if *is_aside { write() } else { self.bar.suspend(write) }
+    }
+
+    /// Writes output, whose reader may be slow, without tearing the bar: it is away until the next words after that. Nobody waits
+    /// for the writing. One thread writes.
+    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        if !self.is_shown {
+            return write();
+        }
+        let mut is_aside = self.is_aside();
+        *is_aside = true;
+        crate::stderr::write(format_args!("{CLEAR_LINE}"), "");
+        drop(is_aside);
+        let written = write();
+        *self.is_aside() = false;
+        written
+    }
+
+    fn is_aside(&self) -> MutexGuard<'_, bool> {
+        self.is_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the bar away.
@@ -146,5 +177,20 @@ mod tests {
         moving.wait();
         assert!(!moving.asked.load(Ordering::Relaxed));
         assert_eq!(moving.count(), "1/2 tasks", "it counts without a terminal");
+    }
+
+    #[test]
+    fn nobody_waits_for_an_output_that_is_being_written() {
+        let hidden = Progress::counted(None, "commands", "{wide_msg}").hidden(true);
+        let shown = Progress { is_shown: true, ..Progress::counted(None, "commands", "{wide_msg}").hidden(true) };
+        for progress in [hidden, shown] {
+            // All of this is done within the writing, as by another thread.
+            let told = progress.aside(|| {
+                progress.tell(|| "words".to_owned());
+                progress.suspend(|| 7)
+            });
+            assert_eq!(told, 7);
+            assert!(!*progress.is_aside());
+        }
     }
 }

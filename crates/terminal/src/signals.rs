@@ -8,6 +8,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// From now on SIGINT and SIGTERM do not end the process but are waited for.
 #[derive(Debug)]
@@ -42,6 +43,22 @@ impl Shutdown {
         move || handle.close()
     }
 
+    /// Calls `act` with each step towards the end, on a thread of its own: 1, nothing new starts; 2, what runs is stopped; 3, nothing
+    /// is waited for. Each signal is a step. The third one, or a second SIGTERM, is step 3: the process ends a moment later, whatever its other threads wait for, a reader of stdout for example.
+    pub fn each_step(mut self, act: impl Fn(u32) + Send + 'static) {
+        std::thread::spawn(move || {
+            let mut steps = Steps::default();
+            for signal in self.0.forever() {
+                let step = steps.next(signal);
+                act(step);
+                if step == Steps::LAST {
+                    std::thread::sleep(LAST_WORDS);
+                    std::process::exit(usage::INTERRUPTED.into());
+                }
+            }
+        });
+    }
+
     /// Calls `act` with the number (from 1) of each signal, on a thread of its own.
     pub fn each(mut self, act: impl Fn(u32) + Send + 'static) {
         std::thread::spawn(move || {
@@ -49,6 +66,26 @@ impl Shutdown {
                 act(count);
             }
         });
+    }
+}
+
+/// How long a process has after the last step to say what it knows.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// See [`Shutdown::each_step`].
+#[derive(Debug, Default)]
+struct Steps {
+    step: u32,
+    terms: u32,
+}
+
+impl Steps {
+    const LAST: u32 = 3;
+
+    fn next(&mut self, signal: i32) -> u32 {
+        self.terms += u32::from(signal == SIGTERM);
+        self.step = if self.terms > 1 { Self::LAST } else { (self.step + 1).min(Self::LAST) };
+        self.step
     }
 }
 
@@ -95,4 +132,20 @@ pub fn end_flag() -> Result<Arc<AtomicBool>> {
 pub fn end_with_the_reader() {
     // SAFETY: the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_signal_or_the_second_sigterm_is_the_last_step() {
+        let steps = |signals: &[i32]| {
+            let mut steps = Steps::default();
+            signals.iter().map(|&signal| steps.next(signal)).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(&[SIGINT, SIGINT, SIGINT]), [1, 2, 3]);
+        assert_eq!(steps(&[SIGTERM, SIGTERM]), [1, 3]);
+        assert_eq!(steps(&[SIGINT, SIGTERM, SIGINT]), [1, 2, 3]);
+    }
 }

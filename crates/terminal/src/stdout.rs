@@ -2,6 +2,27 @@
 
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What [`was_closed`] says.
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Called by the C library before `main`, and so before Rust opens /dev/null in the place of a stdout that is closed.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_THE_START: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: F_GETFD only asks whether the number is that of an open file.
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Whether this process was started without a stdout (`>&-`), so that all that is written to it vanishes without an error.
+#[must_use]
+pub fn was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}
 
 /// Writes what stands beside the results: with --json stdout belongs to them, and this goes to stderr.
 pub fn print_beside(json: bool, text: &str) -> Result<()> {

@@ -63,10 +63,10 @@ impl Ends {
     }
 }
 
-/// How many signals have asked this process to end.
+/// The last step towards the end that signals have asked for; soon after the third one the process ends.
 pub(super) fn signals() -> Result<Arc<AtomicU32>> {
     let signals = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&signals);
-    Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
+    Shutdown::new()?.each_step(move |step| seen.store(step, Ordering::Relaxed));
     Ok(signals)
 }

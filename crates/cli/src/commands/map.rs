@@ -1,9 +1,12 @@
 //! `midflight map`: command lines in parallel, like GNU parallel.
 
 mod captured;
+mod detached;
+mod dry_run;
 mod halt;
 mod input;
 mod joblog;
+mod open_files;
 mod outputs;
 mod records;
 mod report;
@@ -15,41 +18,44 @@ mod tag;
 mod template;
 mod waiting;
 
-use super::job::detach::{self, DetachOptions, Items};
+use super::job::detach::DetachOptions;
 use crate::embedded::Embedded;
 use crate::options;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
+use dry_run::DryRun;
 use halt::Halt;
 use input::Input;
 use joblog::{Done, Joblog, Resume};
-use midflight_control::config::DEFAULT_PORT;
-use midflight_host::{BlobOptions, ClientOptions};
-use midflight_jobs::model::JobSpec;
-use midflight_tasks::functions::{COMMAND_LINE_MAX, EXEC, ExecRequest};
+use midflight_host::{BlobOptions, ClientOptions, raise_open_files};
+use midflight_tasks::functions::{COMMAND_LINE_MAX, ExecRequest};
 use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::switches::connect_with;
 use midflight_terminal::{stdout, usage};
+use open_files::OpenFiles;
 use outputs::Outputs;
 use regex::bytes::Regex;
 use results::Results;
 use session::{Event, Outcome, Session, Settings, WINDOW};
 use sources::{Entries, Format, Source};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
-use template::{Template, Values};
+use template::Template;
 use waiting::Waiting;
 
 /// The most that the exit code counts, as in GNU parallel.
 const MOST_FAILED: u64 = 101;
 /// The characters of a command that a message shows.
 const COMMAND_SHOWN: usize = 120;
+/// The most of `--jobs`.
+const JOBS_MAX: u32 = 4096;
 /// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
 const AHEAD: usize = 256;
 
@@ -94,7 +100,7 @@ EXIT CODES
 pub(crate) struct Args {
     /// Command with {} for the line; without, each line is a command. Then ::: VALUES or :::: FILES
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    words: Vec<String>,
+    words: Vec<OsString>,
     /// Read lines from here instead of stdin
     #[arg(long, short, visible_short_alias = 'a', visible_alias = "arg-file", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -111,7 +117,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     switch: Option<String>,
     /// Commands at one time; default: cores of this machine, or (with --switch) all
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(JOBS_MAX)))]
     jobs: Option<u32>,
     #[command(flatten)]
     tasks: options::TaskOptions,
@@ -176,7 +182,11 @@ fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "midflight: {words}");
 }
 
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
+    ensure!(
+        !stdout::was_closed(),
+        usage::error("stdout is closed, so what commands write would be lost: redirect it, to /dev/null for example")
+    );
     let resources = args.config.mask(&args.tasks.resources)?;
     let switches = args.switch.as_deref().map(usage::resolve_all).transpose()?;
     let (words, mut groups) = sources::split(&args.words)?;
@@ -189,17 +199,28 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if let Some(width) = entries.width() {
         template.check(width)?;
     }
-    if args.dry_run {
-        return dry_run(entries, &template);
-    }
     if args.detach.detach {
-        return detached(&args, &words, (entries, &template), resources, switches);
+        detached::check(&args, &template)?;
     }
     ensure!(
         !template.has_slot() || switches.is_none() || args.jobs.is_some(),
         usage::error("{%} needs --jobs with --switch: slots are counted from 1 to that")
     );
     let request = args.request()?;
+    let noun = if entries.is_lines() { "line" } else { "command" };
+    if args.dry_run {
+        return DryRun { template, request, done: args.log.read()?, noun }.run(entries);
+    }
+    if args.detach.detach {
+        return detached::submit(&args, entries, &template, request, resources, switches);
+    }
+    if switches.is_none() {
+        raise_open_files(args.jobs.unwrap_or_else(cores));
+    }
+    let open_files = OpenFiles::limit();
+    if switches.is_none() {
+        args.jobs = Some(open_files.jobs(args.jobs)?);
+    }
     let (joblog, done) = args.log.open()?;
     let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
@@ -210,14 +231,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let client = connect_with(client_options(switches, &directory))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
-    Shutdown::new()?.each(move |count| {
+    Shutdown::new()?.each_step(move |step| {
         // An error means that the session is over.
-        let _ = signals.send(Event::Interrupted(count));
+        let _ = signals.send(Event::Interrupted(step));
     });
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));
     let waiting = Waiting::new(&args.tasks.resources, args.tasks.timeout, embedded.is_some());
-    let in_flight = args.in_flight(embedded.is_some(), template.has_slot());
+    let in_flight = args.in_flight(embedded.is_some(), template.has_slot()).min(open_files.quarter());
     let settings = Settings {
         request,
         priority: args.tasks.priority,
@@ -231,10 +252,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         results: args.output.results.as_deref().map(Results::new),
         is_logged: joblog.is_some(),
         done,
-        noun: if entries.is_lines() { "line" } else { "command" },
+        noun,
     };
     let outputs = outputs::Settings {
         is_ordered: !args.output.unordered,
+        files_max: open_files.quarter(),
         joblog,
         progress: Arc::clone(&progress),
         events: sender.clone(),
@@ -263,54 +285,6 @@ fn end(outcome: Outcome) -> Result<ExitCode> {
     Ok(ExitCode::from(if outcome.interrupted { usage::INTERRUPTED } else { outcome.code.unwrap_or(failed) }))
 }
 
-/// Gives the commands to the submitter, as a job.
-fn detached(
-    args: &Args,
-    words: &[String],
-    (mut entries, template): (Entries, &Template),
-    resources: u8,
-    switches: Option<Vec<SocketAddr>>,
-) -> Result<ExitCode> {
-    args.check_detached(template)?;
-    let request = args.request()?;
-    let mut items = Items::default();
-    for sequence in 1.. {
-        let Some(entry) = entries.next()? else { break };
-        let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
-        let command = entry.check().and_then(|()| template.expand(values));
-        items.push(command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?)?;
-    }
-    let spec = JobSpec {
-        name: args.detach.name_or(&words.join(" ")),
-        function: EXEC.to_owned(),
-        argument: Vec::new(),
-        indices: items.indices(),
-        has_items: true,
-        directory: request.directory,
-        environment: request.environment,
-        timeout: request.timeout,
-        retries: args.tasks.retries,
-        priority: args.tasks.priority,
-        resources,
-        after: args.detach.dependencies(),
-    };
-    let switches = switches.map_or_else(|| usage::resolve_all(&format!("127.0.0.1:{DEFAULT_PORT}")), Ok)?;
-    detach::submit(spec, items, switches)
-}
-
-/// Prints the commands.
-fn dry_run(mut entries: Entries, template: &Template) -> Result<ExitCode> {
-    for sequence in 1.. {
-        let Some(entry) = entries.next()? else { break };
-        let values = Values { arguments: &entry.arguments, sequence, slot: 1 };
-        let command = entry.check().and_then(|()| template.expand(values));
-        let mut command = command.map_err(|error| usage::error(format!("command {sequence}: {error}")))?;
-        command.push(b'\n');
-        stdout::print_bytes(&command)?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 impl Args {
     /// What every command's request has.
     fn request(&self) -> Result<ExecRequest> {
@@ -324,32 +298,13 @@ impl Args {
         Ok(request)
     }
 
-    /// What is about outputs as they come has no meaning for a job that outlives its terminal.
-    fn check_detached(&self, template: &Template) -> Result<()> {
-        let Self { output, log, .. } = self;
-        let told = [
-            ("--jobs", self.jobs.is_some()),
-            ("--halt", self.halt.is_set()),
-            ("{%}", template.has_slot()),
-            ("--unordered", output.unordered),
-            ("--tag", output.tag),
-            ("--results", output.results.is_some()),
-            ("--tmpdir", output.tmpdir.is_some()),
-            ("--joblog", log.joblog.is_some()),
-        ];
-        let wrong = told.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name);
-        ensure!(
-            wrong.is_none(),
-            usage::error(format!("{} does not go with --detach: leave one of them out", wrong.unwrap_or_default()))
-        );
-        Ok(())
-    }
-
-    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number.
+    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number, and could start
+    /// before it is known that the one before it makes the run halt.
     fn in_flight(&self, is_embedded: bool, has_slot: bool) -> usize {
         let jobs = self.jobs.unwrap_or_else(cores) as usize;
         match (is_embedded, self.jobs) {
             _ if has_slot => jobs,
+            (true, _) if self.halt.is_possible() => jobs,
             (true, _) => AHEAD + 4 * jobs,
             (false, Some(_)) => jobs,
             (false, None) => WINDOW,
@@ -382,13 +337,28 @@ pub(super) fn directory(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl LogOptions {
+    fn resume(&self) -> Option<Resume> {
+        match (self.resume_failed, self.resume) {
+            (true, _) => Some(Resume::Succeeded),
+            (_, true) => Some(Resume::All),
+            _ => None,
+        }
+    }
+
+    /// The joblog to write, and what is in it.
     fn open(&self) -> Result<(Option<Joblog>, Done)> {
-        let Some(path) = &self.joblog else { return Ok((None, Done::default())) };
-        let resume = match (self.resume_failed, self.resume) {
-            (true, _) => Resume::Succeeded,
-            (_, true) => Resume::All,
-            _ => return Ok((Some(Joblog::create(path)?), Done::default())),
-        };
-        Joblog::resume(path, resume).map(|(log, done)| (Some(log), done))
+        match (&self.joblog, self.resume()) {
+            (None, _) => Ok((None, Done::default())),
+            (Some(path), None) => Ok((Some(Joblog::create(path)?), Done::default())),
+            (Some(path), Some(resume)) => Joblog::resume(path, resume).map(|(log, done)| (Some(log), done)),
+        }
+    }
+
+    /// What is in the joblog, which stays as it is.
+    fn read(&self) -> Result<Done> {
+        match (&self.joblog, self.resume()) {
+            (Some(path), Some(resume)) => Done::open(path, resume),
+            _ => Ok(Done::default()),
+        }
     }
 }

@@ -14,7 +14,9 @@ use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::switches::connect;
 use midflight_terminal::usage;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     function: String,
     /// Its argument
     #[arg(default_value = "")]
-    argument: String,
+    argument: OsString,
     /// How many times
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     count: u32,
@@ -107,7 +109,11 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
     );
     let indices = args.array.as_ref().map(|array| array.0.clone());
     let spec = JobSpec {
-        name: args.detach.name_or(if is_command { &args.argument } else { &args.function }),
+        name: args.detach.name_or(&if is_command {
+            args.argument.to_string_lossy()
+        } else {
+            args.function.as_str().into()
+        }),
         function: args.function.clone(),
         argument,
         indices: indices.unwrap_or_else(|| vec![Indices { first: 1, last: args.count, step: 1 }]),
@@ -124,11 +130,12 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
 }
 
 /// The bytes of the argument.
-pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
+pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
     if function != SLEEP && function != SPIN {
-        return Ok(text.as_bytes().to_vec());
+        return Ok(argument.as_bytes().to_vec());
     }
-    let duration = usage::duration(text);
+    let text = argument.to_string_lossy();
+    let duration = usage::duration(&text);
     let duration =
         duration.map_err(|error| usage::error(format!("{function} wants a duration, not `{text}`: {error}")))?;
     let nanos = u64::try_from(duration.as_nanos()).context("the duration is too long")?;
@@ -194,7 +201,7 @@ impl Tally {
             Ok(result) => {
                 let ns = result.timing.completed.saturating_sub(result.timing.submitted);
                 self.ends.latency_us.saturating_record(ns / 1_000);
-                progress.suspend(|| self.add_result(&result)).context("cannot write the results")?;
+                progress.aside(|| self.add_result(&result)).context("cannot write the results")?;
             }
             Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {
@@ -245,9 +252,9 @@ mod tests {
 
     #[test]
     fn sleep_and_spin_get_nanoseconds_others_the_bytes() {
-        assert_eq!(argument("sleep", "2us").unwrap(), 2_000u64.to_be_bytes());
-        assert_eq!(argument("greet", "2us").unwrap(), b"2us");
-        let error = argument("spin", "long").unwrap_err();
+        assert_eq!(argument("sleep", "2us".as_ref()).unwrap(), 2_000u64.to_be_bytes());
+        assert_eq!(argument("greet", "2us".as_ref()).unwrap(), b"2us");
+        let error = argument("spin", "long".as_ref()).unwrap_err();
         assert!(
             error.is::<usage::UsageError>() && error.to_string().contains("wants a duration, not `long`"),
             "{error}"

@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn task(function: &str, text: &str) -> Result<TaskInfo> {
-    let bytes = argument(function, text)?;
+    let bytes = argument(function, text.as_ref())?;
     let mut inline = [0; ARGUMENT_MAX];
     let room = inline.get_mut(..bytes.len());
     room.ok_or_else(|| usage::error(format!("an argument of {} bytes: at most {ARGUMENT_MAX}", bytes.len())))?

@@ -53,8 +53,8 @@ impl Halt {
         Ok(Self { now, why, count })
     }
 
-    /// Whether it can be due at all.
-    pub(super) fn is_set(&self) -> bool {
+    /// Whether it can ever be due.
+    pub(super) fn is_possible(&self) -> bool {
         self.why != Why::Never
     }
 

@@ -4,6 +4,8 @@ use super::COMMAND_SHOWN;
 use super::report::{End, shown};
 use anyhow::{Context, Result, ensure};
 use midflight_terminal::usage;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,7 +40,11 @@ pub(super) struct Joblog {
 impl Joblog {
     /// Begins a joblog; what the file had is gone.
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|error| usage::error(format!("--joblog {}: {error}", path.display())))?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = locked(path, file)?;
+        if file.metadata().is_ok_and(|file| file.is_file()) {
+            file.set_len(0).with_context(|| format!("cannot write the joblog {}", path.display()))?;
+        }
         let mut log = Self { path: path.to_owned(), file, end: 0 };
         log.add(HEADER).with_context(|| format!("cannot write the joblog {}: make room", path.display()))?;
         Ok(log)
@@ -47,9 +53,8 @@ impl Joblog {
     /// Goes on with a joblog, and says what is in it.
     pub(super) fn resume(path: &Path, resume: Resume) -> Result<(Self, Done)> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let file = file.map_err(|error| usage::error(format!("--joblog {}: {error}", path.display())))?;
-        let (done, end, is_cut) = Done::read(BufReader::new(&file), resume)
-            .with_context(|| format!("cannot go on with the joblog {}", path.display()))?;
+        let file = locked(path, file)?;
+        let (done, end, is_cut) = Done::of(&file, path, resume)?;
         if is_cut {
             super::say(&format!("the last line of {} is cut short: its command runs again", path.display()));
             file.set_len(end).with_context(|| format!("cannot cut the last line of {}", path.display()))?;
@@ -79,6 +84,20 @@ impl Joblog {
         }
         written
     }
+}
+
+/// A joblog of which no other `map` has begun to write.
+fn locked(path: &Path, file: std::io::Result<File>) -> Result<File> {
+    let file = file.map_err(|error| unusable(path, &error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(unusable(path, &"another run writes it: wait for its end, or name another file")),
+        // Where there are no locks, nobody can have one.
+        _ => Ok(file),
+    }
+}
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> anyhow::Error {
+    usage::error(format!("--joblog {}: {why}", path.display()))
 }
 
 /// The present date.
@@ -138,6 +157,21 @@ struct Logged {
 }
 
 impl Done {
+    /// What is in a joblog, which may be none yet.
+    pub(super) fn open(path: &Path, resume: Resume) -> Result<Self> {
+        match File::open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(unusable(path, &error)),
+            Ok(file) => Self::of(&file, path, resume).map(|(done, ..)| done),
+        }
+    }
+
+    /// As [`Self::read`].
+    fn of(file: &File, path: &Path, resume: Resume) -> Result<(Self, u64, bool)> {
+        let read = Self::read(BufReader::new(file), resume);
+        read.with_context(|| format!("cannot go on with the joblog {}", path.display()))
+    }
+
     /// Reads a joblog: the commands, where its last whole line ends, and whether something is behind that.
     fn read(mut log: impl BufRead, resume: Resume) -> Result<(Self, u64, bool)> {
         let mut done = Self::default();
@@ -147,6 +181,7 @@ impl Done {
             let length = std::io::Read::take(&mut log, LINE_MAX).read_until(b'\n', &mut line)? as u64;
             if !line.ends_with(b"\n") {
                 ensure!(length < LINE_MAX, bad_line(number, "is too long"));
+                ensure!(number > 1 || HEADER.starts_with(&line), bad_line(number, "is not a joblog's"));
                 return Ok((done, end, length > 0));
             }
             end += length;
@@ -166,22 +201,26 @@ impl Done {
         Ok((done, end, false)) // the loop has no end of its own
     }
 
-    /// Whether the command with this number is not to be run again.
+    /// Whether the command with this number is not to be run again; `others` are what it may have been in the earlier run.
     ///
     /// # Errors
     /// Where the joblog has another command under this number.
-    pub(super) fn has(&mut self, sequence: u64, command: Option<&[u8]>) -> Result<bool> {
-        let Some(logged_before) = self.by_sequence.remove(&sequence) else { return Ok(false) };
-        if let Some(command) = command {
-            ensure!(
-                hash(logged(command)) == logged_before.command,
-                usage::error(format!(
-                    "the joblog has another command as number {sequence} than `{}`: --resume needs the input and the command of the first run",
-                    shown(command, COMMAND_SHOWN)
-                ))
-            );
-        }
-        Ok(logged_before.is_done)
+    pub(super) fn has(
+        &mut self,
+        sequence: u64,
+        command: &[u8],
+        mut others: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<bool> {
+        let Some(before) = self.by_sequence.remove(&sequence) else { return Ok(false) };
+        let is_it = |command: &[u8]| hash(logged(command)) == before.command;
+        ensure!(
+            is_it(command) || others.any(|other| is_it(&other)),
+            usage::error(format!(
+                "the joblog has another command as number {sequence} than `{}`: --resume needs the input and the command of the first run",
+                shown(command, COMMAND_SHOWN)
+            ))
+        );
+        Ok(before.is_done)
     }
 }
 
@@ -203,6 +242,7 @@ fn hash(command: impl Iterator<Item = u8>) -> u64 {
 mod tests {
     use super::*;
     use midflight_tasks::functions::ExecResult;
+    use std::iter::empty;
 
     fn result(code: i32, signal: Option<u8>) -> End {
         End::Ran(ExecResult {
@@ -235,25 +275,32 @@ mod tests {
         let read = |resume| Done::read(&log(&lines)[..], resume).unwrap().0;
         let (mut all, mut ok) = (read(Resume::All), read(Resume::Succeeded));
         assert!(
-            all.has(1, Some(b"a\nb")).unwrap() && all.has(2, Some(b"c")).unwrap() && !all.has(3, Some(b"d")).unwrap()
+            all.has(1, b"a\nb", empty()).unwrap()
+                && all.has(2, b"c", empty()).unwrap()
+                && !all.has(3, b"d", empty()).unwrap()
         );
-        assert!(ok.has(1, Some(b"a\nb")).unwrap() && !ok.has(2, Some(b"c")).unwrap());
-        let error = read(Resume::All).has(2, Some(b"other")).unwrap_err();
+        assert!(ok.has(1, b"a\nb", empty()).unwrap() && !ok.has(2, b"c", empty()).unwrap());
+        let error = read(Resume::All).has(2, b"other", empty()).unwrap_err();
         assert!(error.is::<usage::UsageError>() && error.to_string().contains("number 2"), "{error}");
-        assert!(read(Resume::All).has(2, None).unwrap());
+        let others = [b"other".to_vec(), b"c".to_vec()];
+        assert!(read(Resume::All).has(2, b"it", others.into_iter()).unwrap());
     }
 
     #[test]
     fn a_log_may_be_cut_at_every_byte() {
         let first = line(1, b"a", &result(0, None), 0, UNIX_EPOCH);
         let whole = log(&[&first, &line(2, b"b", &result(0, None), 0, UNIX_EPOCH)]);
+        for length in 0..HEADER.len() {
+            let (_, end, is_cut) = Done::read(&whole[..length], Resume::All).unwrap();
+            assert_eq!((end, is_cut), (0, length > 0));
+        }
         for length in HEADER.len()..whole.len() {
             let (mut done, end, is_cut) = Done::read(&whole[..length], Resume::All).unwrap();
             let lines = usize::from(length >= HEADER.len() + first.len());
             assert_eq!(end as usize, HEADER.len() + lines * first.len(), "{length}");
             assert_eq!(is_cut, length as u64 > end);
-            assert_eq!(done.has(1, None).unwrap(), lines == 1);
-            assert!(!done.has(2, None).unwrap());
+            assert_eq!(done.has(1, b"a", empty()).unwrap(), lines == 1);
+            assert!(!done.has(2, b"b", empty()).unwrap());
         }
     }
 
@@ -261,6 +308,7 @@ mod tests {
     fn what_is_no_joblog_is_refused_with_its_line() {
         for (text, part) in [
             (&b"a\n"[..], "line 1 is not"),
+            (b"precious data", "line 1 is not"),
             (&log(&[b"x\n"]), "line 2 has too few"),
             (&log(&[b"x\t\t\t\t\t\t\t\t\n"]), "line 2 does not begin"),
         ] {

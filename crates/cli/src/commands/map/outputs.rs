@@ -68,6 +68,8 @@ enum Body {
 pub(super) struct Settings {
     /// In the order of the input.
     pub is_ordered: bool,
+    /// No new command starts while so many outputs that wait are files of their own.
+    pub files_max: usize,
     pub joblog: Option<Joblog>,
     pub progress: Arc<Progress>,
     pub events: Sender<Event>,
@@ -77,6 +79,7 @@ pub(super) struct Settings {
 pub(super) struct Outputs {
     shared: Arc<Shared>,
     is_ordered: bool,
+    files_max: usize,
     writer: JoinHandle<Result<()>>,
 }
 
@@ -84,6 +87,8 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     memory: AtomicUsize,
+    /// Outputs in files of their own.
+    files: AtomicUsize,
     spill: Spill,
 }
 
@@ -131,9 +136,10 @@ impl Outputs {
             queue: Mutex::default(),
             changed: Condvar::new(),
             memory: AtomicUsize::new(0),
+            files: AtomicUsize::new(0),
             spill: Spill::new(directory),
         });
-        let is_ordered = settings.is_ordered;
+        let (is_ordered, files_max) = (settings.is_ordered, settings.files_max);
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().context("cannot write the output")?;
         let writer = Writer {
             shared: Arc::clone(&shared),
@@ -142,7 +148,7 @@ impl Outputs {
             unlogged: None,
         };
         let writer = std::thread::Builder::new().name("mf-output".into()).spawn(move || writer.run())?;
-        Ok(Self { shared, is_ordered, writer })
+        Ok(Self { shared, is_ordered, files_max, writer })
     }
 
     /// Takes the output of the command at this place; places count from 0 and have no gaps.
@@ -150,7 +156,7 @@ impl Outputs {
     /// # Errors
     /// Where the output cannot be kept. The place counts as filled then, with `failed` of the error's text.
     pub(super) fn put(&self, place: u64, output: Output, failed: impl FnOnce(&str) -> Output) -> Result<(), String> {
-        let (held, result) = match self.hold(output) {
+        let (held, result) = match self.hold(place, output) {
             Ok(held) => (held, Ok(())),
             Err(error) => (self.in_memory(Held::new(failed(&error))), Err(error)),
         };
@@ -172,21 +178,31 @@ impl Outputs {
         result
     }
 
-    fn hold(&self, output: Output) -> Result<Held, String> {
+    fn hold(&self, place: u64, output: Output) -> Result<Held, String> {
         let held = Held::new(output);
+        self.shared.files.fetch_add(usize::from(held.file.is_some()), Relaxed);
         let bytes = held.lengths.iter().sum::<usize>();
         let Body::Memory(parts) = &held.body else { return Ok(held) };
         if bytes == 0 || self.shared.memory.load(Relaxed) + bytes <= MEMORY_MAX {
             return Ok(self.in_memory(held));
         }
         let spill = &self.shared.spill;
-        let part = spill.store(parts.each_ref().map(Vec::as_slice)).map_err(|error| {
-            let directory = spill.directory().display();
-            format!(
-                "its {bytes} bytes of output cannot be kept in {directory}: {error}; make room there, or give --tmpdir"
-            )
-        })?;
-        Ok(Held { body: Body::Spilled(part), ..held })
+        match spill.store(parts.each_ref().map(Vec::as_slice)) {
+            Ok(part) => Ok(Held { body: Body::Spilled(part), ..held }),
+            Err(_) if self.is_next(place) => Ok(self.in_memory(held)),
+            Err(error) => {
+                let directory = spill.directory().display();
+                Err(format!(
+                    "its {bytes} bytes of output cannot be kept in {directory}: {error}; make room there, or give --tmpdir"
+                ))
+            }
+        }
+    }
+
+    /// Whether the writer takes this output next, so that it need not wait anywhere. At most one is.
+    fn is_next(&self, place: u64) -> bool {
+        let queue = self.shared.queue();
+        queue.ready.is_empty() && (!self.is_ordered || place == queue.next)
     }
 
     fn in_memory(&self, held: Held) -> Held {
@@ -194,11 +210,12 @@ impl Outputs {
         held
     }
 
-    /// Outputs that have been written. Asks for an [`Event::Room`] when there are more.
-    pub(super) fn written(&self) -> u64 {
+    /// The place behind the last that there is room for, where so many may wait; none while too many of them are open files. Asks
+    /// for an [`Event::Room`] when there is more.
+    pub(super) fn room(&self, window: u64) -> u64 {
         let mut queue = self.shared.queue();
         queue.wants_room = true;
-        queue.written
+        if self.shared.files.load(Relaxed) < self.files_max { queue.written + window } else { 0 }
     }
 
     /// Writes all that it has, up to a place that was never filled.
@@ -222,7 +239,7 @@ impl Writer {
         let progress = Arc::clone(&self.settings.progress);
         while let Some(batch) = self.next() {
             let count = batch.len() as u64;
-            if let Err(error) = progress.suspend(|| self.write_all(batch)) {
+            if let Err(error) = progress.aside(|| self.write_all(batch)) {
                 let _ = self.settings.events.send(Event::Unwritten); // the session may be over
                 return Err(error).context("cannot write the output");
             }
@@ -265,6 +282,7 @@ impl Writer {
                 Body::Memory(_) => drop(self.shared.memory.fetch_sub(held.lengths.iter().sum(), Relaxed)),
                 Body::Spilled(part) => self.shared.spill.release(part),
             }
+            self.shared.files.fetch_sub(usize::from(held.file.is_some()), Relaxed);
         }
         self.stdout.flush()?;
         for (number, line) in logged {

@@ -65,7 +65,7 @@ pub(super) struct Settings {
 pub(super) enum Event {
     /// The run with this number ended.
     Ended(u64, TaskOutcome),
-    /// Ctrl-C, and how often it was pressed.
+    /// Ctrl-C: a step of [`midflight_terminal::signals::Shutdown::each_step`].
     Interrupted(u32),
     /// More of the input.
     Input(Vec<Entry>),
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
                 let running = "what runs may finish; Ctrl-C again stops it";
                 self.tell_people(&format!("interrupted: cancelling what has not started, {running}"));
             }
-            Event::Interrupted(_) if !self.is_stopping => {
+            Event::Interrupted(..3) if !self.is_stopping => {
                 self.stop_running();
                 self.tell_people("stopping what runs; Ctrl-C again ends at once");
             }
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         while self.stop.is_none() {
-            let window_end = self.outputs.written() + WINDOW as u64;
+            let window_end = self.outputs.room(WINDOW as u64);
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
             while runs.len() < JOB
                 && self.open.len() + runs.len() < self.settings.in_flight
@@ -311,8 +311,9 @@ impl<'a> Session<'a> {
         match self.request(&run) {
             Ok((command, argument)) => {
                 run.command = command;
-                let command = (run.slot == 0).then_some(&run.command[..]);
-                match self.settings.done.has(run.sequence, command) {
+                let Settings { template, done, .. } = &mut self.settings;
+                let values = Values { arguments: &run.entry.arguments, sequence: run.sequence, slot: run.slot };
+                match done.has(run.sequence, &run.command, template.in_each_slot(values)) {
                     Ok(false) => {}
                     Ok(true) => {
                         self.skip(run);
@@ -466,11 +467,16 @@ impl<'a> Session<'a> {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             self.progress.tell(|| self.words());
+            self.look_for_executors();
         }
         if !self.is_stopping && self.stop_at.is_some_and(|at| at <= Instant::now()) {
             self.stop_running();
         }
-        match self.waiting.look(self.client, self.stop.is_none() && !self.open.is_empty()) {
+    }
+
+    fn look_for_executors(&mut self) {
+        let open = if self.stop.is_none() { self.open.len() } else { 0 };
+        match self.waiting.look(self.client, open) {
             Ok(None) => {}
             Ok(Some(question)) => self.tell_people(&question),
             Err(error) => {

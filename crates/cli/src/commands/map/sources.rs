@@ -6,10 +6,14 @@ use anyhow::{Result, ensure};
 use midflight_terminal::usage;
 use regex::bytes::Regex;
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Bytes of all sources but the first, which is read as it is needed.
+/// Bytes of memory for all sources but the first, which is read as it is needed.
 const TABLES_MAX: usize = 256 << 20;
+/// What the allocator takes for a small piece of memory, beside it.
+const ALLOCATION: usize = 16;
 
 /// The arguments of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +41,7 @@ impl Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// Behind `:::`.
-    Words(Vec<String>),
+    Words(Vec<OsString>),
     /// Behind `::::`; "-" for stdin.
     File(PathBuf),
 }
@@ -45,15 +49,21 @@ pub(super) enum Source {
 /// Sources whose values are taken side by side. Groups combine: each value of one with each value of the others.
 pub(super) type Group = Vec<Source>;
 
+/// What begins a source.
+fn marker(word: &OsStr) -> Option<&str> {
+    word.to_str().filter(|word| [":::", "::::", ":::+", "::::+"].contains(word))
+}
+
 /// The template before the first `:::` or `::::`, and the sources behind it.
-pub(super) fn split(words: &[String]) -> Result<(Vec<String>, Vec<Group>)> {
-    let is_marker = |word: &String| [":::", "::::", ":::+", "::::+"].contains(&word.as_str());
+pub(super) fn split(words: &[OsString]) -> Result<(Vec<OsString>, Vec<Group>)> {
+    let is_marker = |word: &OsString| marker(word).is_some();
     let first = words.iter().position(is_marker).unwrap_or(words.len());
     let (template, mut rest) = words.split_at(first);
     let mut groups: Vec<Group> = Vec::new();
-    while let [marker, values @ ..] = rest {
+    while let [word, values @ ..] = rest {
+        let marker = marker(word).unwrap_or_default(); // there is one
         let end = values.iter().position(is_marker).unwrap_or(values.len());
-        let sources: Vec<Source> = match marker.as_str() {
+        let sources: Vec<Source> = match marker {
             ":::" | ":::+" => vec![Source::Words(values[..end].to_vec())],
             _ => values[..end].iter().map(|file| Source::File(file.into())).collect(),
         };
@@ -80,6 +90,14 @@ struct Row {
     number: u64,
     values: Vec<Vec<u8>>,
     too_long: Option<u64>,
+}
+
+impl Row {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize {
+        let value = |value: &Vec<u8>| size_of::<Vec<u8>>() + ALLOCATION + value.capacity();
+        size_of::<Self>() + ALLOCATION + self.values.iter().map(value).sum::<usize>()
+    }
 }
 
 /// The first source: lines as they come, or rows in memory.
@@ -227,12 +245,13 @@ fn beside(mut left: Row, right: Row) -> Row {
 fn rows_of(source: &Source, format: &Format, bytes: &mut usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut add = |record: Record| {
-        *bytes += record.text.len();
-        rows.push(format.row(record));
+        let row = format.row(record);
+        *bytes += row.bytes();
+        rows.push(row);
         ensure!(
             *bytes <= TABLES_MAX,
             usage::error(format!(
-                "the sources after the first have more than {TABLES_MAX} bytes: put the largest one first, it is read as it is needed"
+                "the sources after the first take more than {TABLES_MAX} bytes of memory: put the largest one first, it is read as it is needed"
             ))
         );
         Ok(())
@@ -257,8 +276,8 @@ fn rows_of(source: &Source, format: &Format, bytes: &mut usize) -> Result<Vec<Ro
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
-        line.split(' ').map(str::to_owned).collect()
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
     }
 
     fn lines() -> Format {
@@ -291,6 +310,14 @@ mod tests {
         assert_eq!(entries.next().unwrap().unwrap().arguments, [&b"a"[..], b"b", b"1"]);
         assert_eq!(entries.next().unwrap().unwrap().arguments, [&b"c"[..], b"d", b"e", b"1"]);
         assert_eq!(entries.next().unwrap(), None);
+    }
+
+    #[test]
+    fn rows_count_with_all_the_memory_that_they_take() {
+        let columns = Format { columns: Some(Regex::new(",").unwrap()), ..lines() };
+        let row = columns.row(Record { number: 1, text: b",".repeat(1000), length: 1000 });
+        assert!(row.bytes() >= 1001 * size_of::<Vec<u8>>(), "{}", row.bytes());
+        assert!(lines().row(Record { number: 1, text: vec![b'a'], length: 1 }).bytes() >= 100);
     }
 
     #[test]

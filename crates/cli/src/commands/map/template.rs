@@ -1,7 +1,10 @@
 //! From arguments to a command line: replacement strings, as in GNU parallel.
 
+use super::JOBS_MAX;
 use anyhow::Result;
 use midflight_terminal::usage;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 /// What a command is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +15,7 @@ pub(super) struct Template {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    Text(String),
+    Text(Vec<u8>),
     /// The form of an argument, or of all of them. A negative place counts from the end.
     Value(Option<isize>, Form),
     /// `{#}`: the number of the command, from 1.
@@ -45,17 +48,19 @@ pub(super) struct Values<'a> {
 
 impl Template {
     /// Parses the words of a template; without any place for an argument, all stand behind it.
-    pub(super) fn parse(words: &[String]) -> Result<Self> {
-        let text = words.join(" ");
+    pub(super) fn parse(words: &[OsString]) -> Result<Self> {
+        let text = words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().join(&b' ');
         let mut parts = Vec::new();
-        let mut rest = text.as_str();
-        let mut plain = String::new();
-        while let Some(at) = rest.find('{') {
-            plain.push_str(&rest[..at]);
+        let mut rest = &text[..];
+        let mut plain = Vec::new();
+        let find = |text: &[u8], wanted| text.iter().position(|&byte| byte == wanted);
+        while let Some(at) = find(rest, b'{') {
+            plain.extend_from_slice(&rest[..at]);
             rest = &rest[at..];
-            let end = rest.find('}').unwrap_or(0);
-            let Some(part) = placeholder(rest.get(1..end).unwrap_or("no placeholder"))? else {
-                plain.push('{');
+            let end = find(rest, b'}').unwrap_or(0);
+            let inner = rest.get(1..end).and_then(|inner| std::str::from_utf8(inner).ok());
+            let Some(part) = placeholder(inner.unwrap_or("no placeholder"))? else {
+                plain.push(b'{');
                 rest = &rest[1..];
                 continue;
             };
@@ -65,10 +70,11 @@ impl Template {
             parts.push(part);
             rest = &rest[end + 1..];
         }
-        plain.push_str(rest);
+        plain.extend_from_slice(rest);
         if !plain.is_empty() {
             let is_last = parts.is_empty();
-            parts.push(Part::Text(if is_last { plain + " " } else { plain }));
+            plain.extend(is_last.then_some(b' '));
+            parts.push(Part::Text(plain));
             if is_last {
                 parts.push(Part::Value(None, Form::Whole));
             }
@@ -79,6 +85,12 @@ impl Template {
     /// Whether each command needs a slot of its own.
     pub(super) fn has_slot(&self) -> bool {
         self.parts.contains(&Part::Slot)
+    }
+
+    /// What the command may have been in an earlier run, in which it had another slot; nothing where slots do not matter.
+    pub(super) fn in_each_slot(&self, values: Values<'_>) -> impl Iterator<Item = Vec<u8>> {
+        let slots = if self.has_slot() { JOBS_MAX } else { 0 };
+        (1..=slots).filter_map(move |slot| self.expand(Values { slot, ..values }).ok())
     }
 
     /// An error if it has a place that no command can fill, where each has so many arguments.
@@ -99,7 +111,7 @@ impl Template {
         let mut text = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Text(plain) => text.extend_from_slice(plain.as_bytes()),
+                Part::Text(plain) => text.extend_from_slice(plain),
                 Part::Value(None, form) => {
                     for (at, argument) in arguments.iter().enumerate() {
                         if at > 0 {
@@ -223,7 +235,7 @@ mod tests {
     use super::*;
 
     fn template(text: &str) -> Template {
-        Template::parse(&[text.to_owned()]).unwrap()
+        Template::parse(&[text.into()]).unwrap()
     }
 
     fn expand(text: &str, arguments: &[&str]) -> String {
@@ -264,7 +276,7 @@ mod tests {
         let shell = "awk '{print $1}' {a,b} ${HOME} {1..3} {";
         assert_eq!(expand(&format!("{shell} {{}}"), &["x"]), format!("{shell} x"));
         for text in ["{..}", "{0}", "{1+}", "{//.}", "{##}"] {
-            let error = Template::parse(&[text.to_owned()]).unwrap_err();
+            let error = Template::parse(&[text.into()]).unwrap_err();
             assert!(
                 error.is::<usage::UsageError>() && error.to_string().contains("there are {} {.}"),
                 "{text}: {error}"

@@ -1,64 +1,111 @@
-//! Whether there is anybody to run the commands. A client does not see executors, but it sees that one fetches a command.
+//! Whether anything happens. A client does not see executors, but it sees that one fetches a command, that commands end, and that the
+//! switch answers.
 
 use anyhow::{Result, bail};
-use midflight_host::Client;
+use midflight_host::{Client, ClientCounts};
 use std::time::{Duration, Instant};
 
-/// When to ask for executors.
+/// When to ask for executors, or for the switch.
 const ASK_AFTER: Duration = Duration::from_secs(3);
 /// No run gives up before this.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
+/// How long after its timeout a command may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+/// Commands without a timeout that run may take this long before others that wait are worth a word.
+const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for the first command to be taken.
+/// Waits for commands to be taken, and to end.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// As the user wrote them.
     resources: String,
     timeout: Option<Duration>,
-    /// When the first command was submitted.
-    since: Option<Instant>,
+    /// The switch and the executor are in this process.
+    is_own: bool,
+    /// The last that happened to commands, and when.
+    moved: Option<(Moves, Instant)>,
+    /// The datagrams that came, and when the last one did.
+    heard: Option<(u64, Instant)>,
     has_asked: bool,
-    /// Somebody has taken a command.
-    is_over: bool,
+    has_missed_the_switch: bool,
+}
+
+/// What has happened to commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Moves {
+    /// How often an executor has fetched one.
+    taken: u64,
+    /// Runs that have ended, well or not.
+    over: u64,
+}
+
+impl Moves {
+    fn of(counts: &ClientCounts) -> Self {
+        let tasks = &counts.protocol;
+        let over = tasks.completed + tasks.lost + tasks.cancelled + tasks.retried + tasks.gone;
+        Self { taken: counts.blobs.served, over }
+    }
+
+    /// How many run; more than in truth after an executor has died.
+    fn running(self) -> u64 {
+        self.taken.saturating_sub(self.over)
+    }
 }
 
 impl Waiting {
-    /// Of commands that need these resources. `is_known`: there is an executor that has them.
-    pub(super) fn new(resources: &str, timeout: Option<Duration>, is_known: bool) -> Self {
-        Self { resources: resources.to_owned(), timeout, since: None, has_asked: false, is_over: is_known }
+    /// Of commands that need these resources. `is_own`: the switch and an executor that has them are in this process.
+    pub(super) fn new(resources: &str, timeout: Option<Duration>, is_own: bool) -> Self {
+        let resources = resources.to_owned();
+        Self { resources, timeout, is_own, moved: None, heard: None, has_asked: false, has_missed_the_switch: false }
     }
 
-    /// Call now and then; `is_open`: there are commands at the switch. A question for people, once, if nobody has taken one for
-    /// some time.
+    /// Call now and then; `open` commands are at the switch. A question for people, once, if nobody takes one for some time, or the
+    /// switch is silent.
     ///
     /// # Errors
     /// If that takes longer than the timeout.
-    pub(super) fn look(&mut self, client: &Client, is_open: bool) -> Result<Option<String>> {
-        if self.is_over || !is_open {
+    pub(super) fn look(&mut self, client: &Client, open: usize) -> Result<Option<String>> {
+        if self.is_own {
             return Ok(None);
         }
-        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-        if waited < ASK_AFTER {
+        if open == 0 {
+            (self.moved, self.heard) = (None, None);
             return Ok(None);
         }
-        if client.counts().blobs.served > 0 {
-            self.is_over = true;
-            return Ok(None);
+        let (now, counts) = (Instant::now(), client.counts());
+        let moves = Moves::of(&counts);
+        let waited = unchanged(&mut self.moved, moves, now);
+        let silent = unchanged(&mut self.heard, counts.socket.received, now);
+        let question = self.after(waited, moves, open as u64)?;
+        if silent >= ASK_AFTER && !std::mem::replace(&mut self.has_missed_the_switch, true) {
+            self.has_asked = true; // without a switch nobody can take a command
+            let switch = client.switch().0;
+            return Ok(Some(format!("the switch {switch} does not answer any more; it is asked until it does")));
         }
-        self.after(waited)
+        Ok(question)
     }
 
-    fn after(&mut self, waited: Duration) -> Result<Option<String>> {
+    /// Nothing has happened for so long.
+    fn after(&mut self, waited: Duration, moves: Moves, open: u64) -> Result<Option<String>> {
+        // By then what runs has ended, or will never be heard of.
+        let runs = match (moves.running(), self.timeout) {
+            (0, _) => Duration::ZERO,
+            (_, Some(timeout)) => timeout + ENDS_WITHIN,
+            (running, None) if running >= open => return Ok(None),
+            (_, None) => LONG,
+        };
+        let idle = waited.saturating_sub(runs);
+        let said = humantime::format_duration(Duration::from_secs(waited.as_secs()));
         if let Some(timeout) = self.timeout
-            && waited >= timeout.max(GIVE_UP_AFTER)
+            && idle >= timeout.max(GIVE_UP_AFTER)
         {
-            let waited = humantime::format_duration(Duration::from_secs(waited.as_secs()));
-            bail!("no executor has taken a command within {waited}: {}", self.advice());
+            bail!("no executor has taken a command within {said}: {}", self.advice());
         }
-        if std::mem::replace(&mut self.has_asked, true) {
+        if idle < ASK_AFTER || std::mem::replace(&mut self.has_asked, true) {
             return Ok(None);
         }
-        Ok(Some(format!("no executor has taken a command yet: {}", self.advice())))
+        let since = if moves.taken == 0 { "yet".to_owned() } else { format!("for {said}, and none has ended") };
+        Ok(Some(format!("no executor has taken a command {since}: {}", self.advice())))
     }
 
     fn advice(&self) -> String {
@@ -70,22 +117,67 @@ impl Waiting {
     }
 }
 
+/// How long this value has been the same.
+fn unchanged<T: PartialEq>(last: &mut Option<(T, Instant)>, value: T, now: Instant) -> Duration {
+    match last {
+        Some((same, since)) if *same == value => now.saturating_duration_since(*since),
+        _ => {
+            *last = Some((value, now));
+            Duration::ZERO
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+    const NONE: Moves = Moves { taken: 0, over: 0 };
+
     #[test]
     fn it_asks_once_and_gives_up_after_the_timeout() {
-        let mut waiting = Waiting::new("gpu,ssd", Some(Duration::from_secs(10)), false);
-        let question = waiting.after(ASK_AFTER).unwrap().unwrap();
+        let mut waiting = Waiting::new("gpu,ssd", Some(10 * SECOND), false);
+        let question = waiting.after(ASK_AFTER, NONE, 9).unwrap().unwrap();
         assert!(
             question.contains("all executors with gpu,ssd") && question.contains("--resources gpu,ssd"),
             "{question}"
         );
-        assert!(waiting.after(Duration::from_secs(9)).unwrap().is_none());
-        assert!(waiting.after(Duration::from_secs(10)).unwrap_err().to_string().contains("within 10s"));
+        assert!(waiting.after(9 * SECOND, NONE, 9).unwrap().is_none());
+        assert!(waiting.after(10 * SECOND, NONE, 9).unwrap_err().to_string().contains("within 10s"));
         let mut patient = Waiting::new("", None, false);
-        assert!(patient.after(ASK_AFTER).unwrap().is_some());
-        assert!(patient.after(Duration::from_secs(1000)).unwrap().is_none());
+        assert!(patient.after(ASK_AFTER, NONE, 9).unwrap().is_some());
+        assert!(patient.after(1000 * SECOND, NONE, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn it_also_asks_where_executors_vanish_later() {
+        let idle = Moves { taken: 5, over: 5 };
+        let question = Waiting::new("", None, false).after(ASK_AFTER, idle, 1).unwrap().unwrap();
+        assert!(question.contains("for 3s, and none has ended: either all"), "{question}");
+        assert!(Waiting::new("", Some(SECOND), false).after(5 * SECOND, idle, 1).is_err());
+    }
+
+    #[test]
+    fn a_command_that_runs_long_is_no_silence_until_its_timeout_is_over() {
+        let running = Moves { taken: 6, over: 5 };
+        let mut waiting = Waiting::new("", Some(10 * SECOND), false);
+        assert!(waiting.after(17 * SECOND, running, 4).unwrap().is_none());
+        assert!(waiting.after(18 * SECOND, running, 4).unwrap().is_some());
+        assert!(waiting.after(24 * SECOND, running, 4).unwrap().is_none());
+        assert!(waiting.after(25 * SECOND, running, 4).is_err());
+        let mut patient = Waiting::new("", None, false);
+        assert!(patient.after(1000 * SECOND, running, 1).unwrap().is_none(), "nothing waits");
+        assert!(patient.after(LONG, running, 2).unwrap().is_none());
+        assert!(patient.after(LONG + ASK_AFTER, running, 2).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_time_counts_from_the_last_change() {
+        let (mut last, now) = (None, Instant::now());
+        assert_eq!(unchanged(&mut last, 1, now), Duration::ZERO);
+        assert_eq!(unchanged(&mut last, 1, now + SECOND), SECOND);
+        assert_eq!(unchanged(&mut last, 2, now + 2 * SECOND), Duration::ZERO);
+        assert_eq!(unchanged(&mut last, 2, now + 4 * SECOND), 2 * SECOND);
     }
 }
