@@ -21,18 +21,28 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// `executors` executors with `slots` slots each, all registered.
-    pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
-        Self::start_with(config, executors, slots, &BlobOptions::default())
+    /// `executors` executors with `slots` slots each, all registered. They are at these places in turn, if there are any.
+    pub(crate) fn start(config: &Config, executors: u32, slots: u32, places: &[String]) -> Result<Self> {
+        Self::start_with(config, executors, slots, places, &BlobOptions::default())
     }
 
-    fn start_with(config: &Config, executors: u32, slots: u32, blobs: &BlobOptions) -> Result<Self> {
+    fn start_with(
+        config: &Config,
+        executors: u32,
+        slots: u32,
+        places: &[String],
+        blobs: &BlobOptions,
+    ) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
-        let start = |_| builder().blobs(blobs.clone()).start();
-        let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
+        let start = |place: Option<&String>| {
+            let builder = builder().blobs(blobs.clone());
+            place.iter().fold(builder, |builder, place| builder.place(place)).start()
+        };
+        let mut places = places.iter().cycle();
+        let executors = (0..executors).map(|_| start(places.next())).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(
                 executor.wait_registered(slots, ANSWER_WITHIN),
@@ -48,7 +58,7 @@ impl Embedded {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
         let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &blobs)
+        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &[], &blobs)
     }
 
     /// The address of the switch for clients on this machine.

@@ -22,6 +22,7 @@ EXAMPLES
   midflight executor --switch switch.example:7700 --slots 64
   midflight executor --switch a:7700,b:7700    the second when the first falls silent
   midflight executor --config midflight.toml --resources gpu,ssd
+  midflight executor --switch a --place node3,rack7    tasks may prefer this machine or rack
   midflight executor --output-dir /scratch --output-disk 100000
 
 It runs noop, sleep, spin, exec and command (command lines). Programs that use the Rust library
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Resources that this machine offers, such as gpu,ssd (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES", default_value = "")]
     resources: String,
+    /// Where this machine is, such as node3,rack7: tasks may prefer a place (--prefer); at most two
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    place: String,
     /// Local UDP address, and IP address of results; default: loopback or all interfaces
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
@@ -76,6 +80,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     let mut builder = builder.ahead(args.config.ahead()?);
+    for place in options::places(&args.place)? {
+        builder = builder.place(place);
+    }
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
     }

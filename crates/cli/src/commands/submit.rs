@@ -22,6 +22,7 @@ EXAMPLES
   midflight submit sleep 10ms -n 1000 --priority 1
   midflight submit exec 'uname -a'                 a command line; its output is printed
   midflight submit thumbnail cat.png               a function that a program registered
+  midflight submit scan part-7 --prefer node3 --patience 20ms     where its data is, if it can
   midflight submit noop -n 100000 --json
 
 Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
@@ -70,9 +71,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(timeout) = args.tasks.timeout {
         job = job.timeout(timeout);
     }
+    let mut job = job.repeat(args.count as usize, argument).build();
+    let prefer = args.tasks.preference()?;
+    job.tasks.iter_mut().for_each(|task| task.prefer = prefer);
     let client = connect(usage::resolve_all(&args.switch)?)?;
     let started = Instant::now();
-    let completions = client.submit(job.repeat(args.count as usize, argument).build())?.completions();
+    let completions = client.submit(job)?.completions();
     let mut tally = Tally::new(args)?;
     collect(completions, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)

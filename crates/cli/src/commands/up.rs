@@ -26,6 +26,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
+  midflight up --executors 2 --place a,b   one at place a, one at b: see `submit --prefer`
   midflight up --listen 127.0.0.1:0      on a free port
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// Slots of each; default: cores of this machine
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     slots: Option<u32>,
+    /// Places of the executors, in turn: tasks may prefer one (--prefer)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    place: Vec<String>,
     /// UDP address of the switch; default: 127.0.0.1:7700, or the configuration's
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -107,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
-    let embedded = Embedded::start(&config, args.executors, slots)?;
+    let embedded = Embedded::start(&config, args.executors, slots, &args.place)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;

@@ -14,6 +14,8 @@ use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
 use midflight_tasks::executor::{self as protocol, AHEAD_MAX, ExecutorConfig};
+use midflight_tasks::place::place_id;
+use midflight_wire::SLOT_PLACES;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub struct ExecutorBuilder {
     bind: Option<SocketAddr>,
     slots: Option<u32>,
     resources: u8,
+    places: Vec<String>,
     never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
@@ -36,6 +39,17 @@ impl std::fmt::Debug for ExecutorBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ExecutorBuilder").field("switches", &self.switches).finish_non_exhaustive()
     }
+}
+
+/// The numbers of these places; 0 where there is none.
+fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
+    if names.len() > SLOT_PLACES {
+        let error = format!("{} places: an executor is at most at {SLOT_PLACES}, such as its machine and its rack", names.len());
+        return Err(Error::Configuration(error));
+    }
+    let mut numbers = [0; SLOT_PLACES];
+    numbers.iter_mut().zip(names).for_each(|(number, name)| *number = place_id(name));
+    Ok(numbers)
 }
 
 impl ExecutorBuilder {
@@ -65,6 +79,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn resources(mut self, mask: u8) -> Self {
         self.resources = mask;
+        self
+    }
+
+    /// Where it is, such as its machine or its rack: tasks may prefer a place ([`JobBuilder::prefer`](crate::JobBuilder::prefer)).
+    /// At most two. Default none.
+    #[must_use]
+    pub fn place(mut self, name: &str) -> Self {
+        self.places.push(name.to_owned());
         self
     }
 
@@ -123,7 +145,8 @@ impl ExecutorBuilder {
         let slots = self.slots.unwrap_or_else(cores);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
-        let config = ExecutorConfig { ahead: if self.never_ahead { 0 } else { AHEAD_MAX }, ..config };
+        let ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
+        let config = ExecutorConfig { ahead, places: places(&self.places)?, ..config };
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 

@@ -1,6 +1,7 @@
 //! The configuration of an executor: identity, switches, and every bound and time.
 
 use midflight_endpoint::{MS, Nanos};
+use midflight_wire::SLOT_PLACES;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;
@@ -29,6 +30,9 @@ pub struct ExecutorConfig {
     pub ahead: u32,
     /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
+    /// Where it is (T18), such as its machine and its rack: [`place_id`](crate::place::place_id) of their names; 0: none.
+    /// Default none.
+    pub places: [u32; SLOT_PLACES],
     /// The lease that is assumed until a switch announces its own. Default 1 s.
     pub lease: Nanos,
     /// The round trip that is assumed until one is measured. Default 10 ms.
@@ -65,6 +69,7 @@ impl ExecutorConfig {
             slots,
             ahead: AHEAD_MAX,
             resources,
+            places: [0; SLOT_PLACES],
             lease: 1000 * MS,
             round_trip: 10 * MS,
             repeat_min: MS,
