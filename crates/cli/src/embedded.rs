@@ -26,13 +26,7 @@ impl Embedded {
         Self::start_with(config, executors, slots, places, &BlobOptions::default())
     }
 
-    fn start_with(
-        config: &Config,
-        executors: u32,
-        slots: u32,
-        places: &[String],
-        blobs: &BlobOptions,
-    ) -> Result<Self> {
+    fn start_with(config: &Config, executors: u32, slots: u32, places: &[String], blobs: &BlobOptions) -> Result<Self> {
         let running = Running::start(config)?;
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;

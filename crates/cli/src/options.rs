@@ -65,7 +65,10 @@ impl TaskOptions {
     pub(crate) fn preference(&self) -> Result<Option<Preference>> {
         let Some(place) = self.prefer.as_deref().map(place).transpose()? else { return Ok(None) };
         if self.patience > LONGEST_PATIENCE {
-            return Err(error(format!("--patience {:?} exceeds {LONGEST_PATIENCE:?}, after which tasks go anywhere", self.patience)));
+            return Err(error(format!(
+                "--patience {:?} exceeds {LONGEST_PATIENCE:?}, after which tasks go anywhere",
+                self.patience
+            )));
         }
         Ok(Some(Preference::new(place, self.patience)))
     }
@@ -75,7 +78,10 @@ impl TaskOptions {
 pub(crate) fn places(list: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).map(place).collect::<Result<_>>()?;
     if names.len() > SLOT_PLACES {
-        return Err(error(format!("--place {list} names {}: name at most {SLOT_PLACES}, a machine and a rack", names.len())));
+        return Err(error(format!(
+            "--place {list} names {}: name at most {SLOT_PLACES}, a machine and a rack",
+            names.len()
+        )));
     }
     Ok(names)
 }

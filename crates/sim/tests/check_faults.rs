@@ -20,7 +20,16 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
         client_idle_ms: 3_000,
         cookie_ms: 60,
     };
-    let task = TaskSpec { run_us: 20_000, priority: 1, resources: 0, timeout_ms: 0, attempts: 1, deaf: false, place: 0, patience_ms: 0 };
+    let task = TaskSpec {
+        run_us: 20_000,
+        priority: 1,
+        resources: 0,
+        timeout_ms: 0,
+        attempts: 1,
+        deaf: false,
+        place: 0,
+        patience_ms: 0,
+    };
     let client = ClientSpec { window: 32 };
     Trial {
         seed: 1,

@@ -44,7 +44,10 @@ impl std::fmt::Debug for ExecutorBuilder {
 /// The numbers of these places; 0 where there is none.
 fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
     if names.len() > SLOT_PLACES {
-        let error = format!("{} places: an executor is at most at {SLOT_PLACES}, such as its machine and its rack", names.len());
+        let error = format!(
+            "{} places: an executor is at most at {SLOT_PLACES}, such as its machine and its rack",
+            names.len()
+        );
         return Err(Error::Configuration(error));
     }
     let mut numbers = [0; SLOT_PLACES];

@@ -76,7 +76,9 @@ impl Model {
         let mut due: Vec<_> = self
             .queued
             .iter()
-            .filter_map(|task| task.wish.filter(|&wish| is_due(task, wish)).map(|wish| (wish.patience_ms, task.accepted_ns)))
+            .filter_map(|task| {
+                task.wish.filter(|&wish| is_due(task, wish)).map(|wish| (wish.patience_ms, task.accepted_ns))
+            })
             .collect();
         due.sort_unstable();
         for (_, accepted_ns) in due {

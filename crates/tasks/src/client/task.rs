@@ -73,7 +73,16 @@ impl Task {
     /// A task with the defaults.
     #[must_use]
     pub fn new(function: u32, argument: Argument) -> Self {
-        Self { function, argument, priority: 4, resources: 0, timeout: None, attempts: 3, retry_failed: false, prefer: None }
+        Self {
+            function,
+            argument,
+            priority: 4,
+            resources: 0,
+            timeout: None,
+            attempts: 3,
+            retry_failed: false,
+            prefer: None,
+        }
     }
 
     /// The task as a record on the wire.

@@ -3,8 +3,8 @@
 use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
-use rand::RngExt;
 use midflight_wire::SLOT_PLACES;
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// Masks of resources that a trial's nodes may have.
@@ -235,7 +235,10 @@ fn prefer_places(trial: &mut Trial) {
     for job in &mut trial.jobs {
         let (place, patience_ms) = (random.random_range(1..=most), random.random_range(0..=longest));
         let all_the_same = random.random_bool(0.7);
-        for task in job.tasks.iter_mut().filter(|_| random.random_bool(share)) {
+        for task in &mut job.tasks {
+            if !random.random_bool(share) {
+                continue;
+            }
             (task.place, task.patience_ms) =
                 if all_the_same { (place, patience_ms) } else { (random.random_range(1..=most), patience_ms) };
         }
@@ -251,7 +254,16 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
         let (What::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else { continue };
         let (client, count) = (*client, pick(random, &[1, 30, 256]));
         let priority = random.random_range(1..=trial.switches[0].levels as u8);
-        let task = TaskSpec { run_us: 1_000, priority, resources: u8::MAX, timeout_ms: 0, attempts: 3, deaf: false, place: 0, patience_ms: 0 };
+        let task = TaskSpec {
+            run_us: 1_000,
+            priority,
+            resources: u8::MAX,
+            timeout_ms: 0,
+            attempts: 3,
+            deaf: false,
+            place: 0,
+            patience_ms: 0,
+        };
         let at_us = random.random_range(0..=at_ms * 1_000);
         trial.jobs.push(Job { at_us, client, tasks: vec![task; count] });
     }

@@ -3,6 +3,7 @@
 use super::super::rules::*;
 use super::super::trace::describe;
 use crate::check::{Broken, Checked, Rule, holds};
+use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TaskTotals, Verdict};
 use midflight_spec::model::Model;
 use midflight_wire::{Assignment, Header, Operation, Packet, parse};
