@@ -101,10 +101,13 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         r->submission = packet->header.sequence;
         *token_at(s, i) = packet->token;
         name_task(s, bucket & s->task_buckets, i);
-        if (MF_LIKELY(wanted == ANYWHERE))
+        uint32_t at_place = MF_LIKELY(wanted == ANYWHERE) ? NONE : slot_or_wish(s, i, wanted);
+        if (MF_LIKELY(at_place == NONE))
             assign_or_queue(s, out, now_ns, i, stamp, list);
-        else
-            assign_or_wish(s, out, now_ns, i, wanted);
+        else if (at_place != WISHED)
+            assign_parked(s, out, now_ns, i, at_place);
+        if (MF_UNLIKELY(wanted != ANYWHERE && at_place == NONE))
+            out_of_patience(s, i, stamp);
         left -= SHARE_OF_ONE;
         bucket += TASK_STRIDE;
         info++;

@@ -121,33 +121,39 @@ MF_RARE int wish_no_more(struct mf_tasks *s MF_IN_ARENA, uint32_t task)
     return 0;
 }
 
+/* Notes that a task, which has this stamp, may go anywhere now. */
+MF_INLINE void out_of_patience(struct mf_tasks *s, uint32_t task, uint64_t stamp)
+{
+    s->stats.out_of_patience++;
+    wish_at(s, task)->gave_up = stamp >> STAMP_SHIFT;
+}
+
 /* A task whose patience has run out goes to a suitable parked slot, or to the tail of its list: what was accepted before this moment
  * goes first (T3). */
 static void go_anywhere(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     struct record *r = record_at(s, task);
-    s->stats.out_of_patience++;
-    wish_at(s, task)->gave_up = key_of(r);
+    out_of_patience(s, task, r->stamp);
     assign_or_queue(s, out, now_ns, task, r->stamp, list_for(&r->info));
 }
 
-/* A task that was just accepted goes to a slot that is parked at the place that it wants, or waits for one. */
-MF_RARE int assign_or_wish(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_IN_ARENA, uint64_t now_ns, uint32_t task,
-                           uint32_t wanted)
+#define WISHED (~0u) /* not a slot: the task waits for its place */
+
+/* Where a task goes that was just accepted: to the slot that is returned, parked at the place that it wants; or it waits for one
+ * (WISHED), or may go anywhere (NONE). It does not assign, because the kernel's stack has no room for that call below this one. */
+MF_RARE uint32_t slot_or_wish(struct mf_tasks *s MF_IN_ARENA, uint32_t task, uint32_t wanted)
 {
     MF_FROM_ARENA(s);
-    MF_FROM_ARENA(out);
     uint32_t place = wanted >> PATIENCE_BITS, patience = wanted % (1u << PATIENCE_BITS);
     uint32_t slot_number = s->stats.parked == 0 ? NONE : best_parked_at(s, place, record_at(s, task)->info.resources);
     if (slot_number != NONE) {
         s->stats.at_place++;
-        assign_parked(s, out, now_ns, task, slot_number);
-    } else if (patience != 0) {
-        wish(s, task, place, patience);
-    } else {
-        go_anywhere(s, out, now_ns, task);
+        return slot_number;
     }
-    return 0;
+    if (patience == 0)
+        return NONE;
+    wish(s, task, place, patience);
+    return WISHED;
 }
 
 /* The task at a place that the slot gets first, if it goes before `*level` and `*key`, which then become the task's; else NONE. */

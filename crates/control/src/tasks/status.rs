@@ -146,6 +146,8 @@ pub(crate) mod tests {
                 busy: 1,
                 slots: 1,
                 clients: 1,
+                for_place: 0,
+                places: 0,
             },
             shell: ShellCounters::from([("socket_received".into(), 12)]),
         }
