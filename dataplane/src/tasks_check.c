@@ -16,7 +16,7 @@ struct found {
     uint64_t open;
 };
 
-/* T3: requeued tasks come first; behind them keys ascend, but for those of tasks whose patience has run out (T18). Returns the line of a failed check, or 0. */
+/* T3: requeued tasks come first; behind them keys ascend, but for those of tasks whose patience has run out (T19). Returns the line of a failed check, or 0. */
 static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
 {
     uint32_t number = list_of(level, mask);
@@ -68,7 +68,7 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
     return 0;
 }
 
-/* T18: the tasks that wait for a place, by level; none was assigned before. */
+/* T19: the tasks that wait for a place, by level; none was assigned before. */
 static int check_waiting(struct mf_tasks *s, uint32_t number, struct found *found)
 {
     const struct place *place = place_at(s, number);
@@ -93,7 +93,7 @@ static int check_waiting(struct mf_tasks *s, uint32_t number, struct found *foun
     return 0;
 }
 
-/* T18: the slots that are parked at a place are those at it that are parked. */
+/* T19: the slots that are parked at a place are those at it that are parked. */
 static int check_parked_at(struct mf_tasks *s, uint32_t number)
 {
     const struct place *place = place_at(s, number);
@@ -123,7 +123,7 @@ static int check_parked_at(struct mf_tasks *s, uint32_t number)
     return 0;
 }
 
-/* T18: no place without slots and tasks is kept, and the lists by patience have the same tasks, in the order of acceptance. */
+/* T19: no place without slots and tasks is kept, and the lists by patience have the same tasks, in the order of acceptance. */
 static int check_places(struct mf_tasks *s, struct found *found)
 {
     uint32_t places = 0, patient = 0;

@@ -1,4 +1,4 @@
-//! Places: where slots are, and where tasks prefer to run (T18).
+//! Places: where slots are, and where tasks prefer to run (T19).
 
 use crate::functions::function_id;
 use midflight_wire::PATIENCE_MAX;
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t18_patience_is_whole_milliseconds_within_its_bound() {
+    fn t19_patience_is_whole_milliseconds_within_its_bound() {
         let ms = |patience| Preference::new("rack1", patience).patience_ms;
         assert_eq!([ms(Duration::ZERO), ms(Duration::from_nanos(1)), ms(Duration::from_millis(50))], [0, 1, 50]);
         assert_eq!(ms(Duration::MAX), PATIENCE_MAX);

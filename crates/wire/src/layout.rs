@@ -87,7 +87,7 @@ layout! {
         pub uid: U32,
         /// Once for all tasks here: a SUBMIT never mixes jobs.
         pub jid: U32,
-        /// Where all tasks here prefer to run (T18); 0: anywhere.
+        /// Where all tasks here prefer to run (T19); 0: anywhere.
         pub place: U32,
         /// Milliseconds that they wait for a slot there.
         pub patience_ms: U32,
@@ -123,7 +123,7 @@ layout! {
         /// A [`crate::SlotKind`].
         pub kind: u8,
         pub reserved: [u8; 2],
-        /// Where these slots are (T18): their machine and their rack, say; 0: none.
+        /// Where these slots are (T19): their machine and their rack, say; 0: none.
         pub places: [U32; SLOT_PLACES],
     }
 

@@ -48,7 +48,7 @@ struct mf_tasks_stats {
     uint64_t cancelled;            /* tasks taken out by their client */
     uint64_t dropped;              /* queued tasks given up because their client was silent (T14) */
     uint64_t purged;               /* queued tasks that the operator took out */
-    uint64_t at_place;             /* tasks assigned at the place that they prefer (T18) */
+    uint64_t at_place;             /* tasks assigned at the place that they prefer (T19) */
     uint64_t out_of_patience;      /* tasks that have waited for their place in vain */
     uint64_t gaps;                 /* pauses between ticks of more than a third of a lease: the switch could hear nobody */
     uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */

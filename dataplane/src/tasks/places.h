@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Places: where slots are (T18). A slot is at up to two; each has a seat there. While the slot is parked, its seats are also in the
+ * Places: where slots are (T19). A slot is at up to two; each has a seat there. While the slot is parked, its seats are also in the
  * lists of parked slots of these places. Only executors make places: a client that names one which does not exist gets nothing
  * kept.
  */

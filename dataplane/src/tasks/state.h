@@ -169,7 +169,7 @@ struct parking {
     struct list lists[MASKS];
 };
 
-/* Where slots are, and what waits for them there (T18). Kept while slots are at it or tasks wait for it. */
+/* Where slots are, and what waits for them there (T19). Kept while slots are at it or tasks wait for it. */
 struct place {
     uint32_t name;   /* network byte order */
     uint32_t slots;  /* registered ones */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Wishes: tasks that wait for a slot at the place that they prefer, until their patience has run out (T18). Such a task is in a list
+ * Wishes: tasks that wait for a slot at the place that they prefer, until their patience has run out (T19). Such a task is in a list
  * of its place and level, in the order of acceptance, and in the list of its class of patience. A class is a power of two of
  * milliseconds, so the deadlines of a list are in its order: only heads have to be looked at. While no task waits for a place,
  * nothing here is called.

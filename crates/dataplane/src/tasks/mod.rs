@@ -36,7 +36,7 @@ pub struct TasksConfig {
     pub clients: u32,
     /// Priority levels: 1 to 8. Default 8.
     pub levels: u32,
-    /// Places of slots (T18): 1 to 64 Ki. Default 1,024.
+    /// Places of slots (T19): 1 to 64 Ki. Default 1,024.
     pub places: u32,
     /// Silence after which an assigned task is queued again (T10); a parked slot is taken out after half of it. Default 1 s.
     #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]

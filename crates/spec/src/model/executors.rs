@@ -25,7 +25,7 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     pub(super) address: SocketAddr,
     pub(super) resources: u8,
-    /// Where it is (T18).
+    /// Where it is (T19).
     pub(super) places: Vec<u32>,
     /// Of its last wait.
     pub(super) sequence: u32,

@@ -7,7 +7,7 @@ use super::tick::OUT_MAX;
 use super::{Model, suffices};
 use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
 
-/// Where a queued task waits (T18).
+/// Where a queued task waits (T19).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     /// The place that it prefers.
@@ -56,7 +56,7 @@ impl Model {
         self.config.queue - self.records() as u32
     }
 
-    /// A new task that prefers a place goes at once to a slot parked there, else waits for one (T18).
+    /// A new task that prefers a place goes at once to a slot parked there, else waits for one (T19).
     pub(super) fn accept_at_place(&mut self, mut task: Task, wish: Wish, answers: &mut Answers) {
         if let Some(number) = self.parked_at(&task, Some(wish.place)) {
             self.stats.tasks.at_place += 1;

@@ -28,7 +28,7 @@ pub struct Task {
     pub attempts: u32,
     /// Whether a failure, or a function that the executor does not know, is tried again. Default `false`.
     pub retry_failed: bool,
-    /// Where it prefers to run (T18), each time that it is submitted. Default: anywhere.
+    /// Where it prefers to run (T19), each time that it is submitted. Default: anywhere.
     pub prefer: Option<Preference>,
 }
 

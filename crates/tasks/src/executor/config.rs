@@ -30,7 +30,7 @@ pub struct ExecutorConfig {
     pub ahead: u32,
     /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
-    /// Where it is (T18), such as its machine and its rack: [`place_id`](crate::place::place_id) of their names; 0: none.
+    /// Where it is (T19), such as its machine and its rack: [`place_id`](crate::place::place_id) of their names; 0: none.
     /// Default none.
     pub places: [u32; SLOT_PLACES],
     /// The lease that is assumed until a switch announces its own. Default 1 s.

@@ -37,7 +37,7 @@ pub(super) const T16: Rule = Rule("T16");
 /// A cancelled task is not assigned again, and its run stops soon.
 pub(super) const T17: Rule = Rule("T17");
 /// A task that prefers a place waits for a slot there, for as long as its patience lasts.
-pub(super) const T18: Rule = Rule("T18");
+pub(super) const T19: Rule = Rule("T19");
 /// Counters add up.
 pub(super) const BOOKS: Rule = Rule("books");
 /// The core's structures agree (`mf_tasks_check`).

@@ -264,7 +264,7 @@ pub struct WorkloadPart {
     pub places: PlacesPart,
 }
 
-/// Places (T18): each task's data is at one of them, drawn at random, where it prefers to run.
+/// Places (T19): each task's data is at one of them, drawn at random, where it prefers to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlacesPart {

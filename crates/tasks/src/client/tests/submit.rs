@@ -22,7 +22,7 @@ fn tasks_submitted_together_leave_together_by_job_in_order() {
 }
 
 #[test]
-fn t18_tasks_that_prefer_another_place_leave_in_another_packet() {
+fn t19_tasks_that_prefer_another_place_leave_in_another_packet() {
     let mut hand = Hand::settled();
     let prefer = |place, patience_ms| Task { prefer: Some(Preference { place, patience_ms }), ..task() };
     let tasks = [prefer(7, 50), prefer(7, 50), prefer(7, 20), task(), prefer(8, 50), prefer(7, 50)];

@@ -72,7 +72,7 @@ fn slots_full_keeps_what_it_got_and_asks_again() {
 }
 
 #[test]
-fn t18_every_slot_is_registered_at_the_executors_places() {
+fn t19_every_slot_is_registered_at_the_executors_places() {
     let config = ExecutorConfig { places: [5, 9], ..ExecutorConfig::new(42, 1, vec![switch(1)], 40, 0) };
     let world = World::with(config);
     let places: Vec<_> =

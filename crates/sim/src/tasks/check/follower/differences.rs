@@ -46,7 +46,7 @@ impl Difference<'_> {
         let name = |assignment: &Assignment| (assignment.token, assignment.submission, assignment.index);
         let rule = match (given, right) {
             (Some(given), _) if resources.is_some_and(|offered| given.task.resources & !offered != 0) => T5,
-            _ if of_places(self.stats) != of_places(&self.model.stats()) => T18,
+            _ if of_places(self.stats) != of_places(&self.model.stats()) => T19,
             _ if self.question.is_none() && given.is_some() != right.is_some() => T10,
             (Some(given), Some(right)) if given.task.priority != right.task.priority => T4,
             (Some(given), Some(right)) if name(given) != name(right) => T3,
@@ -105,7 +105,7 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     let names = "tasks queued, busy, submitted, completed, cancelled, dropped, purged";
     holds!(T1, one == other, "{names}: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(of_places);
-    holds!(T18, one == other, "tasks at their place, out of patience, waiting for it; places: {one:?}, not {other:?}");
+    holds!(T19, one == other, "tasks at their place, out of patience, waiting for it; places: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.tasks.assigned, s.tasks.expired, s.tasks.returned));
     holds!(T10, one == other, "tasks assigned, expired, returned: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.parked, s.slots, s.clients, s.gaps));
@@ -118,7 +118,7 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     Err(Broken { rule: BOOKS, what })
 }
 
-/// What T18 counts.
+/// What T19 counts.
 fn of_places(stats: &Stats) -> (u64, u64, u32, u32) {
     (stats.tasks.at_place, stats.tasks.out_of_patience, stats.for_place, stats.places)
 }

@@ -1,6 +1,6 @@
 //! Follows a switch step by step: the reference model gets the same datagrams as the switch, and must give the same answers, the
 //! same verdict and the same counters, byte for byte. A difference names the rule that the switch has broken: T1 to T8, T10 to
-//! T14 and T18.
+//! T14 and T19.
 //!
 //! No fault excuses a difference: the model gets each datagram when it reaches the switch, with the time of the switch's clock.
 //! Only a switch's death ends its model, and the promises of its acknowledgements (from then on T9 holds: `callers.rs`).
