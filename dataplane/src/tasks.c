@@ -9,8 +9,10 @@
  *   tasks/index.h          hash tables: clients, slots, tasks and sources by name
  *   tasks/pools.h          allocation of their elements
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
+ *   tasks/places.h         where slots are, and which of them are parked there
  *   tasks/parking.h        slots that wait for a task
  *   tasks/assign.h         gives tasks to slots
+ *   tasks/wishes.h         tasks that wait for their place
  *   tasks/reply.h          writes answers
  *   tasks/cookie.h         cookies: proof that a sender receives what is sent to its address
  *   tasks/sources.h        sender addresses, and their shares of each table
@@ -113,7 +115,9 @@ MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, 
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct mf_out *out = (struct mf_out *)owed;
     owe_nothing(out);
-    if (!has_ticked_steadily(s, now_ns))
+    int is_steady = has_ticked_steadily(s, now_ns);
+    run_out_of_patience(s, now_ns, out);
+    if (!is_steady)
         return 0;
     uint32_t visited = expire_slots(s, now_ns, out);
     expire_clients(s, now_ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /* For tests and fuzzers: walks all structures of a queue and checks that they agree. Not built for the kernel. */
-#include "tasks/queue.h"
 #include "tasks/parking.h"
+#include "tasks/queue.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -11,11 +11,12 @@
 
 /* What the walks have found so far. */
 struct found {
-    uint32_t queued[MF_LEVELS], queued_all, parked, busy, slots;
+    uint32_t queued[MF_LEVELS], queued_all, parked, busy, slots, for_place;
+    int any[MF_LEVELS]; /* whether the general lists of a level have tasks */
     uint64_t open;
 };
 
-/* T3: requeued tasks come first; behind them keys ascend. Returns the line of a failed check, or 0. */
+/* T3: requeued tasks come first; behind them keys ascend, but for those of tasks whose patience has run out (T19). Returns the line of a failed check, or 0. */
 static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
 {
     uint32_t number = list_of(level, mask);
@@ -33,10 +34,13 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
         CHECK(i - FIRST_RECORD < s->fresh_records && state_of(r) == RECORD_QUEUED);
         CHECK(before == NONE || r->prev == before);
         CHECK(list_for(&r->info) == number);
-        CHECK(was_tried(r) || key_of(r) > last_key);
+        int gave_up = wish_at(s, i)->gave_up == key_of(r);
+        CHECK(!waits_for_place(s, i));
+        CHECK(was_tried(r) || gave_up || key_of(r) > last_key);
         CHECK(!was_tried(r) || last_key == 0);
-        if (!was_tried(r))
+        if (!was_tried(r) && !gave_up)
             last_key = key_of(r);
+        found->any[level] = 1;
         CHECK(++found->queued_all <= s->queue - s->room);
         found->queued[level]++;
         before = i;
@@ -48,9 +52,9 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
 /* T6: no parked slot could run a queued task. */
 static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *found)
 {
-    const struct list *list = &s->parked[mask];
+    const struct list *list = &s->parked.lists[mask];
     uint32_t before = NONE;
-    CHECK(((s->parked_masks[mask >> 6] >> (mask & 63)) & 1) == (list->head != NONE));
+    CHECK(((s->parked.masks[mask >> 6] >> (mask & 63)) & 1) == (list->head != NONE));
     CHECK(list->head == NONE || !queue_suits(s, mask));
     for (uint32_t i = list->head; i != NONE; i = slot_at(s, i)->next) {
         const struct slot *slot = slot_at(s, i);
@@ -61,6 +65,89 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
         before = i;
     }
     CHECK(list->tail == before);
+    return 0;
+}
+
+/* T19: the tasks that wait for a place, by level; none was assigned before. */
+static int check_waiting(struct mf_tasks *s, uint32_t number, struct found *found)
+{
+    const struct place *place = place_at(s, number);
+    uint32_t tasks = 0;
+    for (uint32_t level = 0; level < MF_LEVELS; level++) {
+        uint32_t before = NONE;
+        CHECK(((place->levels >> level) & 1) == (place->waiting[level].head != NONE));
+        for (uint32_t i = place->waiting[level].head; i != NONE; i = record_at(s, i)->next) {
+            const struct record *r = record_at(s, i);
+            CHECK(i - FIRST_RECORD < s->fresh_records && state_of(r) == RECORD_QUEUED && !was_tried(r));
+            CHECK(level_of(&r->info) == level && r->prev == before && wish_at(s, i)->place == number);
+            CHECK(before == NONE || key_of(record_at(s, before)) < key_of(r));
+            CHECK(++found->queued_all <= s->queue - s->room);
+            found->queued[level]++;
+            found->for_place++;
+            tasks++;
+            before = i;
+        }
+        CHECK(place->waiting[level].tail == before);
+    }
+    CHECK(tasks == place->tasks);
+    return 0;
+}
+
+/* T19: the slots that are parked at a place are those at it that are parked. */
+static int check_parked_at(struct mf_tasks *s, uint32_t number)
+{
+    const struct place *place = place_at(s, number);
+    uint32_t parked = 0, waiting = 0, slots = 0;
+    for (uint32_t mask = 0; mask < MASKS; mask++) {
+        const struct list *list = &place->parked.lists[mask];
+        uint32_t before = NONE;
+        CHECK(((place->parked.masks[mask >> 6] >> (mask & 63)) & 1) == (list->head != NONE));
+        for (uint32_t i = list->head; i != NONE; i = seat_at(s, i)->next) {
+            const struct slot *slot = slot_at(s, i / MF_SLOT_PLACES);
+            CHECK(i / MF_SLOT_PLACES <= s->slots.fresh && slot->state == SLOT_WAITING && slot->resources == mask);
+            CHECK(seat_at(s, i)->place == number && seat_at(s, i)->prev == before);
+            CHECK(++parked <= s->slots.used);
+            before = i;
+        }
+        CHECK(list->tail == before);
+    }
+    for (uint32_t i = 1; i <= s->slots.fresh; i++)
+        for (uint32_t k = 0; k < MF_SLOT_PLACES; k++) {
+            if (seat_of(s, i, k)->place != number)
+                continue;
+            CHECK(slot_at(s, i)->state != SLOT_VACANT && slot_at(s, i)->is_placed);
+            slots++;
+            waiting += slot_at(s, i)->state == SLOT_WAITING;
+        }
+    CHECK(parked == waiting && slots == place->slots);
+    return 0;
+}
+
+/* T19: no place without slots and tasks is kept, and the lists by patience have the same tasks, in the order of acceptance. */
+static int check_places(struct mf_tasks *s, struct found *found)
+{
+    uint32_t places = 0, patient = 0;
+    for (uint32_t bucket = 0; bucket <= s->place_buckets; bucket++)
+        for (uint32_t i = *place_bucket_at(s, bucket); i != NONE; i = place_at(s, i)->link.next) {
+            CHECK(place_at(s, i)->slots != 0 || place_at(s, i)->tasks != 0);
+            CHECK(++places <= s->places.used && find_place(s, place_at(s, i)->name) == i);
+            int line = check_waiting(s, i, found);
+            line = line ? line : check_parked_at(s, i);
+            if (line)
+                return line;
+        }
+    for (uint32_t k = 0; k < PATIENCES; k++) {
+        uint32_t before = NONE;
+        for (uint32_t i = s->patience[k].head; i != NONE; i = wish_at(s, i)->next) {
+            CHECK(waits_for_place(s, i) && wish_at(s, i)->patience == k + 1 && wish_at(s, i)->prev == before);
+            CHECK(before == NONE || key_of(record_at(s, before)) < key_of(record_at(s, i)));
+            CHECK(++patient <= found->for_place);
+            before = i;
+        }
+        CHECK(s->patience[k].tail == before);
+    }
+    CHECK(patient == found->for_place && found->for_place == s->stats.for_place);
+    CHECK(places == s->places.used && places == s->stats.places);
     return 0;
 }
 
@@ -124,7 +211,7 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     CHECK(found->parked == stats->parked && found->busy == stats->busy);
     for (uint32_t level = 0; level < MF_LEVELS; level++) {
         CHECK(found->queued[level] == stats->queued[level]);
-        CHECK(((s->levels_used >> level) & 1) == (found->queued[level] != 0));
+        CHECK(((s->levels_used >> level) & 1) == (uint32_t)found->any[level]);
         for (uint32_t group = 0; group < GROUPS; group++) {
             uint32_t number = level * GROUPS + group;
             CHECK(((s->queued_groups[level] >> group) & 1) == (s->queued_masks[number] != 0));
@@ -176,6 +263,8 @@ int mf_tasks_check(const struct mf_tasks *tasks)
             line = check_queue_list(s, level, mask, &found);
     for (uint32_t mask = 0; mask < MASKS && !line; mask++)
         line = check_parked_list(s, mask, &found);
+    if (!line)
+        line = check_places(s, &found);
     if (!line)
         line = check_elements(s, &found);
     if (!line)

@@ -29,7 +29,7 @@ static uint32_t sources_for(const struct mf_tasks_config *c)
     return c->clients + c->slots;
 }
 
-/* Sets the offsets of the arrays and returns the total size. Slot 0 and source 0 are never used. */
+/* Sets the offsets of the arrays and returns the total size. Slot, source and place 0 are never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
     uint64_t at = pad((uint64_t)FIRST_RECORD * LINE + c->queue * sizeof(struct record));
@@ -50,7 +50,15 @@ static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
     s->source_buckets_at = at;
     at = pad(at + (uint64_t)buckets_for(sources_for(c)) * sizeof(uint32_t));
     s->tokens_at = at;
-    return pad(at + (uint64_t)c->queue * sizeof(uint64_t));
+    at = pad(at + (uint64_t)c->queue * sizeof(uint64_t));
+    s->places_at = at;
+    at = pad(at + (c->places + 1ull) * sizeof(struct place));
+    s->place_buckets_at = at;
+    at = pad(at + (uint64_t)buckets_for(c->places) * sizeof(uint32_t));
+    s->seats_at = at;
+    at = pad(at + (c->slots + 1ull) * MF_SLOT_PLACES * sizeof(struct seat));
+    s->wishes_at = at;
+    return pad(at + (uint64_t)c->queue * sizeof(struct wish));
 }
 
 #if MF_REDZONE
@@ -60,7 +68,9 @@ static void poison_gaps(struct mf_tasks *s)
 {
     const uint64_t behind[] = {s->task_buckets_at, s->slots_at,          s->slot_owners_at,
                                s->slot_buckets_at, s->first_client * LINE, s->client_buckets_at,
-                               s->sources_at,      s->source_buckets_at,   s->tokens_at};
+                               s->sources_at,      s->source_buckets_at,   s->tokens_at,
+                               s->places_at,       s->place_buckets_at,    s->seats_at,
+                               s->wishes_at};
     for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
         __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
 }
@@ -74,7 +84,8 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
     _Static_assert(offsetof(struct client, heard_ns) == LINE, "what a task needs of its client fits a cache line");
     _Static_assert(sizeof(struct client) % LINE == 0, "clients begin with a cache line");
     if (c->queue < 1 || c->queue > MF_QUEUE_MAX || c->slots < 1 || c->slots > MF_EXECUTOR_SLOTS_MAX ||
-        c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS)
+        c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS ||
+        c->places < 1 || c->places > MF_PLACES_MAX)
         return 0;
     if (c->lease_ns == 0 || c->slot_idle_ns == 0 || c->client_idle_ns == 0)
         return 0;
@@ -135,10 +146,12 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
     s->source_buckets = buckets_for(sources_for(c)) - 1;
+    s->place_buckets = buckets_for(c->places) - 1;
     s->queue = s->room = c->queue;
     s->slots.capacity = c->slots;
     s->clients.capacity = c->clients;
     s->sources.capacity = sources_for(c);
+    s->places.capacity = c->places;
     fill_mask_tables(s);
 #if MF_REDZONE
     poison_gaps(s);

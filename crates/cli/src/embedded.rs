@@ -22,6 +22,19 @@ pub(crate) enum ServedUsers {
     All,
 }
 
+/// The executors that are started in this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalExecutors<'a> {
+    /// How many.
+    pub executors: u32,
+    /// Slots of each.
+    pub slots: u32,
+    /// What each counts.
+    pub counted: &'a [CountedResource],
+    /// Where they are, in turn; empty: nowhere.
+    pub places: &'a [String],
+}
+
 /// A running switch and its executors; dropping it ends them and kills what runs.
 #[derive(Debug)]
 pub(crate) struct Embedded {
@@ -32,26 +45,19 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// `executors` executors with `slots` slots each, all registered; each counts these resources.
-    pub(crate) fn start(
-        config: &Config,
-        executors: u32,
-        slots: u32,
-        counted: &[CountedResource],
-        served: ServedUsers,
-    ) -> Result<Self> {
-        Self::start_with(config, executors, slots, counted, served, &BlobOptions::default())
+    /// The executors are all registered when this returns.
+    pub(crate) fn start(config: &Config, executors: &LocalExecutors<'_>, served: ServedUsers) -> Result<Self> {
+        Self::start_with(config, executors, served, &BlobOptions::default())
     }
 
     fn start_with(
         config: &Config,
-        executors: u32,
-        slots: u32,
-        counted: &[CountedResource],
+        here: &LocalExecutors<'_>,
         served: ServedUsers,
         blobs: &BlobOptions,
     ) -> Result<Self> {
-        raise_open_files(executors.saturating_mul(slots));
+        let slots = here.slots;
+        raise_open_files(here.executors.saturating_mul(slots));
         let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
         if served == ServedUsers::Own {
             let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
@@ -61,9 +67,12 @@ impl Embedded {
         let address = loopback(running.switch.local_addr());
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
-        let counting = || counted.iter().cloned().fold(builder(), ExecutorBuilder::count);
-        let start = |_| counting().blobs(blobs.clone()).start();
-        let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
+        let start = |place: Option<&String>| {
+            let builder = here.counted.iter().cloned().fold(builder().blobs(blobs.clone()), ExecutorBuilder::count);
+            place.iter().fold(builder, |builder, place| builder.place(place)).start()
+        };
+        let mut places = here.places.iter().cycle();
+        let executors = (0..here.executors).map(|_| start(places.next())).collect::<Result<Vec<_>, _>>()?;
         for executor in &executors {
             ensure!(
                 executor.wait_registered(slots, ANSWER_WITHIN),
@@ -79,7 +88,8 @@ impl Embedded {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
         let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        Self::start_with(&Config { switch, ..Config::default() }, 1, slots, &[], ServedUsers::Own, &blobs)
+        let here = LocalExecutors { executors: 1, slots, counted: &[], places: &[] };
+        Self::start_with(&Config { switch, ..Config::default() }, &here, ServedUsers::Own, &blobs)
     }
 
     /// The address of the switch for clients on this machine.

@@ -3,7 +3,9 @@
 use anyhow::Result;
 use clap::Args;
 use midflight_control::{Config, ProgramTable, SwitchTable};
+use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
 use midflight_terminal::usage::{duration, error, resolve};
+use midflight_wire::SLOT_PLACES;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,12 +46,49 @@ pub(crate) struct TaskOptions {
     /// Resources that the executor must have, such as gpu,ssd (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES", default_value = "")]
     pub resources: String,
+    /// Place where the tasks prefer to run, a name that executors give by --place
+    #[arg(long, value_name = "PLACE")]
+    pub prefer: Option<String>,
+    /// How long they wait for a slot there before they go anywhere; at most 32s
+    #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration, default_value = "50ms")]
+    pub patience: Duration,
     /// How long one attempt may take, such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// How often a task that failed or took too long is tried again
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub retries: u32,
+}
+
+impl TaskOptions {
+    /// Where the tasks prefer to run.
+    pub(crate) fn preference(&self) -> Result<Option<Preference>> {
+        let Some(place) = self.prefer.as_deref().map(place).transpose()? else { return Ok(None) };
+        if self.patience > LONGEST_PATIENCE {
+            return Err(error(format!(
+                "--patience {:?} exceeds {LONGEST_PATIENCE:?}, after which tasks go anywhere",
+                self.patience
+            )));
+        }
+        Ok(Some(Preference::new(place, self.patience)))
+    }
+}
+
+/// The names in a list of places, such as `node3,rack7`.
+pub(crate) fn places(list: &str) -> Result<Vec<&str>> {
+    let names: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).map(place).collect::<Result<_>>()?;
+    if names.len() > SLOT_PLACES {
+        return Err(error(format!(
+            "--place {list} names {}: name at most {SLOT_PLACES}, a machine and a rack",
+            names.len()
+        )));
+    }
+    Ok(names)
+}
+
+fn place(name: &str) -> Result<&str> {
+    let is_name = !name.is_empty() && !name.contains(|c: char| c == ',' || c.is_whitespace());
+    if is_name { Ok(name) } else { Err(error(format!("{name:?} is no name of a place: use no comma and no space"))) }
 }
 
 /// Flags win over the file.

@@ -360,6 +360,7 @@ fn ask_for_cookies(packets: u64) {
             resources: 0,
             kind: 0,
             reserved: [0; 2],
+            places: [0.into(); 2],
         };
         Builder::new(&mut packet, &fixed).set_count(1);
         socket.send_to(&packet, address()).unwrap();

@@ -336,6 +336,7 @@ impl Client {
                 timeout: spec.timeout.map(clock::nanos),
                 attempts: spec.attempts,
                 retry_failed: spec.retry_failed,
+                prefer: spec.prefer,
             });
         }
         Ok((tasks, leases))

@@ -1,6 +1,7 @@
 //! What a user submits.
 
 use midflight_tasks::functions::function_id;
+use midflight_tasks::place::Preference;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct TaskSpec {
     pub attempts: u32,
     /// Whether a failure of the function is tried again. Default no.
     pub retry_failed: bool,
+    /// Where it prefers to run. Default: anywhere.
+    pub prefer: Option<Preference>,
 }
 
 impl TaskSpec {
@@ -35,6 +38,7 @@ impl TaskSpec {
             timeout: None,
             attempts: 3,
             retry_failed: false,
+            prefer: None,
         }
     }
 }
@@ -121,6 +125,21 @@ impl JobBuilder {
     #[must_use]
     pub fn retry_failed(mut self, retry: bool) -> Self {
         self.template.retry_failed = retry;
+        self
+    }
+
+    /// Where the tasks prefer to run: a place that executors name, such as a machine or a rack. If none of its slots is free,
+    /// they wait for one for as long as `patience` (50 ms, say; at most 32.768 s), and then go anywhere.
+    ///
+    /// ```
+    /// use midflight_host::Job;
+    /// use std::time::Duration;
+    /// let job = Job::builder("scan").prefer("rack7", Duration::from_millis(50)).task("part-1").build();
+    /// assert_eq!(job.tasks[0].prefer.unwrap().patience_ms, 50);
+    /// ```
+    #[must_use]
+    pub fn prefer(mut self, place: &str, patience: Duration) -> Self {
+        self.template.prefer = Some(Preference::new(place, patience));
         self
     }
 

@@ -1,5 +1,7 @@
 //! What the store keeps of jobs, and what the submitter and its clients tell each other about them.
 
+use midflight_tasks::place::Preference;
+use midflight_wire::PATIENCE_MAX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -82,8 +84,17 @@ pub struct JobSpec {
     pub priority: u8,
     /// Resources that executors must have.
     pub resources: u8,
+    /// Where its commands prefer to run.
+    pub prefer: Prefer,
     /// What it waits for.
     pub after: Vec<After>,
+}
+
+/// A [`Preference`], as it is stored: the number of a place, and the patience in milliseconds.
+pub type Prefer = Option<(u32, u32)>;
+
+pub(crate) fn preference(prefer: Prefer) -> Option<Preference> {
+    prefer.map(|(place, patience_ms)| Preference { place, patience_ms })
 }
 
 impl JobSpec {
@@ -134,6 +145,9 @@ impl JobSpec {
         }
         if self.after.len() > AFTER_MAX {
             return Err(format!("it waits for {} jobs, and may wait for {AFTER_MAX}", self.after.len()));
+        }
+        if self.prefer.is_some_and(|(place, patience_ms)| place == 0 || patience_ms > PATIENCE_MAX) {
+            return Err(format!("a place has a number above 0, and patience is at most {PATIENCE_MAX} ms"));
         }
         if !(1..=8).contains(&self.priority) {
             return Err(format!("priority {} does not exist: use 1 to 8", self.priority));
@@ -310,6 +324,7 @@ pub(crate) mod tests {
             retries: 0,
             priority: 4,
             resources: 0,
+            prefer: None,
             after: Vec::new(),
         }
     }

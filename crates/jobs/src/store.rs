@@ -1,6 +1,6 @@
 //! The store on the disk: `docs/internals/jobs.md` ("The store") has its tables.
 
-use crate::model::{EndedRow, JobRow};
+use crate::model::{EndedRow, JobRow, Prefer, preference};
 use midflight_host::{Marks, Saved, SavedName, SavedState, TaskKey};
 use midflight_wire::TaskInfo;
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
@@ -112,6 +112,7 @@ pub(crate) struct SentRow {
     info: Vec<u8>,
     attempts_left: u32,
     retry_failed: bool,
+    prefer: Prefer,
     names: Vec<(u32, u8, u8)>,
     state: u8,
 }
@@ -124,6 +125,7 @@ impl SentRow {
             info: saved.info.as_bytes().to_vec(),
             attempts_left: saved.attempts_left,
             retry_failed: saved.retry_failed,
+            prefer: saved.prefer.map(|it| (it.place, it.patience_ms)),
             names: saved.names.iter().map(|name| (name.submission, name.index, name.of)).collect(),
             state: match saved.state {
                 SavedState::Waiting => 0,
@@ -142,6 +144,7 @@ impl SentRow {
             info: TaskInfo::read_from_bytes(&self.info).ok()?,
             attempts_left: self.attempts_left,
             retry_failed: self.retry_failed,
+            prefer: preference(self.prefer),
             names: self.names.iter().map(name).collect(),
             state: [SavedState::Waiting, SavedState::Sent, SavedState::Open].get(usize::from(self.state)).copied()?,
         })

@@ -108,6 +108,7 @@ fn array(line: &str, last: u32) -> JobSpec {
         retries: 0,
         priority: 4,
         resources: 0,
+        prefer: None,
         after: Vec::new(),
     }
 }

@@ -13,20 +13,30 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
         queue: 100,
         slots: 64,
         clients: 64,
+        places: 8,
         levels: 1,
         lease_ms: 300,
         slot_idle_ms: 1_200,
         client_idle_ms: 3_000,
         cookie_ms: 60,
     };
-    let task = TaskSpec { run_us: 20_000, priority: 1, resources: 0, timeout_ms: 0, attempts: 1, deaf: false };
+    let task = TaskSpec {
+        run_us: 20_000,
+        priority: 1,
+        resources: 0,
+        timeout_ms: 0,
+        attempts: 1,
+        deaf: false,
+        place: 0,
+        patience_ms: 0,
+    };
     let client = ClientSpec { window: 32 };
     Trial {
         seed: 1,
         heal_ms,
         network: Net::KIND,
         switches: vec![switch],
-        executors: vec![ExecutorSpec { slots: 4, resources: 0, ahead: 0, bundles: [0; 8] }],
+        executors: vec![ExecutorSpec { slots: 4, resources: 0, ahead: 0, bundles: [0; 8], places: [0; 2] }],
         clients: vec![client, client],
         jobs: vec![Job { at_us: 1_000_000, client: 1, tasks: vec![task; tasks] }],
         cancels: Vec::new(),

@@ -381,7 +381,7 @@ fn disturbed(seed: u64) -> World {
     let executors: Vec<_> = (0..6)
         .map(|number| {
             let place = Place::Host(world.add_host(host(number % 2)));
-            nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), 8, 0), 55_000).unwrap()
+            nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), 8, 0), 55_000, 0).unwrap()
         })
         .collect();
     for client in 0..2 {

@@ -5,6 +5,7 @@ pub mod client;
 pub mod executor;
 
 pub mod functions;
+pub mod place;
 pub mod resources;
 
 #[doc(hidden)]

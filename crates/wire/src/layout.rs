@@ -1,8 +1,8 @@
 //! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, which
 //! says more of each field. A test compares the two layouts and `docs/wire.md`.
 
-use crate::Operation;
 use crate::mutants::planted;
+use crate::{Operation, SLOT_PLACES};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -87,6 +87,10 @@ layout! {
         pub uid: U32,
         /// Once for all tasks here: a SUBMIT never mixes jobs.
         pub jid: U32,
+        /// Where all tasks here prefer to run (T19); 0: anywhere.
+        pub place: U32,
+        /// Milliseconds that they wait for a slot there.
+        pub patience_ms: U32,
     }
 
     /// switch → client.
@@ -119,6 +123,8 @@ layout! {
         /// A [`crate::SlotKind`].
         pub kind: u8,
         pub reserved: [u8; 2],
+        /// Where these slots are (T19): their machine and their rack, say; 0: none.
+        pub places: [U32; SLOT_PLACES],
     }
 
     /// switch → executor; [`SlotName`] records follow.

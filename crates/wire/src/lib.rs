@@ -47,6 +47,10 @@ pub const RESULT_MAX: usize = 1024;
 pub const WINDOW: u32 = 64;
 /// Priority levels; 1 is the highest.
 pub const LEVELS: u8 = 8;
+/// Places that a slot may be at (T19).
+pub const SLOT_PLACES: usize = 2;
+/// Milliseconds that a task waits for its place at most.
+pub const PATIENCE_MAX: u32 = 32_768;
 /// `argument_length` of an argument that is a [`BlobRef`].
 pub const BY_REFERENCE: u8 = 255;
 /// Bytes of the largest argument by reference.

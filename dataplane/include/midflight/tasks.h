@@ -13,6 +13,8 @@
 #define MF_QUEUE_MAX (4u << 20)
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
 #define MF_CLIENTS_MAX (1u << 20)
+#define MF_PLACES_MAX (64u << 10)
+#define MF_TICK_WISHES 1024  /* tasks whose patience has run out that one tick moves */
 #define MF_TICK_SLOTS 1024   /* slots that one tick visits */
 #define MF_TICK_CLIENTS 64   /* clients that one tick visits */
 #define MF_TICK_RECORDS 256  /* task records that one tick visits */
@@ -26,6 +28,7 @@ struct mf_tasks_config {
     uint32_t slots;          /* executor slots: 1 to MF_EXECUTOR_SLOTS_MAX */
     uint32_t clients;        /* 1 to MF_CLIENTS_MAX */
     uint32_t levels;         /* priority levels: 1 to MF_LEVELS */
+    uint32_t places;         /* places of slots: 1 to MF_PLACES_MAX */
     uint64_t lease_ns;       /* T10: silence after which an assigned task is queued again; a parked slot
                                 is taken out after half of it */
     uint64_t slot_idle_ns;   /* silence after which a slot without a task is forgotten */
@@ -45,6 +48,8 @@ struct mf_tasks_stats {
     uint64_t cancelled;            /* tasks taken out by their client */
     uint64_t dropped;              /* queued tasks given up because their client was silent (T14) */
     uint64_t purged;               /* queued tasks that the operator took out */
+    uint64_t at_place;             /* tasks assigned at the place that they prefer (T19) */
+    uint64_t out_of_patience;      /* tasks that have waited for their place in vain */
     uint64_t gaps;                 /* pauses between ticks of more than a third of a lease: the switch could hear nobody */
     uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */
     uint64_t wait_sum_us;
@@ -53,6 +58,8 @@ struct mf_tasks_stats {
     uint32_t busy;                 /* slots with a task now */
     uint32_t slots;                /* slots registered now */
     uint32_t clients;              /* clients known now */
+    uint32_t for_place;            /* queued tasks that wait for their place now */
+    uint32_t places;               /* places known now */
 };
 
 /* Bytes of state for this configuration; 0 where a bound is violated. */

@@ -20,6 +20,8 @@
     X(FULL, PARTLY, "a task that found the queue full and was returned to its client")                      \
     X(CLIENTS_FULL, PARTLY, "a SUBMIT of a new client that found no room for one")                          \
     X(SLOTS_FULL, PARTLY, "a slot that found no room")                                                      \
+    X(PLACES_FULL, PARTLY, "a slot whose place found no room, and which is registered without it")           \
+    X(NO_PLACE, PARTLY, "a task that prefers a place without slots, and was accepted without preference")   \
     X(QUEUE_SHARE, PARTLY, "a task of an address that holds its share of the queue, returned to its client") \
     X(CLIENTS_SHARE, PARTLY, "a SUBMIT of a new client of an address that holds its share of the clients")  \
     X(SLOTS_SHARE, PARTLY, "a slot of an address that holds its share of the slots")                        \

@@ -16,6 +16,8 @@
 #define MF_RESULT_MAX 1024  /* bytes of result inside a completion */
 #define MF_WINDOW 64        /* sequences of a client that the switch remembers (T8) */
 #define MF_LEVELS 8         /* priority levels; 1 is the highest */
+#define MF_SLOT_PLACES 2    /* places that a slot may be at: its machine and its rack, say (T19) */
+#define MF_PATIENCE_MAX 32768 /* milliseconds that a task waits for its place at most */
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
 #define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: all that `length` can say */
@@ -137,6 +139,8 @@ struct MF_WIRE mf_submit {
     uint64_t token;
     uint32_t uid; /* the user. The switch keeps one for a client, the last one: a process has one user */
     uint32_t jid; /* the job. Once for all tasks here: a SUBMIT never mixes jobs */
+    uint32_t place;       /* where all tasks here prefer to run (T19): a number that slots name in REGISTER; 0: anywhere */
+    uint32_t patience_ms; /* how long they wait for a slot there, before they go anywhere; more than MF_PATIENCE_MAX counts as that */
 };
 
 /* switch -> client. count repeats the SUBMIT's; bit i is about its record i. Bitmaps make the answer so small that the switch
@@ -161,6 +165,7 @@ struct MF_WIRE mf_register {
     uint8_t resources; /* a mask: what these slots offer to tasks */
     uint8_t kind;      /* enum mf_slot_kind */
     uint8_t reserved[2];
+    uint32_t places[MF_SLOT_PLACES]; /* where these slots are: numbers that people's names are hashed to; 0: none */
 };
 
 /* switch -> executor: `count` mf_slot_name follow, for the local numbers from `first` on. */

@@ -83,8 +83,8 @@ MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_
 }
 
 /* A task that was just accepted goes to a parked slot, or to the tail of its list. */
-MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint64_t stamp,
-                     uint32_t list)
+MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint64_t stamp,
+                               uint32_t list)
 {
     uint32_t slot_number = parked_for(s, list % MASKS);
     if (MF_LIKELY(slot_number == NONE))

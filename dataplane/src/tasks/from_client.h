@@ -3,9 +3,9 @@
 #ifndef MIDFLIGHT_FROM_CLIENT_H
 #define MIDFLIGHT_FROM_CLIENT_H
 
-#include "assign.h"
 #include "cookie.h"
 #include "sources.h"
+#include "wishes.h"
 
 /* Adds a client whose first packet has this sequence; NONE if there is no room, or its source has its share (T14). */
 MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, const struct mf_datagram *in MF_IN_ARENA,
@@ -78,6 +78,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     uint32_t records = packet->header.count, index = MF_ZERO;
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
+    uint32_t wanted = MF_LIKELY(packet->place == 0) ? ANYWHERE : wanted_by(s, packet);
     do {
         s = MF_OPAQUE(s);
         uint32_t list = list_for(info), i = NONE;
@@ -100,11 +101,19 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         r->submission = packet->header.sequence;
         *token_at(s, i) = packet->token;
         name_task(s, bucket & s->task_buckets, i);
-        place(s, out, now_ns, i, stamp, list);
+        uint32_t at_place = MF_LIKELY(wanted == ANYWHERE) ? NONE : slot_or_wish(s, i, wanted);
+        if (MF_LIKELY(at_place == NONE))
+            assign_or_queue(s, out, now_ns, i, stamp, list);
+        else if (at_place != WISHED)
+            assign_parked(s, out, now_ns, i, at_place);
+        if (MF_UNLIKELY(wanted != ANYWHERE && at_place == NONE))
+            out_of_patience(s, i, stamp);
         left -= SHARE_OF_ONE;
         bucket += TASK_STRIDE;
         info++;
     } while (MF_UNLIKELY(MF_LOOP(++index < records)));
+    if (MF_UNLIKELY(packet->place != 0) && wanted == ANYWHERE)
+        s->stats.reasons[MF_V_NO_PLACE] += index;
     source->tasks += index;
     s->room -= index;
     s->stats.submitted += index;
@@ -254,9 +263,13 @@ MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct 
     return find_task(s, client, mf_net32(name->submission), name->index);
 }
 
+/* Takes a queued task out of its lists, and frees it. */
 MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
 {
-    queue_remove(s, task);
+    if (waits_for_place(s, task))
+        wish_no_more(s, task);
+    else
+        queue_remove(s, task);
     forget_task(s, task);
 }
 

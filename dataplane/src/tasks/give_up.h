@@ -72,7 +72,7 @@ MF_INLINE uint32_t next_record(const struct mf_tasks *s, uint32_t *cursor)
 /* Drops queued tasks whose clients are silent: nobody waits for them. */
 static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
 {
-    if (s->levels_used == 0)
+    if (s->levels_used == 0 && s->stats.for_place == 0)
         return;
     for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_TICK_RECORDS && visited < s->fresh_records); visited++) {
         uint32_t task = next_record(s, &s->record_cursor);

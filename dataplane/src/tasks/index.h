@@ -63,10 +63,16 @@ MF_INLINE struct link *source_link_at(struct mf_tasks *s, uint32_t i)
     return &source_at(s, i)->link;
 }
 
+MF_INLINE struct link *place_link_at(struct mf_tasks *s, uint32_t i)
+{
+    return &place_at(s, i)->link;
+}
+
 MF_INDEX(task_index, task_link_at, task_bucket_at)
 MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
 MF_INDEX(source_index, source_link_at, source_bucket_at)
+MF_INDEX(place_index, place_link_at, place_bucket_at)
 
 /* For so many consecutive SUBMITs, the buckets of the tasks with the same index are neighbours: the processor notices that their
  * cache lines are read in order, and prefetches the next. */

@@ -6,12 +6,12 @@
 #ifndef MIDFLIGHT_PARKING_H
 #define MIDFLIGHT_PARKING_H
 
-#include "state.h"
+#include "places.h"
 
 MF_INLINE void park(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
-    struct list *list = &s->parked[slot->resources];
+    struct list *list = &s->parked.lists[slot->resources];
     slot->state = SLOT_WAITING;
     slot->parked_key = ++s->last_parked;
     slot->next = NONE;
@@ -21,15 +21,17 @@ MF_INLINE void park(struct mf_tasks *s, uint32_t i)
     else
         list->head = i;
     list->tail = i;
-    s->parked_masks[slot->resources >> 6] |= 1ull << (slot->resources & 63);
+    s->parked.masks[slot->resources >> 6] |= 1ull << (slot->resources & 63);
     s->stats.parked++;
+    if (MF_UNLIKELY(slot->is_placed))
+        park_at_places(s, i);
 }
 
 /* Takes a slot out of its list and makes it FREE. */
 MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
-    struct list *list = &s->parked[slot->resources];
+    struct list *list = &s->parked.lists[slot->resources];
     if (slot->next != NONE)
         slot_at(s, slot->next)->prev = slot->prev;
     else
@@ -39,22 +41,18 @@ MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
     else
         list->head = slot->next;
     if (list->head == NONE)
-        s->parked_masks[slot->resources >> 6] &= ~(1ull << (slot->resources & 63));
+        s->parked.masks[slot->resources >> 6] &= ~(1ull << (slot->resources & 63));
     slot->state = SLOT_FREE;
     s->stats.parked--;
-}
-
-/* Bitmap of the masks in `word` that have parked slots, contain the task's mask, and have this number of resources. */
-MF_INLINE uint64_t candidates(const struct mf_tasks *s, uint32_t mask, uint32_t resources, uint32_t word)
-{
-    return s->parked_masks[word] & masks_around(s, mask, word) & s->sized[resources][word];
+    if (MF_UNLIKELY(slot->is_placed))
+        unpark_at_places(s, i);
 }
 
 /* The slot that has waited longest, of `found` and the heads of these masks' lists. */
 MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t word, uint32_t found)
 {
     for (; MF_LOOP(masks); masks &= masks - 1) {
-        uint32_t i = s->parked[word * 64 + mf_lowest_bit(masks)].head;
+        uint32_t i = s->parked.lists[word * 64 + mf_lowest_bit(masks)].head;
         if (found == NONE || slot_at(s, i)->parked_key < slot_at(s, found)->parked_key)
             found = i;
     }
@@ -68,7 +66,7 @@ MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
     for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
         for (uint32_t word = 0; word < MASK_WORDS; word += 1 + (MF_MUTANT(3) && word == 1)) /* planted bug: skips the third */
-            found = longest_parked(s, candidates(s, mask, resources, word), word, found);
+            found = longest_parked(s, candidates(s, &s->parked, mask, resources, word), word, found);
         if (found != NONE)
             return found;
     }

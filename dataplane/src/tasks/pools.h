@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Allocation of records, slots, clients and sources, and their return. */
+/* Allocation of records, slots, clients, sources and places, and their return. */
 #ifndef MIDFLIGHT_POOLS_H
 #define MIDFLIGHT_POOLS_H
 
@@ -41,6 +41,7 @@ MF_INLINE uint32_t client_number(const struct mf_tasks *s, uint32_t n)
 MF_POOL(slot, slots, slot_at, next, slot_number)
 MF_POOL(client, clients, client_at, link.next, client_number)
 MF_POOL(source, sources, source_at, link.next, slot_number)
+MF_POOL(place, places, place_at, link.next, slot_number)
 
 /* A record for a level that has freed none: a never-used one, else one of another level (T7: no record may stay unused). */
 MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)

@@ -4,6 +4,7 @@
 #define MIDFLIGHT_RETRIEVE_H
 
 #include "slots.h"
+#include "wishes.h"
 
 /* 2^16 / sizeof(struct mf_assignment), rounded up: turns bytes into a number of assignments by multiplication, because division
  * is slow in BPF. */
@@ -67,6 +68,17 @@ MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t
     return queue_find(s, resources);
 }
 
+/* Gives a task that is in no list to a slot, as the answer to its wait: assign() without inlining, for tasks of a place. */
+MF_RARE int assign_apart(struct mf_tasks *s MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA,
+                         const struct mf_wait *wait MF_IN_ARENA, uint64_t now_ns, uint32_t task)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(a);
+    MF_FROM_ARENA(wait);
+    assign(s, a, wait, now_ns, task, slot_at(s, mf_net32(wait->slot)));
+    return 0;
+}
+
 /* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                     const struct mf_wait *wait, uint64_t counter, uint32_t resources,
@@ -97,11 +109,16 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     }
     if (MF_UNLIKELY(state != WAIT_OPEN))
         return state;
+    uint32_t task = MF_LIKELY(s->stats.for_place == 0) ? NONE : take_from_place(s, i, list);
+    if (MF_UNLIKELY(task != NONE)) {
+        assign_apart(s, a, wait, now_ns, task);
+        return WAIT_ASSIGNED;
+    }
     if (MF_UNLIKELY(list == NO_LIST)) {
         park(s, i);
         return WAIT_SETTLED;
     }
-    uint32_t task = queue_head(s, list);
+    task = queue_head(s, list);
     assign(s, a, wait, now_ns, task, slot);
     queue_pop(s, list, task);
     return WAIT_ASSIGNED;
@@ -137,9 +154,14 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
             return state;
     }
     uint32_t list = queue_find_apart(s, slot->resources);
+    uint32_t task = s->stats.for_place == 0 ? NONE : take_from_place(s, i, list);
+    if (task != NONE) {
+        assign_apart(s, a, wait, call->now_ns, task);
+        return WAIT_ASSIGNED;
+    }
     if (list == NO_LIST)
         return WAIT_OPEN;
-    uint32_t task = queue_head(s, list);
+    task = queue_head(s, list);
     if (was_tried(record_at(s, task)) && !(MF_MUTANT(20) && i > 32)) /* planted bug: by slots behind the 32nd also what was tried */
         return WAIT_OPEN;
     assign(s, a, wait, call->now_ns, task, slot);
@@ -292,7 +314,7 @@ static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram
         return 1;
     if (sizeof(struct mf_assign) + records * sizeof(struct mf_assignment) <= room)
         return 0;
-    return s->levels_used != 0 || may_repeat_assignments(s, in);
+    return s->levels_used != 0 || s->stats.for_place != 0 || may_repeat_assignments(s, in);
 }
 
 #endif

@@ -50,10 +50,61 @@ static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
     }
 }
 
+/* The place with this name, added if it is new; NONE if there is no room. */
+static uint32_t find_or_add_place(struct mf_tasks *s, uint32_t name)
+{
+    uint32_t i = find_place(s, name);
+    if (i == NONE)
+        i = take_place(s);
+    else
+        return i;
+    if (i == NONE)
+        return NONE;
+    place_at(s, i)->name = name; /* all else is as it was left: empty */
+    place_index_insert(s, place_bucket(s, name), i);
+    s->stats.places++;
+    return i;
+}
+
+/* A slot is at the places that its REGISTER names, each once. It is at none yet, and not parked. */
+static void join_places(struct mf_tasks *s, uint32_t slot, const struct mf_register *packet)
+{
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < MF_SLOT_PLACES); k++) {
+        uint32_t name = packet->places[k % MF_SLOT_PLACES];
+        if (name == 0 || (k != 0 && name == packet->places[0]))
+            continue;
+        uint32_t place = find_or_add_place(s, name);
+        if (place == NONE) {
+            count(s, MF_V_PLACES_FULL);
+            continue;
+        }
+        place_at(s, place)->slots++;
+        seat_of(s, slot, k)->place = place;
+        slot_at(s, slot)->is_placed = 1;
+    }
+}
+
+/* A slot that is not parked leaves its places. */
+static void leave_places(struct mf_tasks *s, uint32_t slot)
+{
+    if (!slot_at(s, slot)->is_placed)
+        return;
+    slot_at(s, slot)->is_placed = 0;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < MF_SLOT_PLACES); k++) {
+        uint32_t place = seat_of(s, slot, k)->place;
+        if (place == NONE)
+            continue;
+        seat_of(s, slot, k)->place = NONE;
+        place_at(s, place)->slots--;
+        release_place(s, place);
+    }
+}
+
 /* Frees a slot whose state is FREE. */
 static void vacate(struct mf_tasks *s, uint32_t i)
 {
     struct slot_owner *owner = slot_owner_at(s, i);
+    leave_places(s, i);
     slot_at(s, i)->state = SLOT_VACANT;
     source_at(s, owner->source)->slots -= !(MF_MUTANT(9) && i > 32 && s->slots.capacity < 1024);
     release_source(s, owner->source);
@@ -98,8 +149,9 @@ static void move_slot(struct mf_tasks *s, uint32_t i, const struct mf_address *t
 }
 
 /* Starts a new generation. Returns the task that the slot gave back, or NONE. */
-static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
+static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration)
 {
+    const struct mf_register *packet = (const struct mf_register *)call->in->data;
     struct slot *slot = slot_at(s, i);
     slot_owner_at(s, i)->registration = registration;
     slot->heard_ns = call->now_ns;
@@ -110,7 +162,9 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
     if (!mf_address_equal(&slot->address, &call->in->from))
         move_slot(s, i, &call->in->from);
     uint32_t task = clear_slot(s, i);
-    slot->resources = resources;
+    slot->resources = packet->resources;
+    leave_places(s, i);
+    join_places(s, i, packet);
     return task;
 }
 
@@ -128,7 +182,7 @@ static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t 
     if (i == NONE)
         return s->slots.used == s->slots.capacity ? MF_V_SLOTS_FULL : MF_V_SLOTS_SHARE;
     if (later > 0)
-        *task = renew_slot(s, call, i, registration, packet->resources);
+        *task = renew_slot(s, call, i, registration);
     *number = i;
     return MF_V_OK;
 }

@@ -21,6 +21,7 @@
 #define LINE 64          /* bytes of a cache line */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
 #define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits of them last 9 years */
+#define PATIENCES 16     /* classes of patience: 1 ms, 2 ms, 4 ms, ... MF_PATIENCE_MAX */
 #define RECORDS_A_PAGE 64 /* never-used records that a level takes at once */
 
 /* STOPPING: assigned, and cancelled by its client. It is not assigned again: if its slot loses it, the record is freed. */
@@ -111,7 +112,14 @@ struct slot {
     uint8_t resources;
     uint8_t spent;       /* 1: the last wait counts no more, because its lease has expired or the slot was registered anew; only
                           * a larger sequence may wait (T10) */
-    uint8_t reserved;
+    uint8_t is_placed;   /* 1: it is at a place; its seats say which */
+};
+
+/* A place of a slot: slot i has the seats 2 i and 2 i + 1. */
+struct seat {
+    uint32_t place;      /* NONE: unused */
+    uint32_t next, prev; /* WAITING: in the place's list of parked slots of its mask; seats */
+    uint32_t reserved;
 };
 
 /* What only REGISTER touches. */
@@ -155,6 +163,31 @@ struct list {
     uint32_t head, tail;
 };
 
+/* Parked slots, in one FIFO list per mask. */
+struct parking {
+    uint64_t masks[MASK_WORDS]; /* bitmap of the masks whose lists are not empty */
+    struct list lists[MASKS];
+};
+
+/* Where slots are, and what waits for them there (T19). Kept while slots are at it or tasks wait for it. */
+struct place {
+    uint32_t name;   /* network byte order */
+    uint32_t slots;  /* registered ones */
+    uint32_t tasks;  /* those that wait for it */
+    uint32_t levels; /* bit l: tasks of level l do */
+    struct link link; /* `next` also in the list of free places */
+    struct list waiting[MF_LEVELS]; /* tasks, linked like those of a queue */
+    struct parking parked;          /* seats */
+};
+
+/* What a task that waits for its place needs besides its record. */
+struct wish {
+    uint64_t gave_up;    /* key of the task whose patience has run out here last: it stands between younger ones (mf_tasks_check) */
+    uint32_t place;      /* NONE: the record waits for no place */
+    uint32_t patience;   /* its class */
+    uint32_t next, prev; /* tasks of the same class, in the order of acceptance */
+};
+
 /* The tasks of one level and mask. */
 struct queue {
     uint64_t second; /* rank of the task behind the head; see queue.h */
@@ -191,14 +224,14 @@ struct mf_tasks {
     uint64_t expires_ns;  /* nothing expires before this time */
     uint32_t slot_cursor; /* the slot that a tick visited last */
     uint32_t client_cursor, record_cursor; /* those that a tick visits next, counted from the first */
-    uint32_t task_buckets, client_buckets, slot_buckets, source_buckets; /* powers of two, less one: masks */
+    uint32_t task_buckets, client_buckets, slot_buckets, source_buckets, place_buckets; /* powers of two, less one: masks */
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;
     uint32_t queue;         /* how many records there are */
     uint32_t room;          /* how many of them are free */
     uint32_t fresh_records; /* how many never-used records the levels have taken */
     struct level_pool records[MF_LEVELS];
-    struct pool slots, clients, sources;
+    struct pool slots, clients, sources, places;
 
     /* Offsets of the arrays from the start of this struct; the records follow it directly. */
     uint64_t task_buckets_at;
@@ -206,6 +239,9 @@ struct mf_tasks {
     uint64_t client_buckets_at;
     uint64_t sources_at, source_buckets_at;
     uint64_t tokens_at; /* of the records, in their order */
+    uint64_t places_at, place_buckets_at, seats_at;
+    uint64_t wishes_at; /* of the records, in their order */
+    struct list patience[PATIENCES]; /* tasks that wait for places, by their class */
 
     struct mf_tasks_stats stats;
 
@@ -215,8 +251,7 @@ struct mf_tasks {
     uint32_t groups_within[GROUPS];   /* bitmap of the five-bit masks contained in the index */
     uint64_t supersets[64]; /* bitmap of the six-bit masks that contain the index */
     uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with as many resources as the index says */
-    uint64_t parked_masks[MASK_WORDS];
-    struct list parked[MASKS];
+    struct parking parked;
 
     uint32_t queued_groups[MF_LEVELS];         /* bit g: group g of this level has tasks */
     uint8_t queued_masks[MF_LEVELS * GROUPS];  /* bit m: list m of this group has tasks */
@@ -255,11 +290,19 @@ MF_ARRAY(slot_bucket_at, uint32_t, slot_buckets_at)
 MF_ARRAY(client_bucket_at, uint32_t, client_buckets_at)
 MF_ARRAY(source_at, struct source, sources_at)
 MF_ARRAY(source_bucket_at, uint32_t, source_buckets_at)
+MF_ARRAY(place_at, struct place, places_at)
+MF_ARRAY(place_bucket_at, uint32_t, place_buckets_at)
+MF_ARRAY(seat_at, struct seat, seats_at)
 
 /* The token of a record's SUBMIT, in network byte order. In an array of its own, because the record fills its cache line. */
 MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
 {
     return (uint64_t *)((uint8_t *)s + s->tokens_at) + i - FIRST_RECORD;
+}
+
+MF_INLINE struct wish *wish_at(struct mf_tasks *s, uint32_t i)
+{
+    return (struct wish *)((uint8_t *)s + s->wishes_at) + (i - FIRST_RECORD);
 }
 
 /* The address of element `i` of an array in the state. In BPF the array's offset shall be part of the load or store itself;

@@ -29,6 +29,7 @@ EXAMPLES
   midflight executor --config midflight.toml --resources gpu,ssd
   midflight executor --config midflight.toml --count gpu=2 --count mem=4x16GiB
   midflight executor --http 127.0.0.1:7702     metrics: slots, bundles, run times by function
+  midflight executor --switch a --place node3,rack7    tasks may prefer this machine or rack
   midflight executor --output-dir /scratch --output-disk 100000
 
 --count gives each task that requires a resource a bundle of its own, and tells it which:
@@ -61,6 +62,9 @@ pub(crate) struct Args {
     resources: String,
     #[command(flatten)]
     counts: Counts,
+    /// Where this machine is, such as node3,rack7: tasks may prefer a place (--prefer); at most two
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    place: String,
     /// Local UDP address, and IP address of results; default: loopback or all interfaces
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
@@ -99,6 +103,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let counting = counts::summary(&counted);
     for resource in counted {
         builder = builder.count(resource);
+    }
+    for place in options::places(&args.place)? {
+        builder = builder.place(place);
     }
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);

@@ -243,6 +243,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         request,
         priority: args.tasks.priority,
         resources,
+        prefer: args.tasks.preference()?,
         retries: args.tasks.retries,
         in_flight,
         refill: refill(in_flight, args.jobs.unwrap_or_else(cores) as usize),

@@ -96,7 +96,13 @@ fn of_tasks(p: &TasksStatus) -> Lines {
         ("tasks", tasks),
         ("waiting", waits(p)),
     ];
-    lines.map(|(name, value)| (name.into(), value)).into()
+    let mut lines: Lines = lines.map(|(name, value)| (name.into(), value)).into();
+    if p.places != 0 {
+        let waits = format!("{} wait for theirs", p.for_place);
+        let ends = format!("{} tasks at theirs, {} waited in vain", t.at_place, t.out_of_patience);
+        lines.push(("places".into(), format!("{}: {ends}, {waits}", p.places)));
+    }
+    lines
 }
 
 /// What was done for a replica set.

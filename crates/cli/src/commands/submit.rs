@@ -28,6 +28,7 @@ EXAMPLES
   midflight submit sleep 10ms -n 1000 --priority 1
   midflight submit exec 'uname -a'                 a command line; its output is printed
   midflight submit thumbnail cat.png               a function that a program registered
+  midflight submit scan part-7 --prefer node3 --patience 20ms     where its data is, if it can
   midflight submit noop -n 100000 --json
   midflight submit --detach exec 'make test'       outlives this terminal: see midflight job --help
   midflight submit --detach exec 'sh step $MIDFLIGHT_INDEX' --array 1-1000 --after 1
@@ -92,9 +93,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(timeout) = args.tasks.timeout {
         job = job.timeout(timeout);
     }
+    let mut job = job.repeat(args.count as usize, argument).build();
+    let prefer = args.tasks.preference()?;
+    job.tasks.iter_mut().for_each(|task| task.prefer = prefer);
     let client = connect(usage::resolve_all(&args.switch)?)?;
     let started = Instant::now();
-    let completions = client.submit(job.repeat(args.count as usize, argument).build())?.completions();
+    let completions = client.submit(job)?.completions();
     let mut tally = Tally::new(args)?;
     collect(completions, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)
@@ -124,6 +128,7 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
         retries: args.tasks.retries,
         priority: args.tasks.priority,
         resources,
+        prefer: args.tasks.preference()?.map(|it| (it.place, it.patience_ms)),
         after: args.detach.dependencies(),
     };
     detach::submit(spec, Items::default(), usage::resolve_all(&args.switch)?)

@@ -6,7 +6,7 @@ mod store;
 
 use crate::commands::switch::SwitchProgram;
 use crate::counts::{self, Counts};
-use crate::embedded::{Embedded, ServedUsers};
+use crate::embedded::{Embedded, LocalExecutors, ServedUsers};
 use crate::options;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -28,6 +28,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
+  midflight up --executors 2 --place a,b   one at place a, one at b: see `submit --prefer`
   midflight up --listen 127.0.0.1:0      on a free port
   midflight up --count r0=2              two bundles of a resource: see `midflight executor --help`
   midflight up --store                   a store: three replicas, their switch; data goes at the end
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     slots: Option<u32>,
     #[command(flatten)]
     counts: Counts,
+    /// Places of the executors, in turn: tasks may prefer one (--prefer)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    place: Vec<String>,
     /// UDP address of the switch; default: 127.0.0.1:7700, or the configuration's
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -121,7 +125,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.one_executor_counts()?;
     let counted = args.counts.resources(&args.file)?;
     let counting = counts::summary(&counted);
-    let embedded = Embedded::start(&config, args.executors, slots, &counted, served)?;
+    let here = LocalExecutors { executors: args.executors, slots, counted: &counted, places: &args.place };
+    let embedded = Embedded::start(&config, &here, served)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
     stdout::print(&greeting(&embedded, args.executors, slots, &counting))?;

@@ -28,6 +28,10 @@ pub struct TasksStatus {
     pub slots: u32,
     /// Clients known now.
     pub clients: u32,
+    /// Queued tasks that wait for their place now.
+    pub for_place: u32,
+    /// Places known now.
+    pub places: u32,
 }
 
 impl TasksStatus {
@@ -44,6 +48,8 @@ impl TasksStatus {
             busy: stats.busy,
             slots: stats.slots,
             clients: stats.clients,
+            for_place: stats.for_place,
+            places: stats.places,
         }
     }
 
@@ -87,6 +93,8 @@ impl ProgramStatus for TasksStatus {
         counter(e, "cancelled", "Tasks taken out by their client", t.cancelled)?;
         counter(e, "dropped", "Queued tasks given up because their client was silent", t.dropped)?;
         counter(e, "purged", "Queued tasks taken out by midflight purge", t.purged)?;
+        counter(e, "at_place", "Tasks assigned at the place that they prefer", t.at_place)?;
+        counter(e, "out_of_patience", "Tasks that have waited for their place in vain", t.out_of_patience)?;
         counter(e, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)?;
         self.encode_waits(e)?;
         let levels = self.queued.iter().enumerate().map(|(i, &n)| ((i + 1).to_string(), i64::from(n)));
@@ -94,7 +102,9 @@ impl ProgramStatus for TasksStatus {
         gauge(e, "slots_parked", "Executor slots that wait now", i64::from(self.parked))?;
         gauge(e, "slots_busy", "Executor slots with a task now", i64::from(self.busy))?;
         gauge(e, "slots", "Executor slots registered now", i64::from(self.slots))?;
-        gauge(e, "clients", "Clients known now", i64::from(self.clients))
+        gauge(e, "clients", "Clients known now", i64::from(self.clients))?;
+        gauge(e, "queued_for_place", "Queued tasks that wait for their place now", i64::from(self.for_place))?;
+        gauge(e, "places", "Places at which slots are registered now", i64::from(self.places))
     }
 }
 
@@ -136,6 +146,8 @@ pub(crate) mod tests {
                 busy: 1,
                 slots: 1,
                 clients: 1,
+                for_place: 0,
+                places: 0,
             },
             shell: ShellCounters::from([("socket_received".into(), 12)]),
         }

@@ -36,6 +36,8 @@ pub struct TasksConfig {
     pub clients: u32,
     /// Priority levels: 1 to 8. Default 8.
     pub levels: u32,
+    /// Places of slots (T19): 1 to 64 Ki. Default 1,024.
+    pub places: u32,
     /// Silence after which an assigned task is queued again (T10); a parked slot is taken out after half of it. Default 1 s.
     #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
     pub lease_ns: Nanos,
@@ -59,6 +61,7 @@ impl Default for TasksConfig {
             slots: 65_536,
             clients: 65_536,
             levels: 8,
+            places: 1024,
             lease_ns: SECOND,
             slot_idle_ns: 10 * SECOND,
             client_idle_ns: 60_000_000_000,
@@ -88,7 +91,7 @@ impl Program for TasksProgram {
 
     fn violated(_config: &TasksConfig) -> ConfigError {
         ConfigError(
-            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, no time 0, \
+            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, places 1 to 65536, no time 0, \
              and slot_idle and client_idle at least twice as long as cookie"
                 .into(),
         )
@@ -100,6 +103,7 @@ impl Program for TasksProgram {
             ("slots", Bound::Count(config.slots)),
             ("clients", Bound::Count(config.clients)),
             ("levels", Bound::Count(config.levels)),
+            ("places", Bound::Count(config.places)),
             ("lease", Bound::Time(config.lease_ns)),
             ("slot_idle", Bound::Time(config.slot_idle_ns)),
             ("client_idle", Bound::Time(config.client_idle_ns)),

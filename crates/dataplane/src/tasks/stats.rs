@@ -61,6 +61,10 @@ pub struct Stats {
     pub slots: u32,
     /// Clients known now.
     pub clients: u32,
+    /// Queued tasks that wait for their place now (T19).
+    pub for_place: u32,
+    /// Places known now.
+    pub places: u32,
 }
 
 /// What became of tasks, since the start.
@@ -84,4 +88,8 @@ pub struct TaskTotals {
     pub dropped: u64,
     /// Queued tasks that the operator took out.
     pub purged: u64,
+    /// Tasks assigned at the place that they prefer (T19).
+    pub at_place: u64,
+    /// Tasks that have waited for their place in vain.
+    pub out_of_patience: u64,
 }

@@ -17,6 +17,8 @@ crate::verdicts! {
         Full Partly "full" "a task that found the queue full and was returned to its client",
         ClientsFull Partly "clients_full" "a SUBMIT of a new client that found no room for one",
         SlotsFull Partly "slots_full" "a slot that found no room",
+        PlacesFull Partly "places_full" "a slot whose place found no room, and which is registered without it",
+        NoPlace Partly "no_place" "a task that prefers a place without slots, and was accepted without preference",
         QueueShare Partly "queue_share" "a task of an address that holds its share of the queue, returned to its client",
         ClientsShare Partly "clients_share" "a SUBMIT of a new client of an address that holds its share of the clients",
         SlotsShare Partly "slots_share" "a slot of an address that holds its share of the slots",

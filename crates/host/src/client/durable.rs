@@ -209,6 +209,7 @@ impl DurableClient {
                 timeout: spec.timeout.map(clock::nanos),
                 attempts: spec.attempts,
                 retry_failed: spec.retry_failed,
+                prefer: spec.prefer,
             });
         }
         let keys = self.endpoint.submit(clock::now(), jid, &tasks)?;

@@ -17,7 +17,9 @@ use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
 use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig};
+use midflight_tasks::place::place_id;
 use midflight_tasks::resources::RESOURCE_BITS;
+use midflight_wire::SLOT_PLACES;
 use std::fmt::Display;
 #[cfg(feature = "async")]
 use std::future::Future;
@@ -33,6 +35,7 @@ pub struct ExecutorBuilder {
     slots: Option<u32>,
     resources: u8,
     counted: Vec<CountedResource>,
+    places: Vec<String>,
     never_ahead: bool,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
@@ -43,6 +46,20 @@ impl std::fmt::Debug for ExecutorBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ExecutorBuilder").field("switches", &self.switches).finish_non_exhaustive()
     }
+}
+
+/// The numbers of these places; 0 where there is none.
+fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
+    if names.len() > SLOT_PLACES {
+        let error = format!(
+            "{} places: an executor is at most at {SLOT_PLACES}, such as its machine and its rack",
+            names.len()
+        );
+        return Err(Error::Configuration(error));
+    }
+    let mut numbers = [0; SLOT_PLACES];
+    numbers.iter_mut().zip(names).for_each(|(number, name)| *number = place_id(name));
+    Ok(numbers)
 }
 
 impl ExecutorBuilder {
@@ -80,6 +97,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn count(mut self, resource: CountedResource) -> Self {
         self.counted.push(resource);
+        self
+    }
+
+    /// Where it is, such as its machine or its rack: tasks may prefer a place ([`JobBuilder::prefer`](crate::JobBuilder::prefer)).
+    /// At most two. Default none.
+    #[must_use]
+    pub fn place(mut self, name: &str) -> Self {
+        self.places.push(name.to_owned());
         self
     }
 
@@ -165,6 +190,7 @@ impl ExecutorBuilder {
         let mut config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
         config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
         count_bundles(&mut config, &self.counted)?;
+        config.places = places(&self.places)?;
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 

@@ -1,6 +1,6 @@
 //! From a command to a task of the tasks program, and from a task's outcome to how the command ended.
 
-use crate::model::{EndedRow, How, JobSpec};
+use crate::model::{EndedRow, How, JobSpec, preference};
 use midflight_host::{TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, EXEC, ExecRequest, ExecResult};
 use std::time::Duration;
@@ -16,7 +16,8 @@ pub(super) struct Place {
 /// The task that runs a command; `item` is its own line, if it has one.
 pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<TaskSpec, String> {
     let line = item.unwrap_or_else(|| spec.argument.clone());
-    let properties = |task: TaskSpec| TaskSpec { priority: spec.priority, resources: spec.resources, ..task };
+    let prefer = preference(spec.prefer);
+    let properties = |task| TaskSpec { priority: spec.priority, resources: spec.resources, prefer, ..task };
     if spec.function != EXEC {
         return Ok(properties(TaskSpec::new(&spec.function, line)));
     }

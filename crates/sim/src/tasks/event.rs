@@ -44,6 +44,8 @@ pub enum TaskEvent {
         asked_for: Nanos,
         /// The time from the arrival of its ASSIGN to its start: a task that was taken ahead waits for a worker.
         held_for: Nanos,
+        /// Whether its data is at another place, so that it takes longer.
+        far: bool,
         /// From its acceptance to its assignment (the switch's clock).
         waited_us: u32,
     },

@@ -5,7 +5,7 @@ use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::mutants::planted;
-use midflight_wire::Status;
+use midflight_wire::{SLOT_PLACES, Status};
 use std::any::Any;
 use std::net::SocketAddr;
 
@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 pub struct ExecutorActor {
     executor: Executor,
     late: Nanos,
+    places: [u32; SLOT_PLACES],
+    far: Nanos,
     /// By slot.
     running: Vec<Running>,
 }
@@ -30,7 +32,15 @@ impl ExecutorActor {
     /// An executor with this endpoint; tasks end `late` nanoseconds later than they ask for.
     #[must_use]
     pub fn new(executor: Executor, late: Nanos) -> Self {
-        Self { executor, late, running: Vec::new() }
+        Self { executor, late, places: [0; SLOT_PLACES], far: 0, running: Vec::new() }
+    }
+
+    /// It is at these places; where a task's function, a number above 1, names another place as that of its data, the task ends
+    /// `far` nanoseconds later.
+    #[must_use]
+    pub fn at(mut self, places: [u32; SLOT_PLACES], far: Nanos) -> Self {
+        (self.places, self.far) = (places, far);
+        self
     }
 
     /// The endpoint.
@@ -53,6 +63,8 @@ impl ExecutorActor {
     }
 
     fn run(&mut self, context: &mut Context<'_>, run: &Run) {
+        let data = run.task.function.get();
+        let far = data > 1 && !self.places.contains(&data);
         context.record(&TaskEvent::Started {
             executor: context.node(),
             run: run.key,
@@ -66,6 +78,7 @@ impl ExecutorActor {
             argument: run.task.argument,
             asked_for: run.arrived.saturating_sub(run.asked),
             held_for: context.now().saturating_sub(run.arrived),
+            far,
             waited_us: run.waited_us,
         });
         let slot = run.key.slot as usize;
@@ -73,7 +86,8 @@ impl ExecutorActor {
             self.running.resize(slot + 1, Running { run: 0, started: 0, argument: [0; 16] });
         }
         self.running[slot] = Running { run: run.key.run, started: context.now(), argument: run.task.argument };
-        context.after(run_time(&run.task) + self.late, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+        let longer = if far { self.far } else { 0 };
+        context.after(run_time(&run.task) + self.late + longer, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
     }
 
     /// The result is made of the argument.

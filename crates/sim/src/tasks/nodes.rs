@@ -77,10 +77,10 @@ pub fn add_asic_at(
 /// # Errors
 /// If the configuration is out of bounds.
 pub fn add_executor(world: &mut World, config: ExecutorConfig) -> Result<NodeId, executor::ConfigError> {
-    add_executor_at(world, Place::Apart, config, 0)
+    add_executor_at(world, Place::Apart, config, 0, 0)
 }
 
-/// An executor that starts now, whose tasks end `late` nanoseconds later than they ask for. Its identity and seed are
+/// An executor that starts now, whose tasks end `late` nanoseconds later than they ask for, and `far` more if their data is elsewhere. Its identity and seed are
 /// drawn by the world.
 ///
 /// # Errors
@@ -90,15 +90,18 @@ pub fn add_executor_at(
     place: Place,
     config: ExecutorConfig,
     late: Nanos,
+    far: Nanos,
 ) -> Result<NodeId, executor::ConfigError> {
     config.check()?;
+    let places = config.places;
     Ok(world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
             let (identity, seed) = (birth.random.random(), birth.random.random());
             let config = ExecutorConfig { identity, seed, public_name: birth.random.random(), ..config.clone() };
             let executor = Executor::new(config, birth.now);
-            Box::new(ExecutorActor::new(executor.expect("checked by nodes::add_executor"), late)) as Box<dyn Actor>
+            let executor = executor.expect("checked by nodes::add_executor");
+            Box::new(ExecutorActor::new(executor, late).at(places, far)) as Box<dyn Actor>
         }),
     ))
 }

@@ -1,7 +1,7 @@
 //! The packets of clients: SUBMIT, CANCEL, PROBE.
 
 use super::answers::Answers;
-use super::queue::Task;
+use super::queue::{Task, Wish};
 use super::shares::Refusal;
 use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
@@ -129,6 +129,9 @@ impl Model {
         answers: &mut Answers,
     ) -> (u32, Reason) {
         let mut taken = 0;
+        let place = submit.place.get();
+        let is_known = self.slots.values().any(|slot| slot.places.contains(&place));
+        let wish = is_known.then(|| Wish::new(place, submit.patience_ms.get()));
         for (index, info) in tasks.iter().enumerate() {
             if let Err((verdict, reason)) = self.task_room(from) {
                 self.count(verdict, tasks.len() - index);
@@ -136,7 +139,13 @@ impl Model {
             }
             taken |= 1 << index;
             let task = self.accept(submit, index as u8, *info);
-            self.enqueue(task, answers);
+            match wish {
+                Some(wish) => self.accept_at_place(task, wish, answers),
+                None => self.enqueue(task, answers),
+            }
+            if place != 0 && !is_known {
+                self.count(Verdict::NoPlace, 1);
+            }
         }
         (taken, Reason::None)
     }
@@ -154,6 +163,7 @@ impl Model {
             accepted_ns: self.accepted_ns,
             waited_us: 0,
             was_assigned: false,
+            wish: None,
             is_cancelled: false,
         }
     }

@@ -10,8 +10,9 @@ use midflight_wire::{
     Header, Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, SlotName, Wait,
     counting, packet,
 };
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use zerocopy::byteorder::network_endian::U64;
+use zerocopy::byteorder::network_endian::{U32, U64};
 
 /// A registered executor slot.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     pub(super) address: SocketAddr,
     pub(super) resources: u8,
+    /// Where it is (T19).
+    pub(super) places: Vec<u32>,
     /// Of its last wait.
     pub(super) sequence: u32,
     /// The largest counter of the packets that named it.
@@ -119,7 +122,9 @@ impl Model {
         if let Some((number, _)) = known {
             returned.extend(self.vacate(number));
         }
+        let places = self.enter_places(register);
         let slot = Slot {
+            places,
             executor,
             local,
             registration,
@@ -134,6 +139,31 @@ impl Model {
         self.slots.insert(name.slot.get(), slot);
         self.known_slots.insert(name.slot.get());
         Ok(name)
+    }
+
+    /// Those of a registration's places that are known or find room.
+    fn enter_places(&mut self, register: &Register) -> Vec<u32> {
+        let mut known = self.places();
+        let mut entered = Vec::new();
+        let named = register.places.map(U32::get);
+        for (index, place) in named.into_iter().enumerate() {
+            if place == 0 || named[..index].contains(&place) {
+                continue;
+            }
+            if known.len() == self.config.places as usize && !known.contains(&place) {
+                self.count(Verdict::PlacesFull, 1);
+                continue;
+            }
+            known.insert(place);
+            entered.push(place);
+        }
+        entered
+    }
+
+    /// The places that the switch remembers: slots are there, or tasks wait for them.
+    pub(super) fn places(&self) -> BTreeSet<u32> {
+        let wished = self.queued.iter().filter_map(|task| task.wish).map(|wish| wish.place);
+        self.slots.values().flat_map(|slot| slot.places.iter().copied()).chain(wished).collect()
     }
 
     /// The name that a registration gets: the engine's next choice, if `draw` allows it, or the model's own choice.

@@ -21,6 +21,10 @@ use zerocopy::{Immutable, IntoBytes};
 
 /// Resource masks: some contain each other, some overlap, some do not.
 const MASKS: [u8; 8] = [0, 0, 1, 2, 3, 5, 7, 255];
+/// Places that tasks prefer and slots are at; 0 is none.
+const PLACES: [u32; 8] = [0, 0, 0, 1, 1, 2, 3, 4];
+/// Milliseconds that tasks wait for their place.
+const PATIENCES: [u32; 8] = [0, 1, 1, 3, 64, 500, 1000, 40_000];
 /// Nanoseconds by which time may jump, without a tick.
 const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_000, 1_000_000_000, 3_000_000_000];
 /// Nanoseconds between ticks: the last one is more than a third of a lease, which makes a gap.
@@ -68,6 +72,7 @@ fn interpret_with<C: Checker>(
         slots: 1 + bytes.below(20),
         clients: if is_crowd { 8 + bytes.below(5) } else { 1 + bytes.below(5) },
         levels: 1 + bytes.below(8),
+        places: 1 + bytes.below(4),
         lease_ns: 1_000_000_000,
         slot_idle_ns: 2_000_000_000,
         client_idle_ns: 3_000_000_000,
@@ -166,6 +171,8 @@ impl<C: Checker> Interpreter<'_, C> {
             token: (u64::from(sequence) << 32 | identity(who)).into(),
             uid: (sequence % 3).into(),
             jid: sequence.into(),
+            place: self.bytes.pick(&PLACES).into(),
+            patience_ms: self.bytes.pick(&PATIENCES).into(),
             ..Submit::new(0, sequence)
         };
         self.send(self.client_address(who), &fixed, &tasks)
@@ -204,6 +211,7 @@ impl<C: Checker> Interpreter<'_, C> {
             first: self.bytes.below(4).into(),
             resources: self.bytes.pick(&MASKS),
             kind: u8::from(self.bytes.below(4) == 0),
+            places: [self.bytes.pick(&PLACES).into(), self.bytes.pick(&PLACES).into()],
             ..Register::new(0, registration)
         };
         self.send_bytes(self.executor_address(who), counting(&fixed, count))

@@ -94,7 +94,8 @@ pub struct Model {
     /// Nanoseconds; set by each call.
     now: u64,
     clients: Slab<Client>,
-    /// Tasks that wait, in the order of their lists: the first of a level and mask is the head of that list.
+    /// Tasks that wait, in the order of their lists: the first of a level and mask that may go anywhere is the head of that
+    /// list, and so is the first of a level that waits for a place.
     queued: Vec<Task>,
     /// Registered slots by number. A vacant one is absent.
     slots: BTreeMap<u32, Slot>,
@@ -284,6 +285,8 @@ impl Engine for Model {
         stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
         stats.slots = self.slots.len() as u32;
         stats.clients = self.clients.iter().count() as u32;
+        stats.for_place = self.queued.iter().filter(|task| task.wish.is_some()).count() as u32;
+        stats.places = self.places().len() as u32;
         stats
     }
 
@@ -301,7 +304,8 @@ impl Engine for Model {
                 return Err(format!("T5: slot {number} has a task that it may not run"));
             }
             let is_parked = self.parked.contains(number);
-            if is_parked && self.queued.iter().any(|task| suffices(slot.resources, task.info.resources)) {
+            let may_run = |task: &Task| task.wish.is_none() && suffices(slot.resources, task.info.resources);
+            if is_parked && self.queued.iter().any(may_run) {
                 return Err(format!("T6: slot {number} is parked while a task that it may run is queued"));
             }
         }

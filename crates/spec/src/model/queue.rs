@@ -3,8 +3,26 @@
 use super::answers::Answers;
 use super::clients::Client;
 use super::executors::State;
+use super::tick::OUT_MAX;
 use super::{Model, suffices};
-use midflight_wire::{Assignment, TaskInfo};
+use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
+
+/// Where a queued task waits (T19).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// The place that it prefers.
+    pub(super) place: u32,
+    /// How long it waits for it: a power of two.
+    pub(super) patience_ms: u64,
+}
+
+impl Wish {
+    /// What a SUBMIT wants that prefers this place.
+    pub(super) fn new(place: u32, patience_ms: u32) -> Self {
+        let patience_ms = if patience_ms == 0 { 0 } else { patience_ms.min(PATIENCE_MAX).next_power_of_two() };
+        Self { place, patience_ms: patience_ms.into() }
+    }
+}
 
 /// A task record, queued or held by a slot.
 #[derive(Clone, Debug)]
@@ -22,6 +40,8 @@ pub(super) struct Task {
     /// How long it waited before its last assignment.
     pub(super) waited_us: u32,
     pub(super) was_assigned: bool,
+    /// The place that it waits for; `None`: it may go anywhere.
+    pub(super) wish: Option<Wish>,
     /// Its client has cancelled it while a slot has it: it is not assigned again.
     pub(super) is_cancelled: bool,
 }
@@ -36,9 +56,45 @@ impl Model {
         self.config.queue - self.records() as u32
     }
 
-    /// A new task goes at once to a parked slot (T6), else to the tail of its list (T3).
+    /// A new task that prefers a place goes at once to a slot parked there, else waits for one (T19).
+    pub(super) fn accept_at_place(&mut self, mut task: Task, wish: Wish, answers: &mut Answers) {
+        if let Some(number) = self.parked_at(&task, Some(wish.place)) {
+            self.stats.tasks.at_place += 1;
+            self.assign(number, task, answers);
+        } else if wish.patience_ms == 0 {
+            self.stats.tasks.out_of_patience += 1;
+            self.enqueue(task, answers);
+        } else {
+            task.wish = Some(wish);
+            self.queued.push(task);
+        }
+    }
+
+    /// Lets those tasks go anywhere whose patience has run out: the least patient ones first.
+    pub(super) fn run_out_of_patience(&mut self, answers: &mut Answers) {
+        let is_due = |task: &Task, wish: Wish| task.accepted_ns + wish.patience_ms * 1_000_000 <= self.now;
+        let mut due: Vec<_> = self
+            .queued
+            .iter()
+            .filter_map(|task| {
+                task.wish.filter(|&wish| is_due(task, wish)).map(|wish| (wish.patience_ms, task.accepted_ns))
+            })
+            .collect();
+        due.sort_unstable();
+        for (_, accepted_ns) in due {
+            if answers.assigns() == OUT_MAX {
+                break;
+            }
+            let at = self.queued.iter().position(|task| task.accepted_ns == accepted_ns).expect("it is queued");
+            let task = Task { wish: None, ..self.queued.remove(at) };
+            self.stats.tasks.out_of_patience += 1;
+            self.enqueue(task, answers);
+        }
+    }
+
+    /// A task that may go anywhere goes at once to a parked slot (T6), else to the tail of its list (T3).
     pub(super) fn enqueue(&mut self, task: Task, answers: &mut Answers) {
-        match self.parked_for(&task) {
+        match self.parked_at(&task, None) {
             Some(number) => self.assign(number, task, answers),
             None => self.queued.push(task),
         }
@@ -50,46 +106,55 @@ impl Model {
             self.stats.tasks.cancelled += 1;
             return;
         }
-        if let Some(number) = self.parked_for(&task) {
+        if let Some(number) = self.parked_at(&task, None) {
             return self.assign(number, task, answers);
         }
-        let same_list =
-            |other: &Task| other.info.priority == task.info.priority && other.info.resources == task.info.resources;
-        let head = self.queued.iter().position(same_list).unwrap_or(self.queued.len());
+        let list = list_of(&task);
+        let head = self.queued.iter().position(|other| list_of(other) == list).unwrap_or(self.queued.len());
         self.queued.insert(head, task);
     }
 
-    /// The parked slot with the fewest resources that suffices; among equals the one that has waited longest.
-    fn parked_for(&self, task: &Task) -> Option<u32> {
+    /// The parked slot, of a place or of all, with the fewest resources that suffices; among equals the one that has waited
+    /// longest.
+    fn parked_at(&self, task: &Task, place: Option<u32>) -> Option<u32> {
         self.parked
             .iter()
             .copied()
+            .filter(|number| place.is_none_or(|place| self.slots[number].places.contains(&place)))
             .filter(|number| suffices(self.slots[number].resources, task.info.resources))
             .min_by_key(|number| self.slots[number].resources.count_ones())
     }
 
     /// The oldest head of the lists that a slot may run, at the highest level that has one (T3, T4, T5).
-    pub(super) fn dequeue(&mut self, offered: u8) -> Option<Task> {
-        let best = self.next_task(offered)?;
-        Some(self.queued.remove(best))
+    pub(super) fn dequeue(&mut self, number: u32) -> Option<Task> {
+        let best = self.next_task(number)?;
+        Some(self.take_at(best))
     }
 
     /// The same, if it was never assigned: else nothing, because what was given back is not taken ahead again.
-    pub(super) fn dequeue_first_attempt(&mut self, offered: u8) -> Option<Task> {
-        let best = self.next_task(offered).filter(|&best| !self.queued[best].was_assigned)?;
-        Some(self.queued.remove(best))
+    pub(super) fn dequeue_first_attempt(&mut self, number: u32) -> Option<Task> {
+        let best = self.next_task(number).filter(|&best| !self.queued[best].was_assigned)?;
+        Some(self.take_at(best))
     }
 
-    /// The place of the task that a slot gets next.
-    fn next_task(&self, offered: u8) -> Option<usize> {
+    fn take_at(&mut self, position: usize) -> Task {
+        let mut task = self.queued.remove(position);
+        self.stats.tasks.at_place += u64::from(task.wish.take().is_some());
+        task
+    }
+
+    /// The position of the task that a slot gets next.
+    fn next_task(&self, number: u32) -> Option<usize> {
+        let slot = &self.slots[&number];
         let (mut lists, mut heads) = (Vec::new(), Vec::new());
         for (position, task) in self.queued.iter().enumerate() {
-            let list = (task.info.priority, task.info.resources);
+            let list = list_of(task);
             if lists.contains(&list) {
                 continue;
             }
             lists.push(list);
-            if suffices(offered, task.info.resources) {
+            let is_here = task.wish.is_none_or(|wish| slot.places.contains(&wish.place));
+            if is_here && suffices(slot.resources, task.info.resources) {
                 heads.push(position);
             }
         }
@@ -143,4 +208,9 @@ impl Model {
     pub(super) fn client_of(&self, task: &Task) -> Option<&Client> {
         self.clients.iter().find(|client| client.identity == task.client)
     }
+}
+
+/// The list that a queued task is in: that of its level and mask, or of its level at the place that it waits for.
+fn list_of(task: &Task) -> (u8, Result<u8, u32>) {
+    (task.info.priority, task.wish.map_or(Ok(task.info.resources), |wish| Err(wish.place)))
 }

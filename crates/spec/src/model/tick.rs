@@ -12,7 +12,7 @@ const TICK_SLOTS: u32 = 1024;
 /// How many clients one tick visits at most.
 const TICK_CLIENTS: usize = 64;
 /// How many datagrams one call may send.
-const OUT_MAX: usize = 36;
+pub(super) const OUT_MAX: usize = 36;
 
 impl Model {
     /// Visits the next slots, the next clients and all queued tasks, and removes what belongs to somebody silent for too
@@ -21,6 +21,7 @@ impl Model {
         self.now = now_ns;
         self.notice_gap();
         let mut answers = Answers::new(self.epoch);
+        self.run_out_of_patience(&mut answers);
         if now_ns < self.expires_ns {
             return (0, answers.finish());
         }

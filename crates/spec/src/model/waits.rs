@@ -102,8 +102,7 @@ impl Model {
         if !is_repeat {
             slot.resources = resources;
         }
-        let resources = slot.resources;
-        match self.dequeue_first_attempt(resources) {
+        match self.dequeue_first_attempt(number) {
             Some(task) => {
                 self.assign(number, task, answers);
                 Ahead::Assigned
@@ -156,7 +155,7 @@ impl Model {
             self.parked.retain(|&other| other != number);
             self.parked.push(number);
         }
-        if let Some(task) = self.dequeue(resources) {
+        if let Some(task) = self.dequeue(number) {
             self.assign(number, task, answers);
         }
     }

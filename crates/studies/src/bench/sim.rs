@@ -109,7 +109,7 @@ fn cluster(simulated_ms: u64) -> Result<Run> {
     let at = vec![world.address(switch)];
     for _ in 0..EXECUTORS {
         let place = Place::Host(world.add_host(host));
-        nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), SLOTS, 0), 0)?;
+        nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), SLOTS, 0), 0, 0)?;
     }
     let interval = RUN_NS * TASKS_OF_A_JOB * CLIENTS * 5 / (EXECUTORS * u64::from(SLOTS) * 4);
     let jobs = simulated_ms * 1_000_000 / interval;

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, TasksProgram};
 use midflight_wire::{
-    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotKind, Submit,
-    TaskInfo, Wait, parse,
+    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOT_PLACES, SLOTS_MAX, SUBMIT_MAX,
+    SlotKind, Submit, TaskInfo, Wait, parse,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -204,6 +204,7 @@ impl<E: Timed> World<E> {
                     resources: 255,
                     kind: SlotKind::Ordinary as u8,
                     reserved: [0; 2],
+                    places: [0.into(); SLOT_PLACES],
                 },
             );
             builder.set_count(u8::try_from(count)?);
@@ -228,7 +229,8 @@ impl<E: Timed> World<E> {
             self.submission += 1;
             let header = Header::new(Operation::Submit, 0, self.submission);
             let (client, cookie, token) = (CLIENT.into(), self.cookie.into(), u64::from(self.submission).into());
-            let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
+            let (uid, jid, place, patience_ms) = (1.into(), 1.into(), 0.into(), 0.into());
+            let fixed = Submit { header, client, cookie, token, uid, jid, place, patience_ms };
             let mut builder = Builder::new(&mut buffer, &fixed);
             for tid in 0..self.mix.submit_batch {
                 let (level, mask) = (self.draw(), self.draw());

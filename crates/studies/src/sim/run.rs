@@ -128,6 +128,7 @@ fn measures(scenario: &Scenario, run: &Run) -> Vec<Measure> {
         tasks("open", outcome.open()),
         tasks("started", outcome.starts),
         tasks("started_again", outcome.again),
+        tasks("started_far", outcome.far),
         Measure::quantity("run.simulated_s", world.now() as f64 / 1e9, "s"),
         Measure::quantity("run.utilisation", utilisation(scenario, run), ""),
         Measure::count("run.events", world.events(), ""),
@@ -242,6 +243,9 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         outcome.open(),
         outcome.again
     );
+    if scenario.workload.places.count > 0 {
+        let _ = writeln!(text, "{} of {} runs far from their data", outcome.far, outcome.starts);
+    }
     let _ = writeln!(
         text,
         "{} simulated, utilisation {:.1} %, {} events, seed {}, trace {:016x}",

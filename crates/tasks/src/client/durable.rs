@@ -5,6 +5,7 @@
 use super::in_flight::{Held, Request, SPAN_MAX};
 use super::table::{Cancel, List, Name, Record, State};
 use super::{Client, ClientConfig, ConfigError, Event, TaskKey};
+use crate::place::Preference;
 use midflight_endpoint::Nanos;
 use midflight_wire::TaskInfo;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub struct Saved {
     pub attempts_left: u32,
     /// As of [`super::Task`].
     pub retry_failed: bool,
+    /// Where its next attempt prefers to run.
+    pub prefer: Option<Preference>,
     /// Its last names, the present one at the end.
     pub names: Vec<SavedName>,
     /// Where it is.
@@ -111,7 +114,7 @@ impl Client {
     fn restore(&mut self, now: Nanos, saved: &Saved) -> u32 {
         let mut record = Record::new(saved.key.0, saved.jid, saved.info, now);
         record.attempts_left = saved.attempts_left;
-        record.retry_failed = saved.retry_failed;
+        (record.retry_failed, record.prefer) = (saved.retry_failed, saved.prefer);
         record.checked_at = 0;
         record.resumed = saved.state != SavedState::Waiting;
         self.next_key = self.next_key.max(saved.key.0 + 1);
@@ -229,6 +232,7 @@ impl Client {
             info: record.info,
             attempts_left: record.attempts_left,
             retry_failed: record.retry_failed,
+            prefer: record.prefer,
             names: record.names().iter().map(name).collect(),
             state: match record.state {
                 State::Waiting => SavedState::Waiting,

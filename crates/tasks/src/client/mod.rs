@@ -133,6 +133,7 @@ impl Client {
             let mut record = Record::new(key, jid, task.info(key as u32), now);
             record.attempts_left = task.attempts.saturating_sub(1);
             record.retry_failed = task.retry_failed;
+            record.prefer = task.prefer;
             record.timeout = task.timeout.unwrap_or(Nanos::MAX);
             let at = self.table.insert(record);
             self.start_clock(now, at);

@@ -4,6 +4,7 @@
 //! lists, so that every change of state is constant work and no call walks over all tasks.
 
 use super::TaskKey;
+use crate::place::Preference;
 use midflight_endpoint::Nanos;
 use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
 use std::collections::HashMap;
@@ -69,6 +70,8 @@ pub(super) struct Record {
     /// As it goes on the wire; `attempt` counts the attempts made before.
     pub(super) info: TaskInfo,
     pub(super) jid: u32,
+    /// Where it prefers to run.
+    pub(super) prefer: Option<Preference>,
     /// Further attempts that the caller allows.
     pub(super) attempts_left: u32,
     pub(super) submitted: Nanos,
@@ -102,6 +105,7 @@ impl Record {
             key,
             info,
             jid,
+            prefer: None,
             attempts_left: 0,
             submitted: now,
             sent: None,

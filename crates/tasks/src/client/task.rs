@@ -1,5 +1,6 @@
 //! A task as its caller gives it.
 
+use crate::place::Preference;
 use midflight_endpoint::Nanos;
 use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
 use zerocopy::{FromBytes, IntoBytes};
@@ -27,6 +28,8 @@ pub struct Task {
     pub attempts: u32,
     /// Whether a failure, or a function that the executor does not know, is tried again. Default `false`.
     pub retry_failed: bool,
+    /// Where it prefers to run (T19), each time that it is submitted. Default: anywhere.
+    pub prefer: Option<Preference>,
 }
 
 /// The argument of a task.
@@ -70,7 +73,16 @@ impl Task {
     /// A task with the defaults.
     #[must_use]
     pub fn new(function: u32, argument: Argument) -> Self {
-        Self { function, argument, priority: 4, resources: 0, timeout: None, attempts: 3, retry_failed: false }
+        Self {
+            function,
+            argument,
+            priority: 4,
+            resources: 0,
+            timeout: None,
+            attempts: 3,
+            retry_failed: false,
+            prefer: None,
+        }
     }
 
     /// The task as a record on the wire.

@@ -112,7 +112,7 @@ impl Client {
         false
     }
 
-    /// Up to 32 tasks of one job, those to be submitted again first.
+    /// Up to 32 tasks of one job that prefer the same place, those to be submitted again first.
     fn write_submit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         if now < self.backoff.until() || !self.flights.may_submit() {
             return false;
@@ -126,12 +126,12 @@ impl Client {
         }
         let mut records = [0; SUBMIT_MAX];
         let mut count = 0;
-        let mut jid = 0;
+        let (mut jid, mut prefer) = (0, None);
         while count < SUBMIT_MAX
             && let Some(at) = self.table.front(list)
-            && (count == 0 || self.table.get(at).jid == jid)
+            && (count == 0 || (self.table.get(at).jid, self.table.get(at).prefer) == (jid, prefer))
         {
-            jid = self.table.get(at).jid;
+            (jid, prefer) = (self.table.get(at).jid, self.table.get(at).prefer);
             self.table.unlink(at);
             let record = self.table.get_mut(at);
             record.state = State::Sent;
@@ -147,11 +147,14 @@ impl Client {
         true
     }
 
-    /// Writes the SUBMIT of these tasks, and returns their number.
+    /// Writes the SUBMIT of these tasks, which prefer the same place, and returns their number.
     pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
         let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
-        let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
+        let mut fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
+        if let Some(prefer) = records.first().and_then(|&at| self.table.get(at).prefer) {
+            (fixed.place, fixed.patience_ms) = (prefer.place.into(), prefer.patience_ms.into());
+        }
         let mut packet = Builder::new(buffer, &fixed);
         records.iter().for_each(|&at| packet.push(&self.table.get(at).info));
         packet.count() as u8

@@ -2,6 +2,7 @@
 
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::{MS, Nanos};
+use midflight_wire::SLOT_PLACES;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;
@@ -36,6 +37,9 @@ pub struct ExecutorConfig {
     /// How many bundles of each resource there are, by its bit: 0 to [`BUNDLES_MAX`]. A task that requires it has one while it
     /// runs, and no other task has that one. 0: it is not counted. Default: none is.
     pub bundles: [u16; RESOURCE_BITS as usize],
+    /// Where it is (T19), such as its machine and its rack: [`place_id`](crate::place::place_id) of their names; 0: none.
+    /// Default none.
+    pub places: [u32; SLOT_PLACES],
     /// The lease that is assumed until a switch announces its own. Default 1 s.
     pub lease: Nanos,
     /// The round trip that is assumed until one is measured. Default 10 ms.
@@ -73,6 +77,7 @@ impl ExecutorConfig {
             ahead: AHEAD_MAX,
             resources,
             bundles: [0; RESOURCE_BITS as usize],
+            places: [0; SLOT_PLACES],
             lease: 1000 * MS,
             round_trip: 10 * MS,
             repeat_min: MS,

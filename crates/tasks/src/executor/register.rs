@@ -5,7 +5,7 @@
 use super::ExecutorConfig;
 use super::link::Link;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered, SlotKind};
+use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered, SLOT_PLACES, SlotKind};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
@@ -58,6 +58,7 @@ impl Request {
 pub(super) struct Registrar {
     executor: u64,
     resources: u8,
+    places: [u32; SLOT_PLACES],
     /// Local numbers from here on are for asking ahead; one REGISTER names slots of one kind.
     first_ahead: u32,
     delay_min: Nanos,
@@ -79,6 +80,7 @@ impl Registrar {
         Self {
             executor: config.identity,
             resources: config.resources & !config.counted(),
+            places: config.places,
             first_ahead: config.slots,
             delay_min: config.repeat_min,
             delay_max: config.register_max,
@@ -208,6 +210,7 @@ impl Registrar {
             first: request.first.into(),
             resources: self.resources,
             kind: kind.into(),
+            places: self.places.map(Into::into),
             ..Register::new(0, request.sequence)
         };
         Builder::new(buffer, &fixed).set_count(request.count as u8);

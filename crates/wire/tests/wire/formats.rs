@@ -104,6 +104,8 @@ fn of_tasks() -> Format {
         ("MF_RESULT_MAX", RESULT_MAX as u64),
         ("MF_WINDOW", u64::from(WINDOW)),
         ("MF_LEVELS", u64::from(LEVELS)),
+        ("MF_SLOT_PLACES", SLOT_PLACES as u64),
+        ("MF_PATIENCE_MAX", u64::from(PATIENCE_MAX)),
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
         ("MF_ARGUMENT_BLOB_MAX", u64::from(ARGUMENT_BLOB_MAX)),
         ("MF_RESULT_BLOB_MAX", u64::from(RESULT_BLOB_MAX)),

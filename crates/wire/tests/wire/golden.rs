@@ -68,7 +68,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
     vec![
         (
             "submit",
-            "A client's first SUBMIT, again, with its cookie: job 7 of user 1000, one task with an argument inside and one by reference.",
+            "A client's first SUBMIT, again, with its cookie: job 7 of user 1000, one task with an argument inside and one by reference. For 50 ms they wait for place 1234.",
             Owned::Submit(
                 Submit {
                     header: Header { epoch: 0.into(), ..header(Op::Submit, 2, 1) },
@@ -77,6 +77,8 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     token: TOKEN.into(),
                     uid: 1000.into(),
                     jid: 7.into(),
+                    place: 0x4d2.into(),
+                    patience_ms: 50.into(),
                 },
                 vec![task(0, 1), task_by_reference(1)],
             ),
@@ -96,7 +98,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         ),
         (
             "register",
-            "An executor wants two slots, its local numbers 4 and 5, with the resources 0 and 2.",
+            "An executor wants two slots, its local numbers 4 and 5, with the resources 0 and 2, at place 1234.",
             Owned::Register(Register {
                 header: Header { epoch: 0.into(), ..header(Op::Register, 2, 1) },
                 executor: EXECUTOR.into(),
@@ -105,6 +107,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 resources: 0b0000_0101,
                 kind: SlotKind::Ordinary as u8,
                 reserved: [0; 2],
+                places: [1234.into(), 0.into()],
             }),
         ),
         (

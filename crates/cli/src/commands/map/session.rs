@@ -14,6 +14,7 @@ use super::waiting::Waiting;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, ExecRequest};
+use midflight_tasks::place::Preference;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units::thousands;
 use std::collections::{HashMap, VecDeque};
@@ -43,6 +44,8 @@ pub(super) struct Settings {
     pub request: ExecRequest,
     pub priority: u8,
     pub resources: u8,
+    /// Where the commands prefer to run.
+    pub prefer: Option<Preference>,
     /// Further runs of a command that failed.
     pub retries: u32,
     /// Commands that may be with the switch at once.
@@ -351,10 +354,10 @@ impl<'a> Session<'a> {
 
     fn submit(&mut self, runs: Vec<(Run, Vec<u8>)>) -> Result<()> {
         let first = self.next_run;
-        let (priority, resources) = (self.settings.priority, self.settings.resources);
+        let Settings { priority, resources, prefer, .. } = self.settings;
         let mut job = Job::default();
         for (run, argument) in runs {
-            job.tasks.push(TaskSpec { priority, resources, ..TaskSpec::new(COMMAND, argument) });
+            job.tasks.push(TaskSpec { priority, resources, prefer, ..TaskSpec::new(COMMAND, argument) });
             self.open.insert(self.next_run, run);
             self.next_run += 1;
         }

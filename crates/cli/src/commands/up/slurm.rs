@@ -72,6 +72,9 @@ pub(crate) fn cpus_of_step() -> Option<u32> {
 
 pub(super) fn run(args: &Args, allocation: &Allocation) -> Result<ExitCode> {
     args.one_executor_counts()?;
+    if !args.place.is_empty() {
+        bail!("--place is for executors in this process: use --local, or start `midflight executor --place` by srun");
+    }
     let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {
         config.switch.listen = SocketAddr::new(own_address(), DEFAULT_PORT);

@@ -10,6 +10,9 @@ use midflight_wire::PROBE_MAX;
 /// Both endpoints ask a preferred switch this often.
 const RETURN_EVERY: Nanos = 1_000 * MS;
 
+/// A switch looks this often whose patience has run out.
+const TICK: Nanos = 10 * MS;
+
 /// The longest of each, one after the other.
 pub(super) fn bound(trial: &Trial) -> Nanos {
     let (client, executor) = (ClientConfig::new(0, 0, Vec::new()), ExecutorConfig::new(0, 0, Vec::new(), 1, 0));
@@ -26,5 +29,7 @@ pub(super) fn bound(trial: &Trial) -> Nanos {
     let clients = longest(|switch| switch.client_idle_ms) + client.backoff_max;
     let lost_results = client.gone_after + client.probe_interval * (tasks.div_ceil(PROBE_MAX as u64) + 1);
     let full_queue = client.backoff_max * (tasks.div_ceil(queue) + trial.clients.len() as u64);
-    held_by_the_dead + way + slots.max(clients) + lost_results + full_queue
+    let patience = trial.jobs.iter().flat_map(|job| &job.tasks).map(|task| task.patience_ms.next_power_of_two()).max();
+    let place = u64::from(patience.unwrap_or(0)) * MS + TICK;
+    held_by_the_dead + place + way + slots.max(clients) + lost_results + full_queue
 }

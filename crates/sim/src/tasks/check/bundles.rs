@@ -100,6 +100,7 @@ mod tests {
             asked_for: 0,
             held_for: 0,
             waited_us: 0,
+            far: false,
         }
     }
 

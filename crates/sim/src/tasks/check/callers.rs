@@ -385,6 +385,7 @@ mod tests {
             argument: OWN,
             asked_for: 0,
             held_for: 0,
+            far: false,
             waited_us: 0,
         }
     }

@@ -4,6 +4,7 @@ use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSp
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use midflight_tasks::resources::RESOURCE_BITS;
+use midflight_wire::SLOT_PLACES;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -61,6 +62,7 @@ impl Trial {
         cancel_what_runs(random, &mut trial);
         ask_ahead(&mut trial);
         count_resources(&mut trial);
+        prefer_places(&mut trial);
         trial
     }
 }
@@ -90,6 +92,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
             resources: if same { mask } else { pick(random, &MASKS) },
             ahead: 0,
             bundles: [0; RESOURCE_BITS as usize],
+            places: [0; SLOT_PLACES],
         })
         .collect()
 }
@@ -102,6 +105,7 @@ fn switch(random: &mut Pcg64, slots: u32, same: bool) -> SwitchSpec {
         queue: pick(random, &[3, 17, 40, 70, 100, 150, 256]),
         slots: if tight { random.random_range(1..=slots) } else { 2 * slots + 8 },
         clients: pick(random, &[1, 2, 3, 16, 16]),
+        places: 1024,
         levels: pick(random, &[1, 4, 8]),
         lease_ms,
         slot_idle_ms: lease_ms * pick(random, &[2, 4]),
@@ -135,6 +139,8 @@ fn jobs(random: &mut Pcg64, span_us: u64, clients: usize, executors: &[ExecutorS
                         timeout_ms: if timeouts && random.random_bool(0.3) { random.random_range(5..500) } else { 0 },
                         attempts: pick(random, &[1, 3, 3, 8]),
                         deaf: false,
+                        place: 0,
+                        patience_ms: 0,
                     }
                 })
                 .collect();
@@ -229,6 +235,35 @@ fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
+/// In half of the trials tasks prefer places, at which few executors are, or none; some switches have no room for all places. The
+/// draws are apart, as those of asking ahead.
+fn prefer_places(trial: &mut Trial) {
+    let mut random = stream(trial.seed, Purpose::Faults, 2);
+    let random = &mut random;
+    if random.random_bool(0.5) {
+        return;
+    }
+    let most = random.random_range(1..=4);
+    for executor in &mut trial.executors {
+        executor.places = std::array::from_fn(|_| random.random_range(0..=most));
+    }
+    let room = pick(random, &[1, 2, 1024, 1024]);
+    trial.switches.iter_mut().for_each(|switch| switch.places = room);
+    let longest = pick(random, &[3, 30, 30, 400]);
+    let share = pick(random, &[0.2, 0.8, 1.0]);
+    for job in &mut trial.jobs {
+        let (place, patience_ms) = (random.random_range(1..=most), random.random_range(0..=longest));
+        let all_the_same = random.random_bool(0.7);
+        for task in &mut job.tasks {
+            if !random.random_bool(share) {
+                continue;
+            }
+            (task.place, task.patience_ms) =
+                if all_the_same { (place, patience_ms) } else { (random.random_range(1..=most), patience_ms) };
+        }
+    }
+}
+
 /// Clients that die for good may have tasks that no executor can run.
 fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
     if trial.is_runnable(u8::MAX) {
@@ -238,7 +273,16 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
         let (What::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else { continue };
         let (client, count) = (*client, pick(random, &[1, 30, 256]));
         let priority = random.random_range(1..=trial.switches[0].levels as u8);
-        let task = TaskSpec { run_us: 1_000, priority, resources: u8::MAX, timeout_ms: 0, attempts: 3, deaf: false };
+        let task = TaskSpec {
+            run_us: 1_000,
+            priority,
+            resources: u8::MAX,
+            timeout_ms: 0,
+            attempts: 3,
+            deaf: false,
+            place: 0,
+            patience_ms: 0,
+        };
         let at_us = random.random_range(0..=at_ms * 1_000);
         trial.jobs.push(Job { at_us, client, tasks: vec![task; count] });
     }

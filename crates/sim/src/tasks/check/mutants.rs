@@ -1,11 +1,12 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20, and 46 and 47, are in
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20, 46, 47 and from 90 on are in
 //! the C core, from 21 to 41 in the endpoints, the others in their drivers.
 
 use super::rules::*;
 use crate::check::{Mutant, Rule};
 
 /// Rules that a bug must break before all others: else nobody knows whether the campaign would see them broken.
-pub(super) const FIRST: &[Rule] = &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18];
+pub(super) const FIRST: &[Rule] =
+    &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19];
 
 /// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -56,4 +57,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(46, "cancelled-queued-again", "dataplane/src/tasks/assign.h", 1000),
     Mutant::new(47, "sixteen-holders-named", "dataplane/src/tasks/from_client.h", 1000),
     Mutant::new(48, "another-slot-stopped", "crates/sim/src/tasks/executor.rs", 1000),
+    Mutant::new(90, "second-place-forgotten", "dataplane/src/tasks/wishes.h", 1000),
+    Mutant::new(91, "long-patience-cut", "dataplane/src/tasks/wishes.h", 1000),
+    Mutant::new(92, "age-at-place-ignored", "dataplane/src/tasks/wishes.h", 1000),
+    Mutant::new(93, "empty-place-kept", "dataplane/src/tasks/places.h", 1000),
 ];

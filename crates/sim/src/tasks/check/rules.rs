@@ -38,6 +38,8 @@ pub(super) const T16: Rule = Rule("T16");
 pub(super) const T17: Rule = Rule("T17");
 /// No bundle of a counted resource is with two runs, and those that are free are offered.
 pub(super) const T18: Rule = Rule("T18");
+/// A task that prefers a place waits for a slot there, for as long as its patience lasts.
+pub(super) const T19: Rule = Rule("T19");
 /// Counters add up.
 pub(super) const BOOKS: Rule = Rule("books");
 /// The core's structures agree (`mf_tasks_check`).

@@ -16,6 +16,7 @@ use midflight_dataplane::TasksConfig;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
+use midflight_tasks::place::Preference;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -62,6 +63,7 @@ impl Subject for TasksSubject {
         let executor = |spec: &super::trial::ExecutorSpec| ExecutorConfig {
             ahead: spec.ahead,
             bundles: spec.bundles,
+            places: spec.places,
             ..ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources)
         };
         let executors: Vec<_> =
@@ -199,6 +201,7 @@ fn config(spec: &SwitchSpec) -> TasksConfig {
         slots: spec.slots,
         clients: spec.clients,
         levels: spec.levels,
+        places: spec.places,
         lease_ns: spec.lease_ms * MS,
         slot_idle_ns: spec.slot_idle_ms * MS,
         client_idle_ns: spec.client_idle_ms * MS,
@@ -221,6 +224,7 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
             resources: spec.resources,
             timeout: (spec.timeout_ms > 0).then_some(spec.timeout_ms * MS),
             attempts: spec.attempts,
+            prefer: (spec.place != 0).then_some(Preference { place: spec.place, patience_ms: spec.patience_ms }),
             ..Task::new(1, Argument::Inline { bytes: argument, length: 16 })
         }
     };

@@ -1,7 +1,8 @@
-//! Makes a trial smaller: drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
+//! Makes a trial smaller: drops faults, cancellations, jobs, tasks, resources, places, clients, executors, then halves times.
 
 use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, drop_from, forget};
+use midflight_wire::SLOT_PLACES;
 
 /// In the order in which they are tried.
 pub(super) const PASSES: &[Pass<Trial>] = &[
@@ -12,6 +13,7 @@ pub(super) const PASSES: &[Pass<Trial>] = &[
     drop_resources,
     drop_ahead,
     drop_bundles,
+    drop_places,
     drop_clients,
     drop_executors,
     halve_times,
@@ -58,6 +60,17 @@ fn drop_ahead(best: &mut Trial, fails: Fails<'_, Trial>) {
 fn drop_bundles(best: &mut Trial, fails: Fails<'_, Trial>) {
     for executor in 0..best.executors.len() {
         attempt(best, fails, |smaller| smaller.executors[executor].bundles = Default::default());
+    }
+}
+
+fn drop_places(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for job in 0..best.jobs.len() {
+        attempt(best, fails, |smaller| {
+            smaller.jobs[job].tasks.iter_mut().for_each(|task| (task.place, task.patience_ms) = (0, 0));
+        });
+    }
+    for executor in 0..best.executors.len() {
+        attempt(best, fails, |smaller| smaller.executors[executor].places = [0; SLOT_PLACES]);
     }
 }
 

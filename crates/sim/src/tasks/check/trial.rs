@@ -2,8 +2,10 @@
 
 use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
+use midflight_dataplane::TasksConfig;
 use midflight_tasks::executor::{AHEAD_MAX, BUNDLES_MAX};
 use midflight_tasks::resources::RESOURCE_BITS;
+use midflight_wire::SLOT_PLACES;
 use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: an hour.
@@ -46,6 +48,8 @@ pub struct SwitchSpec {
     pub slots: u32,
     pub clients: u32,
     pub levels: u32,
+    #[serde(default = "usual_places", skip_serializing_if = "are_usual_places")]
+    pub places: u32,
     pub lease_ms: u64,
     pub slot_idle_ms: u64,
     pub client_idle_ms: u64,
@@ -64,6 +68,8 @@ pub struct ExecutorSpec {
     /// How many bundles of each resource, by its bit; 0: it is not counted.
     #[serde(default, skip_serializing_if = "is_uncounted")]
     pub bundles: [u16; RESOURCE_BITS as usize],
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub places: [u32; SLOT_PLACES],
 }
 
 /// A client.
@@ -105,6 +111,24 @@ pub struct TaskSpec {
     /// Whether it runs to its end though it is to be stopped.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deaf: bool,
+    /// Where it prefers to run; 0: anywhere.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub place: u32,
+    /// How long it waits for that.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub patience_ms: u32,
+}
+
+fn usual_places() -> u32 {
+    TasksConfig::default().places
+}
+
+fn are_usual_places(places: &u32) -> bool {
+    *places == usual_places()
+}
+
+fn is_nowhere(places: &[u32; SLOT_PLACES]) -> bool {
+    *places == [0; SLOT_PLACES]
 }
 
 fn is_false(yes: &bool) -> bool {
@@ -418,6 +442,7 @@ impl SwitchSpec {
             && (1..=1024).contains(&self.slots)
             && (1..=64).contains(&self.clients)
             && (1..=8).contains(&self.levels)
+            && (1..=1024).contains(&self.places)
             && (40..=60_000).contains(&self.lease_ms)
             && (self.lease_ms..=LONGEST_MS).contains(&self.slot_idle_ms)
             && (100..=LONGEST_MS).contains(&self.client_idle_ms)
@@ -426,7 +451,7 @@ impl SwitchSpec {
             return Ok(());
         }
         Err(BadTrial(format!(
-            "{self:?}: use queue 1 to 256, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 40 to 60000, \
+            "{self:?}: use queue 1 to 256, slots 1 to 1024, clients 1 to 64, levels 1 to 8, places 1 to 1024, lease_ms 40 to 60000, \
              slot_idle_ms from a lease and client_idle_ms from 100, to {LONGEST_MS}, cookie_ms at most half of both"
         )))
     }

@@ -2,7 +2,7 @@
 
 use super::jobs::Jobs;
 use super::outcome::{Disturbance, Outcome};
-use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, Scenario, SwitchPlace};
+use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, PlacesPart, Scenario, SwitchPlace};
 use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
 use crate::tasks::asic::{Passes, Pipeline, Tally};
@@ -144,8 +144,13 @@ impl Scenario {
         for (number, (slots, resources)) in (0u32..).zip(kinds) {
             let rack = number % cluster.switches;
             let place = self.host(world, rack);
-            let config = ExecutorConfig::new(0, 0, switches(rack), slots, resources);
-            nodes::add_executor_at(world, place, config, cluster.late.0).expect("Scenario::check keeps the bounds");
+            let mut config = ExecutorConfig::new(0, 0, switches(rack), slots, resources);
+            let places = &self.workload.places;
+            if places.count > 0 {
+                config.places[0] = PlacesPart::number(number % places.count);
+            }
+            nodes::add_executor_at(world, place, config, cluster.late.0, places.far.0)
+                .expect("Scenario::check keeps the bounds");
         }
         for number in 0..cluster.clients {
             let rack = number % cluster.switches;

@@ -137,6 +137,10 @@ impl Scenario {
                 return Err(format!("{}: no executor of cluster.groups offers all of them", key("resources")));
             }
         }
+        let places = &workload.places;
+        within("workload.places.count", places.count, 0..=1_000)?;
+        within("workload.places.patience", places.patience.unwrap_or(Time(0)), Time(0)..=Time(32_768_000_000))?;
+        within("workload.places.far", places.far, Time(0)..=Time(3_600 * SECOND))?;
         let shares: f64 = workload.demands.iter().map(|demand| demand.share).sum();
         within("workload.demands: the sum of all shares", shares, 0.0..=1.0)?;
         if workload.trace.is_some() && workload.shape == ShapeName::Equal {

@@ -1,13 +1,15 @@
 //! The jobs of a scenario's clients. The argument of each task begins with its duration, then the time at which it should
 //! be submitted: so its delay is known when it starts.
 
-use super::parts::{Scenario, ShapeName, mask};
+use super::parts::{PlacesPart, Scenario, ShapeName, mask};
+use super::values::Time;
 use super::{Notes, ScenarioError};
 use crate::tasks::Submission;
 use crate::tasks::Submissions;
 use crate::{Purpose, stream};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Argument, Task};
+use midflight_tasks::place::Preference;
 use midflight_workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -25,6 +27,7 @@ const ONE_LEVEL: u8 = 1;
 pub(super) struct Jobs {
     seed: u64,
     demands: Rc<[(f64, u8)]>,
+    places: PlacesPart,
     source: Source,
 }
 
@@ -41,7 +44,7 @@ impl Jobs {
     pub(super) fn new(scenario: &Scenario, file: &Path, notes: &mut Notes) -> Result<Self, ScenarioError> {
         let (part, slots) = (&scenario.workload, scenario.cluster.all_slots());
         let demands = part.demands.iter().map(|demand| (demand.share, mask(&demand.resources))).collect();
-        let of = |source| Self { seed: scenario.seed, demands, source };
+        let of = |source| Self { seed: scenario.seed, demands, places: part.places.clone(), source };
         if part.trace.is_none() && part.shape == ShapeName::Equal {
             let work = part.median.0 as f64 * f64::from(part.tasks) * f64::from(scenario.cluster.clients);
             return Ok(of(Source::Equal {
@@ -86,7 +89,11 @@ impl Jobs {
         live.set(live.get() + 1);
         let live = Live(live.clone());
         let seed = self.seed;
-        let details = Details { random: stream(seed, Purpose::Tasks, client.into()), demands: self.demands.clone() };
+        let details = Details {
+            random: stream(seed, Purpose::Tasks, client.into()),
+            demands: self.demands.clone(),
+            places: self.places.clone(),
+        };
         match &self.source {
             Source::Equal { gap_ns, until, median, tasks, priorities } => Box::new(Equal {
                 live: Some(live),
@@ -183,6 +190,7 @@ struct Details {
     random: Pcg64,
     /// Shares of the tasks, and the resources that they need.
     demands: Rc<[(f64, u8)]>,
+    places: PlacesPart,
 }
 
 impl Details {
@@ -191,7 +199,18 @@ impl Details {
         bytes[..8].copy_from_slice(&spec.duration_ns.to_be_bytes());
         bytes[8..].copy_from_slice(&at.to_be_bytes());
         let argument = Argument::Inline { bytes, length: 16 };
-        Task { priority: spec.priority, resources: self.resources(), ..Task::new(1, argument) }
+        let (place, prefer) = self.place();
+        Task { priority: spec.priority, resources: self.resources(), prefer, ..Task::new(place, argument) }
+    }
+
+    /// Where a task's data is, as its function, and where it prefers to run.
+    fn place(&mut self) -> (u32, Option<Preference>) {
+        if self.places.count == 0 {
+            return (1, None);
+        }
+        let place = PlacesPart::number(self.random.random_range(0..self.places.count));
+        let ms = |patience: Time| patience.0.div_ceil(1_000_000) as u32;
+        (place, self.places.patience.map(|patience| Preference { place, patience_ms: ms(patience) }))
     }
 
     fn resources(&mut self) -> u8 {

@@ -14,8 +14,8 @@ pub use build::Run;
 pub use error::ScenarioError;
 pub use outcome::{Delays, Disturbance, Outcome};
 pub use parts::{
-    Asic, Cluster, Datagrams, Demand, Drift, Fault, Group, Host, Link, NetworkPart, Partition, Queue, Scenario,
-    ScenarioEngine, ShapeName, SwitchPlace, WorkloadPart,
+    Asic, Cluster, Datagrams, Demand, Drift, Fault, Group, Host, Link, NetworkPart, Partition, PlacesPart, Queue,
+    Scenario, ScenarioEngine, ShapeName, SwitchPlace, WorkloadPart,
 };
 pub use values::{Time, Who};
 

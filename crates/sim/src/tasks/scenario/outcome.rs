@@ -75,7 +75,9 @@ pub struct Outcome {
     pub starts: u64,
     /// Of those, further runs of tasks that had begun before.
     pub again: u64,
-    /// Sum of the durations of all runs that began.
+    /// Of all runs, those whose data was at another place.
+    pub far: u64,
+    /// Sum of the durations of all runs that began, without what they took longer far from their data.
     pub work_ns: u128,
     /// When the last end was reported.
     pub last_end: Nanos,
@@ -101,6 +103,7 @@ impl Outcome {
             abandoned: 0,
             starts: 0,
             again: 0,
+            far: 0,
             work_ns: 0,
             last_end: 0,
             delays: Delays::new(),
@@ -163,7 +166,10 @@ impl Outcome {
                 self.submitted += tasks;
                 self.open_of(*client).into_iter().for_each(|open| *open += tasks);
             }
-            TaskEvent::Started { attempt, priority, argument, .. } => self.started(at, *attempt, *priority, argument),
+            TaskEvent::Started { attempt, priority, argument, far, .. } => {
+                self.far += u64::from(*far);
+                self.started(at, *attempt, *priority, argument);
+            }
             TaskEvent::Reported { client, end, .. } => {
                 self.last_end = at;
                 self.open_of(*client).into_iter().for_each(|open| *open -= 1);

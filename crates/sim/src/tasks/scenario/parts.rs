@@ -260,6 +260,20 @@ pub struct WorkloadPart {
     pub priorities: bool,
     /// Tasks that ask for resources.
     pub demands: Vec<Demand>,
+    /// Where the tasks' data is, and where they prefer to run.
+    pub places: PlacesPart,
+}
+
+/// Places (T19): each task's data is at one of them, drawn at random, where it prefers to run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlacesPart {
+    /// Executors are at so many places in turn; 0: at none.
+    pub count: u32,
+    /// How long a task waits for its place: at most 32.768 s; without this key it has no preference.
+    pub patience: Option<Time>,
+    /// How much longer a task takes elsewhere.
+    pub far: Time,
 }
 
 /// The source of jobs, without a trace.
@@ -482,6 +496,20 @@ impl Default for WorkloadPart {
             tasks: 20,
             priorities: false,
             demands: Vec::new(),
+            places: PlacesPart::default(),
         }
+    }
+}
+
+impl Default for PlacesPart {
+    fn default() -> Self {
+        Self { count: 0, patience: None, far: Time(0) }
+    }
+}
+
+impl PlacesPart {
+    /// The number of the n-th place: above 1, the number of the function that has no data.
+    pub(super) fn number(n: u32) -> u32 {
+        2 + n
     }
 }

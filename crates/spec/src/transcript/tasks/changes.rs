@@ -4,6 +4,7 @@ use super::super::words::{items, number, parse_mask};
 use super::context::Context;
 use super::names::Endpoint;
 use crate::transcript::Every;
+use midflight_wire::SLOT_PLACES;
 use std::net::SocketAddr;
 
 /// An epoch that no switch of a transcript has.
@@ -16,6 +17,10 @@ pub(super) struct Changes {
     pub(super) token: Option<u64>,
     pub(super) offers: Option<u8>,
     pub(super) jid: u32,
+    /// Of a SUBMIT: the place, and the patience in milliseconds.
+    pub(super) prefers: (u32, u32),
+    /// Of a REGISTER.
+    pub(super) places: [u32; SLOT_PLACES],
     pub(super) bytes: Vec<(usize, u8)>,
     pub(super) resize: isize,
     pub(super) from: Option<SocketAddr>,
@@ -30,6 +35,8 @@ pub(super) fn parse(text: &str, sender: &Endpoint, context: &Context<'_>) -> Res
         token: None,
         offers: None,
         jid: 1,
+        prefers: (0, 0),
+        places: [0; SLOT_PLACES],
         bytes: Vec::new(),
         resize: 0,
         from: None,
@@ -50,6 +57,9 @@ pub(super) fn parse(text: &str, sender: &Endpoint, context: &Context<'_>) -> Res
             ["token", value] => changes.token = Some(number(value)?),
             ["offers", mask] => changes.offers = Some(parse_mask(mask)?),
             ["jid", value] => changes.jid = number(value)?,
+            ["prefers", place, "for", ms] => changes.prefers = (number(place)?, number(ms)?),
+            ["places", one] => changes.places = [number(one)?, 0],
+            ["places", one, other] => changes.places = [number(one)?, number(other)?],
             ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
             ["longer", bytes] => changes.resize = number(bytes)?,
             ["shorter", bytes] => changes.resize = -number::<isize>(bytes)?,

@@ -61,7 +61,9 @@ impl Command<'_> {
             "submit" => {
                 let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
                 let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
-                written(&Submit { client, cookie, token, uid, jid, ..Submit::new(epoch, sequence) }, &tasks(records)?)
+                let (place, patience_ms) = (changes.prefers.0.into(), changes.prefers.1.into());
+                let new = Submit::new(epoch, sequence);
+                written(&Submit { client, cookie, token, uid, jid, place, patience_ms, ..new }, &tasks(records)?)
             }
             "cancel" => written(&Cancel { client, cookie, ..Cancel::new(epoch, sequence) }, &task_names(records)?),
             _ => written(&Probe { client, cookie, ..Probe::new(epoch, sequence) }, &task_names(records)?),
@@ -80,7 +82,9 @@ impl Command<'_> {
                     None => (parse_range(records.trim())?, SlotKind::Ordinary as u8),
                 };
                 let (cookie, first) = (changes.cookie.into(), (*locals.start()).into());
-                let fixed = Register { executor, cookie, first, resources, kind, ..Register::new(epoch, sequence) };
+                let places = changes.places.map(Into::into);
+                let new = Register::new(epoch, sequence);
+                let fixed = Register { executor, cookie, first, resources, kind, places, ..new };
                 Ok(counting(&fixed, locals.count() as u8))
             }
             "retrieve" => written(&Retrieve { counter, resources, ..Retrieve::new(epoch, sequence) }, &waits()?),

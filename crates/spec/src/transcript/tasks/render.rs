@@ -238,14 +238,15 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
         ("cancelled", stats.tasks.cancelled),
         ("dropped", stats.tasks.dropped),
         ("purged", stats.tasks.purged),
+        ("at place", stats.tasks.at_place),
+        ("out of patience", stats.tasks.out_of_patience),
         ("gaps", stats.gaps),
     ]);
     let mut gauges: Vec<(String, u64)> = (1..=LEVELS)
         .map(|level| (format!("queued at level {level}:"), stats.queued[usize::from(level) - 1].into()))
         .collect();
-    for (name, value) in
-        [("parked", stats.parked), ("busy", stats.busy), ("slots", stats.slots), ("clients", stats.clients)]
-    {
+    let now = [("parked", stats.parked), ("busy", stats.busy), ("slots", stats.slots), ("clients", stats.clients)];
+    for (name, value) in now.into_iter().chain([("waiting for a place", stats.for_place), ("places", stats.places)]) {
         gauges.push((name.to_owned(), value.into()));
     }
     let gauges: Vec<_> = gauges.iter().map(|(name, value)| (name.as_str(), *value)).collect();

@@ -5,7 +5,7 @@ use crate::attack::forge::{Forge, task};
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
     Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
-    Released, Reset, Retrieve, SlotKind, SlotName, Status, SubmitAck, TaskName,
+    Released, Reset, Retrieve, SLOT_PLACES, SlotKind, SlotName, Status, SubmitAck, TaskName,
 };
 use rand::RngExt;
 
@@ -234,6 +234,7 @@ pub(super) fn register(forge: &mut Forge) {
         resources: 0,
         kind: SlotKind::Ordinary as u8,
         reserved: [0; 2],
+        places: [0.into(); SLOT_PLACES],
     };
     forge.write(&fixed).set_count(32);
     forge.out.from = forge.executor();

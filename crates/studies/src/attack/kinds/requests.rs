@@ -1,7 +1,9 @@
 //! Floods of requests that anybody may send, with identities of the attacker's own.
 
 use crate::attack::forge::{Forge, NOBODY_HAS};
-use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, SlotKind, TaskName};
+use midflight_wire::{
+    Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, SLOT_PLACES, SlotKind, TaskName,
+};
 use rand::RngExt;
 use std::net::SocketAddr;
 
@@ -55,6 +57,7 @@ fn register(forge: &mut Forge, executor: u64, cookie: u64) {
         resources: NOBODY_HAS,
         kind: SlotKind::Ordinary as u8,
         reserved: [0; 2],
+        places: [0.into(); SLOT_PLACES],
     };
     forge.write(&fixed).set_count(32);
 }

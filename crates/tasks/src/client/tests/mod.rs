@@ -54,6 +54,8 @@ enum Sent {
         cookie: u64,
         token: u64,
         jid: u32,
+        /// A place, and the patience in milliseconds.
+        prefers: (u32, u32),
         tasks: Vec<TaskInfo>,
     },
     Cancel {
@@ -87,7 +89,8 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             assert_eq!(fixed.client.get(), IDENTITY);
             let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
             let (token, jid) = (fixed.token.get(), fixed.jid.get());
-            Sent::Submit { to, sequence, cookie, token, jid, tasks: tasks.to_vec() }
+            let prefers = (fixed.place.get(), fixed.patience_ms.get());
+            Sent::Submit { to, sequence, cookie, token, jid, prefers, tasks: tasks.to_vec() }
         }
         Packet::Cancel(fixed, n) => {
             let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());

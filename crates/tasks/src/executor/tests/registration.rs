@@ -71,6 +71,15 @@ fn slots_full_keeps_what_it_got_and_asks_again() {
     assert_eq!(world.executor.registered(), 8);
 }
 
+#[test]
+fn t19_every_slot_is_registered_at_the_executors_places() {
+    let config = ExecutorConfig { places: [5, 9], ..ExecutorConfig::new(42, 1, vec![switch(1)], 40, 0) };
+    let world = World::with(config);
+    let places: Vec<_> =
+        world.registers().iter().map(|(_, register)| register.places.map(|place| place.get())).collect();
+    assert_eq!(places, [[5, 9]; 2]);
+}
+
 /// An executor died and another started in its place, under the same address and with the same first sequence.
 #[test]
 fn an_answer_to_the_process_before_is_no_answer() {

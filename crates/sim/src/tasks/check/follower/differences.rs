@@ -3,6 +3,7 @@
 use super::super::rules::*;
 use super::super::trace::describe;
 use crate::check::{Broken, Checked, Rule, holds};
+use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TaskTotals, Verdict};
 use midflight_spec::model::Model;
 use midflight_wire::{Assignment, Header, Operation, Packet, parse};
@@ -15,6 +16,8 @@ pub(super) struct Difference<'a> {
     pub(super) model: &'a Model,
     /// The datagram that both handled, and the model's verdict on it; `None`: a tick.
     pub(super) question: Option<(&'a [u8], Verdict)>,
+    /// What the switch has counted.
+    pub(super) stats: &'a Stats,
 }
 
 impl Difference<'_> {
@@ -43,6 +46,7 @@ impl Difference<'_> {
         let name = |assignment: &Assignment| (assignment.token, assignment.submission, assignment.index);
         let rule = match (given, right) {
             (Some(given), _) if resources.is_some_and(|offered| given.task.resources & !offered != 0) => T5,
+            _ if of_places(self.stats) != of_places(&self.model.stats()) => T19,
             _ if self.question.is_none() && given.is_some() != right.is_some() => T10,
             (Some(given), Some(right)) if given.task.priority != right.task.priority => T4,
             (Some(given), Some(right)) if name(given) != name(right) => T3,
@@ -100,6 +104,8 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     });
     let names = "tasks queued, busy, submitted, completed, cancelled, dropped, purged";
     holds!(T1, one == other, "{names}: {one:?}, not {other:?}");
+    let [one, other] = [counted, right].map(of_places);
+    holds!(T19, one == other, "tasks at their place, out of patience, waiting for it; places: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.tasks.assigned, s.tasks.expired, s.tasks.returned));
     holds!(T10, one == other, "tasks assigned, expired, returned: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.parked, s.slots, s.clients, s.gaps));
@@ -110,6 +116,11 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     }
     let what = format!("packets by operation, or waits: {counted:?}, not {right:?}");
     Err(Broken { rule: BOOKS, what })
+}
+
+/// What T19 counts.
+fn of_places(stats: &Stats) -> (u64, u64, u32, u32) {
+    (stats.tasks.at_place, stats.tasks.out_of_patience, stats.for_place, stats.places)
 }
 
 /// Whether a verdict refuses a datagram before the switch accepts it as a party's.

@@ -1,6 +1,6 @@
 //! Follows a switch step by step: the reference model gets the same datagrams as the switch, and must give the same answers, the
-//! same verdict and the same counters, byte for byte. A difference names the rule that the switch has broken: T1 to T8 and T10 to
-//! T14.
+//! same verdict and the same counters, byte for byte. A difference names the rule that the switch has broken: T1 to T8, T10 to
+//! T14 and T19.
 //!
 //! No fault excuses a difference: the model gets each datagram when it reaches the switch, with the time of the switch's clock.
 //! Only a switch's death ends its model, and the promises of its acknowledgements (from then on T9 holds: `callers.rs`).
@@ -86,7 +86,7 @@ impl Follower {
         let given_back = self.would_give_back(took);
         let followed = self.model.follow(now, took.from, took.datagram, &sent);
         let (right, owed) = followed.map_err(|what| Broken { rule: T2, what })?;
-        Difference { model: &self.model, question: Some((took.datagram, right)) }.of_answers(&sent, &owed)?;
+        Difference { model: &self.model, question: Some((took.datagram, right)), stats }.of_answers(&sent, &owed)?;
         differences::of_verdicts(took.verdict, right)?;
         let is_taken = took.verdict == Verdict::Ok;
         let given_back = given_back.into_iter().filter(|given| is_taken && self.model.has_taken_back(given));
@@ -108,7 +108,7 @@ impl Follower {
         let sent = datagrams(gave);
         let held: Vec<_> = self.model.slots().filter(|slot| slot.state != SlotState::Free).collect();
         let (right, owed) = self.model.tick(now);
-        Difference { model: &self.model, question: None }.of_answers(&sent, &owed)?;
+        Difference { model: &self.model, question: None, stats }.of_answers(&sent, &owed)?;
         let seen = self.silenced(&held);
         let seen = self.settle(stats, &sent, seen)?;
         holds!(BOOKS, visited == right, "a tick visited {visited} slots, not {right}");
