@@ -93,27 +93,33 @@ MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t 
         assign_parked(s, out, now_ns, task, slot_number);
 }
 
-/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). One that its client has
- * cancelled goes nowhere. */
-static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+/* A task that its slot lost or gave back goes to a parked slot, and one that its client has cancelled goes nowhere. Returns whether
+ * it is neither, and has to be queued again. */
+static int is_left_over(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     /* Planted bug: in a long queue it is queued again. */
     if (state_of(record_at(s, task)) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) {
         forget_task(s, task);
         s->stats.cancelled++;
-        return;
+        return 0;
     }
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
-    if (MF_MUTANT(2) && slot_number == NONE && s->stats.queued[level_of(&record_at(s, task)->info)] > 16) {
-        struct record *r = record_at(s, task); /* planted bug: behind the others of a long list */
-        set_state(r, RECORD_QUEUED);
+    if (slot_number == NONE)
+        return 1;
+    assign_parked(s, out, now_ns, task, slot_number);
+    return 0;
+}
+
+/* Such a task is queued before all others of its list (T10). */
+static void queue_again(struct mf_tasks *s, uint32_t task)
+{
+    struct record *r = record_at(s, task);
+    if (MF_MUTANT(2) && s->stats.queued[level_of(&r->info)] > 16) {
+        set_state(r, RECORD_QUEUED); /* planted bug: behind the others of a long list */
         queue_push_tail(s, task, r->stamp, list_for(&r->info));
         return;
     }
-    if (slot_number == NONE)
-        queue_push_head(s, task);
-    else
-        assign_parked(s, out, now_ns, task, slot_number);
+    queue_push_head(s, task);
 }
 
 /* Takes the task from a slot that holds one. */

@@ -32,7 +32,7 @@ MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
     struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
     struct mf_registered *registered = (struct mf_registered *)answer->data;
     struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
-    struct list given_back = {NONE, NONE};
+    uint32_t given_back = NONE;
     uint32_t k = MF_ZERO, first = mf_net32(packet->first);
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
     for (; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
@@ -40,7 +40,7 @@ MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
         refused = register_slot(s, call, first + k, &i, &task);
         if (refused != MF_V_OK)
             break;
-        give_back(s, &given_back, task);
+        given_back = give_back(s, given_back, task);
         names[k].slot = mf_net32(i);
         names[k].generation = mf_net32(slot_at(s, i)->generation);
     }
@@ -55,7 +55,7 @@ MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
     registered->reason = (uint8_t)reason_of(refused);
     registered->reserved = 0;
     registered->poll_us = 0; /* a slot that finds no task is parked */
-    requeue_all(s, call, given_back.head);
+    requeue_all(s, call, given_back);
     return MF_V_OK;
 }
 
@@ -153,7 +153,7 @@ MF_HANDLER mf_verdict handle_release(struct mf_tasks *s, struct call *call)
 {
     const struct mf_release *packet = (const struct mf_release *)call->in->data;
     const struct mf_leave *records = (const struct mf_leave *)(call->in->data + sizeof(*packet));
-    struct list given_back = {NONE, NONE};
+    uint32_t given_back = NONE;
     struct mf_out_packet *released = 0;
     mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
     if (verdict != MF_V_OK)
@@ -164,9 +164,9 @@ MF_HANDLER mf_verdict handle_release(struct mf_tasks *s, struct call *call)
         uint32_t task = NONE;
         if (leave(s, call, &records[k], &task))
             put_released(s, call, &released, records[k].slot, records[k].generation);
-        give_back(s, &given_back, task);
+        given_back = give_back(s, given_back, task);
     }
-    requeue_all(s, call, given_back.head);
+    requeue_all(s, call, given_back);
     return MF_V_OK;
 }
 

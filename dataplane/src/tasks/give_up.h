@@ -29,7 +29,9 @@ static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct 
     if (slot->state == SLOT_ASSIGNED && silent_ns >= s->lease_ns) {
         slot->spent = 1;
         s->stats.expired++;
-        requeue(s, out, now_ns, take_from_slot(slot));
+        uint32_t task = take_from_slot(slot);
+        if (is_left_over(s, out, now_ns, task))
+            queue_again(s, task);
     } else if (slot->state == SLOT_WAITING && silent_ns >= (MF_MUTANT(4) ? 500000000 : s->lease_ns / 2)) {
         unpark(s, i);
     } else if (slot->state == SLOT_FREE && silent_ns >= s->slot_idle_ns) {

@@ -26,27 +26,47 @@ static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
     return take_from_slot(slot);
 }
 
-/* Appends a task that a slot gave back, if any, to the list that requeue_all works off. A list and not an array, because the
- * stack is small in the kernel. */
-MF_INLINE void give_back(struct mf_tasks *s, struct list *given_back, uint32_t task)
+/* Whether a task goes before another one: T3, T4. */
+MF_INLINE int goes_before(const struct record *a, const struct record *b)
 {
-    if (task == NONE)
-        return;
-    record_at(s, task)->next = NONE;
-    if (given_back->tail == NONE)
-        given_back->head = task;
-    else
-        record_at(s, given_back->tail)->next = task;
-    given_back->tail = task;
+    uint32_t level_a = level_of(&a->info), level_b = level_of(&b->info);
+    return level_a == level_b ? key_of(a) < key_of(b) : level_a < level_b;
 }
 
-/* Queues again the tasks that a packet gave back. Called after its last record, so that none goes to a slot which leaves in the
- * same packet. */
+/* Adds a task that a slot gave back to the list, in their order, that requeue_all works off; `first` is its first task, or NONE.
+ * Returns the new first one. A list and not an array, because the stack is small in the kernel. */
+static uint32_t give_back(struct mf_tasks *s, uint32_t first, uint32_t task)
+{
+    if (task == NONE)
+        return first;
+    uint32_t before = NONE, after = first;
+    while (MF_LOOP(after != NONE && goes_before(record_at(s, after), record_at(s, task)))) {
+        before = after;
+        after = record_at(s, after)->next;
+    }
+    record_at(s, task)->next = after;
+    if (before == NONE)
+        return task;
+    record_at(s, before)->next = task;
+    return first;
+}
+
+/* The tasks that a packet gave back go to parked slots, those that go before others first; the rest is queued again. Called after
+ * the packet's last record, so that none goes to a slot which leaves in the same packet. */
 static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
 {
-    for (uint32_t task = first, next; MF_LOOP(task != NONE); task = next) {
+    uint32_t left_over = NONE, next;
+    for (uint32_t task = first; MF_LOOP(task != NONE); task = next) {
         next = record_at(s, task)->next;
-        requeue(s, call->out, call->now_ns, task);
+        if (!is_left_over(s, call->out, call->now_ns, task))
+            continue;
+        record_at(s, task)->next = left_over;
+        left_over = task;
+    }
+    /* The last one first, because each goes to the head. */
+    for (uint32_t task = left_over; MF_LOOP(task != NONE); task = next) {
+        next = record_at(s, task)->next;
+        queue_again(s, task);
     }
 }
 

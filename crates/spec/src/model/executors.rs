@@ -214,12 +214,13 @@ impl Model {
         }
     }
 
-    /// Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves with a
-    /// later record.
-    fn requeue_all(&mut self, returned: Vec<Task>, answers: &mut Answers) {
-        for task in returned {
-            self.requeue(task, answers);
-        }
+    /// Those that go before others (T3, T4) are the first to go to parked slots; the rest goes to the heads of the lists, and so the
+    /// last one first. Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves
+    /// with a later record.
+    fn requeue_all(&mut self, mut returned: Vec<Task>, answers: &mut Answers) {
+        returned.sort_by_key(|task| (task.info.priority, task.accepted_ns));
+        let left_over: Vec<_> = returned.into_iter().filter_map(|task| self.offer(task, answers)).collect();
+        left_over.into_iter().rev().for_each(|task| self.queue_again(task));
     }
 
     pub(super) fn keepalive(

@@ -100,15 +100,21 @@ impl Model {
         }
     }
 
-    /// A task that a slot lost goes at once to another, else to the head of its list (T3, T10); a cancelled one is gone.
-    pub(super) fn requeue(&mut self, task: Task, answers: &mut Answers) {
+    /// A task that a slot lost goes at once to another, and a cancelled one is gone; else the task is left over.
+    pub(super) fn offer(&mut self, task: Task, answers: &mut Answers) -> Option<Task> {
         if task.is_cancelled {
             self.stats.tasks.cancelled += 1;
-            return;
+            return None;
         }
-        if let Some(number) = self.parked_at(&task, None) {
-            return self.assign(number, task, answers);
+        match self.parked_at(&task, None) {
+            Some(number) => self.assign(number, task, answers),
+            None => return Some(task),
         }
+        None
+    }
+
+    /// Such a task goes to the head of its list (T3, T10).
+    pub(super) fn queue_again(&mut self, task: Task) {
         let list = list_of(&task);
         let head = self.queued.iter().position(|other| list_of(other) == list).unwrap_or(self.queued.len());
         self.queued.insert(head, task);

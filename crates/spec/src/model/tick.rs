@@ -61,7 +61,10 @@ impl Model {
             State::Assigned(task) if silent >= lease => {
                 slot.state = State::Free { may_repeat: false };
                 self.stats.tasks.expired += 1;
-                self.requeue(*task, answers);
+                let task = *task;
+                if let Some(task) = self.offer(task, answers) {
+                    self.queue_again(task);
+                }
             }
             State::Waiting if silent >= lease / 2 => {
                 slot.state = State::Free { may_repeat: true };

@@ -39,7 +39,8 @@ fn new_asic(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVo
 /// Each rule has at least one transcript.
 #[test]
 fn each_rule_has_a_transcript() {
-    for rule in 1..=18 {
+    // T18 is kept by executors alone.
+    for rule in (1..=17).chain([19]) {
         assert!(transcripts().iter().any(|transcript| cites(transcript, "t", rule)), "no transcript is about T{rule}");
     }
 }
