@@ -68,9 +68,9 @@ fn completions_are_scripts_that_their_shells_take() {
     let directory = Directory::new("completions");
     let script = |shell: &str| directory.write(shell, &run(&["completions", shell]).stdout);
     let bash = script("bash");
-    let complete = "source \"$0\"; COMP_WORDS=(midflight sub); COMP_CWORD=1; _midflight midflight sub midflight; echo ${COMPREPLY[@]}";
+    let complete = "source \"$0\"; COMP_WORDS=(midflight exe); COMP_CWORD=1; _midflight midflight exe midflight; echo ${COMPREPLY[@]}";
     let offered = output("bash", &["-c", complete, &bash]).unwrap();
-    assert_eq!(String::from_utf8_lossy(&offered.stdout), "submit\n", "{offered:?}");
+    assert_eq!(String::from_utf8_lossy(&offered.stdout), "executor\n", "{offered:?}");
     assert_silent("zsh", &["-n", &script("zsh")]);
     assert_silent("fish", &["--no-execute", &script("fish")]);
 }

@@ -195,6 +195,8 @@ impl Engine {
         (row.udp_port, row.tcp_port) = client.ports();
         *lock(&self.shared.waker) = Some(client.waker());
         (self.row, self.client) = (Some(row), Some(client));
+        // Whoever hears that a job is accepted asks next whether a switch answers: not the one before this.
+        self.publish();
     }
 
     /// A client of these switches: the present one, or a new one if nothing is with the present one.

@@ -79,7 +79,7 @@ pub(super) struct Args {
 /// What can be checked.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Program {
-    /// The task queue: T1 to T18
+    /// The task queue: T1 to T19
     Tasks,
     /// The linearizable store: R1 to R6
     Reads,

@@ -1,4 +1,4 @@
-//! The fault campaign's subject: a tasks cluster, its faults, and the rules T1 to T18.
+//! The fault campaign's subject: a tasks cluster, its faults, and the rules T1 to T19.
 //!
 //! | where | what |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `smaller` | steps that make a trial smaller |
 //! | `run` | a world from a trial, its own faults; after the last one all must heal |
 //! | `rules` | the names of the rules |
-//! | `follower` | checks switches, T1 to T8 and T10 to T14, step by step against the reference model |
+//! | `follower` | checks switches, T1 to T8, T10 to T14 and T19, step by step against the reference model |
 //! | `callers` | checks the callers' view: T9 |
 //! | `bundles` | who has which bundle of a counted resource: T18 |
 //! | `excuses` | which fault excuses which violation |

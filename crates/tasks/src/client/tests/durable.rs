@@ -2,6 +2,7 @@
 
 use super::super::{LostWhy, Marks, Outcome, Resumption, Saved, SavedState};
 use super::*;
+use crate::place::Preference;
 use std::collections::BTreeMap;
 
 /// What a driver has on its disk.
@@ -119,10 +120,11 @@ fn a_result_is_done_for_its_executor_once_it_is_saved() {
 }
 
 #[test]
-fn t8_the_next_process_sends_an_unanswered_submit_again_as_it_was() {
+fn t8_t19_the_next_process_sends_an_unanswered_submit_again_as_it_was() {
     let (mut hand, mut disk) = durable();
-    let first = send(&mut hand, &mut disk, &vec![task(); 3]);
-    let Sent::Submit { sequence, .. } = first else { panic!() };
+    let prefer = Some(Preference { place: 7, patience_ms: 50 });
+    let first = send(&mut hand, &mut disk, &vec![Task { prefer, ..task() }; 3]);
+    let Sent::Submit { sequence, prefers: (7, 50), .. } = first else { panic!("{first:?}") };
     let mut next = disk.next(&hand);
     greet(&mut next, EPOCH, 0);
     assert_eq!(next.sent(), [first]);
