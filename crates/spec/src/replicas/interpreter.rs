@@ -214,7 +214,7 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
             return Ok(());
         }
         let (from, mut bytes) = self.sent[usize::from(self.bytes.next()) % self.sent.len()].clone();
-        if self.bytes.next() < 128 {
+        if self.bytes.next() < 128 && !bytes.is_empty() {
             let at = usize::from(self.bytes.next()) % bytes.len();
             bytes[at] ^= self.bytes.next();
         }
