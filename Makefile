@@ -68,6 +68,9 @@ properties: ## the property tests of the protocols and the core SEEDS (10) times
 # The tests of midflight-spec that run the C core.
 OF_CORE = transcripts model reads_model replicas_model replicas_asic replicas_selection
 
+# Property tests draw the same cases each time; `make properties` draws others.
+test mutants: export PROPTEST_RNG_SEED ?= 1
+
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
 	@CARGO="$(CARGO)" .ci/run-tests $(ALL)
 	$(CARGO) test --locked -p midflight-dataplane --features sanitize
