@@ -39,7 +39,7 @@ pub enum Request {
     /// A job for these switches. If each command has its own line, [`Self::Items`] follow.
     Submit {
         /// What to run.
-        spec: JobSpec,
+        spec: Box<JobSpec>,
         /// Where.
         switches: Vec<SocketAddr>,
     },

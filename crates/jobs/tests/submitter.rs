@@ -54,7 +54,7 @@ impl Site {
 
     fn submit(&self, spec: JobSpec) -> Result<u64, ConnectError> {
         let switches: Vec<SocketAddr> = vec![self.switch.local_addr()];
-        match self.connect().ask(&Request::Submit { spec, switches })? {
+        match self.connect().ask(&Request::Submit { spec: Box::new(spec), switches })? {
             Answer::Submitted { job, .. } => Ok(job),
             other => panic!("{other:?}"),
         }

@@ -119,7 +119,7 @@ impl Peer<'_> {
         answers.recv().unwrap_or_else(|_| ended())
     }
 
-    fn submit(&mut self, spec: JobSpec, switches: Vec<SocketAddr>) -> Result<Answer, ProtocolError> {
+    fn submit(&mut self, spec: Box<JobSpec>, switches: Vec<SocketAddr>) -> Result<Answer, ProtocolError> {
         let mut items = Vec::new();
         let mut bytes = 0;
         let mut is_complete = !spec.has_items;
@@ -136,7 +136,7 @@ impl Peer<'_> {
                 _ => return Err(ProtocolError::Malformed),
             }
         }
-        Ok(self.ask(Wish::Submit { spec: Box::new(spec), items, switches }))
+        Ok(self.ask(Wish::Submit { spec, items, switches }))
     }
 
     /// The pieces of an output, and the last answer.

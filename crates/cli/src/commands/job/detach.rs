@@ -108,7 +108,7 @@ pub(crate) fn submit(spec: JobSpec, items: Items, switches: Vec<SocketAddr>) -> 
     spec.check().map_err(usage::error)?;
     let mut connection = connect()?;
     let (count, has_items) = (spec.count(), spec.has_items);
-    connection.tell(&Request::Submit { spec, switches })?;
+    connection.tell(&Request::Submit { spec: Box::new(spec), switches })?;
     if has_items {
         send_items(&mut connection, items.items)?;
     }
