@@ -140,6 +140,9 @@ impl JobSpec {
         if count == 0 || count > COMMANDS_MAX {
             return Err(format!("a job has 1 to {COMMANDS_MAX} commands, not {count}: divide it"));
         }
+        if let Some(Indices { first, last, step }) = self.indices.iter().find(|indices| indices.count() == 0) {
+            return Err(format!("{first} to {last} in steps of {step} is no index: begin with the smaller one"));
+        }
         if self.name.len() > NAME_MAX {
             return Err(format!("the name has {} bytes, and may have {NAME_MAX}", self.name.len()));
         }
@@ -345,7 +348,11 @@ pub(crate) mod tests {
         assert_eq!(spec().check(), Ok(()));
         let none = JobSpec { indices: Vec::new(), ..spec() };
         let many = JobSpec { indices: vec![Indices { first: 0, last: u32::MAX, step: 1 }; 2], ..spec() };
-        let backwards = JobSpec { indices: vec![Indices { first: 2, last: 1, step: 1 }], ..spec() };
-        assert!([none, many, backwards].iter().all(|spec| spec.check().unwrap_err().contains("commands")));
+        assert!([none, many].iter().all(|spec| spec.check().unwrap_err().contains("commands")));
+        for (first, last, step) in [(2, 1, 1), (1, 2, 0)] {
+            let mut one = spec();
+            one.indices.push(Indices { first, last, step });
+            assert!(one.check().unwrap_err().contains("is no index"));
+        }
     }
 }
