@@ -104,19 +104,11 @@ fn counters(report: &AgentReport) -> ShellCounters {
 }
 
 fn shell(report: &AgentReport) -> ShellCounters {
-    let (socket, streams) = (report.socket, report.connections);
-    let shell = [
-        ("received", socket.received),
-        ("receive_errors", socket.receive_errors),
-        ("receive_oversized", socket.receive_oversized),
-        ("kernel_dropped", socket.kernel_dropped),
-        ("sent", socket.sent),
-        ("send_errors", socket.send_errors),
-        ("send_too_long", socket.send_too_long),
-        ("send_blocked", socket.send_blocked),
+    let streams = report.connections;
+    let own = [
         ("streams_refused", streams.refused),
         ("streams_made_room", streams.made_room),
         ("streams_accept_failed", streams.accept_failed),
     ];
-    shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    report.socket.by_name().into_iter().chain(own).map(|(name, count)| (name.to_owned(), count)).collect()
 }

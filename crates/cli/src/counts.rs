@@ -116,7 +116,7 @@ impl Counted {
         let counted = Self { name: name.to_owned(), what, variable };
         let count = counted.count();
         if count == 0 || count > BUNDLES_MAX.into() {
-            return Err(format!("{count} bundles: use 1 to {BUNDLES_MAX}"));
+            return Err(format!("a resource has 1 to {BUNDLES_MAX} bundles"));
         }
         Ok(counted)
     }
@@ -226,9 +226,9 @@ mod tests {
         {
             refused(text, "write it like");
         }
-        refused("gpu=0", "0 bundles: use 1 to 4096");
+        refused("gpu=0", "a resource has 1 to 4096 bundles");
         refused("gpu=99999999999999999999x1", "write it like");
-        refused("gpu=5000", "bundles: use 1 to 4096");
+        refused("gpu=5000", "a resource has 1 to 4096 bundles");
         refused("gpu=[0,0]", "0 is there twice");
         refused("gpu=[0,,1]", "an id is missing");
         refused("gpu=1:2X", "no name of a variable");

@@ -80,7 +80,7 @@ fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -
 
 fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
     let ReplicaReport { status, counters, links, socket, direct } = process.report();
-    let shell = [
+    let own = [
         ("links_foreign", links.foreign),
         ("links_not_for_us", links.not_for_us),
         ("links_second", links.second),
@@ -91,17 +91,12 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
         ("links_not_reached", links.not_reached),
         ("links_broken", links.broken),
         ("links_late", links.late),
-        ("received", socket.received),
-        ("receive_errors", socket.receive_errors),
-        ("kernel_dropped", socket.kernel_dropped),
-        ("sent", socket.sent),
-        ("send_errors", socket.send_errors),
-        ("send_blocked", socket.send_blocked),
         ("direct_sent", direct.sent),
         ("direct_errors", direct.send_errors + direct.send_too_long),
         ("direct_dropped", direct.send_blocked),
     ];
-    let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    let all = socket.by_name().into_iter().chain(own);
+    let shell: ShellCounters = all.map(|(name, count)| (name.to_owned(), count)).collect();
     ReplicaStatus::new(set, &status, &counters, shell)
 }
 

@@ -76,19 +76,11 @@ fn function(times: &RunTimes) -> FunctionStatus {
 }
 
 fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
-    let socket = counts.socket;
-    owned([
-        ("received", socket.received),
-        ("receive_errors", socket.receive_errors),
-        ("receive_oversized", socket.receive_oversized),
-        ("kernel_dropped", socket.kernel_dropped),
-        ("sent", socket.sent),
-        ("send_errors", socket.send_errors),
-        ("send_too_long", socket.send_too_long),
-        ("send_blocked", socket.send_blocked),
+    let own = [
         ("inline_overruns", counts.inline_overruns),
         ("outputs_not_kept", counts.outputs_not_kept),
         ("workers", counts.workers as u64),
         ("unacknowledged", unacknowledged as u64),
-    ])
+    ];
+    owned(counts.socket.by_name().into_iter().chain(own))
 }

@@ -328,16 +328,7 @@ impl Client {
                     Argument::ByReference(reference)
                 }
             };
-            tasks.push(Task {
-                function: spec.function,
-                argument,
-                priority: spec.priority,
-                resources: spec.resources,
-                timeout: spec.timeout.map(clock::nanos),
-                attempts: spec.attempts,
-                retry_failed: spec.retry_failed,
-                prefer: spec.prefer,
-            });
+            tasks.push(spec.task(argument));
         }
         Ok((tasks, leases))
     }

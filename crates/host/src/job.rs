@@ -1,5 +1,7 @@
 //! What a user submits.
 
+use crate::clock;
+use midflight_tasks::client::{Argument, Task};
 use midflight_tasks::functions::function_id;
 use midflight_tasks::place::Preference;
 use std::sync::Arc;
@@ -39,6 +41,20 @@ impl TaskSpec {
             attempts: 3,
             retry_failed: false,
             prefer: None,
+        }
+    }
+
+    /// As the endpoint gets it; `argument` is this call's, or where it is.
+    pub(crate) fn task(&self, argument: Argument) -> Task {
+        Task {
+            function: self.function,
+            argument,
+            priority: self.priority,
+            resources: self.resources,
+            timeout: self.timeout.map(clock::nanos),
+            attempts: self.attempts,
+            retry_failed: self.retry_failed,
+            prefer: self.prefer,
         }
     }
 }

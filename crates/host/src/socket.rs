@@ -93,6 +93,27 @@ pub struct SocketCounts {
     pub not_served: u64,
 }
 
+impl SocketCounts {
+    /// All of them, with the names that metrics have.
+    #[must_use]
+    pub fn by_name(&self) -> [(&'static str, u64); 12] {
+        [
+            ("received", self.received),
+            ("receive_calls", self.receive_calls),
+            ("receive_errors", self.receive_errors),
+            ("receive_oversized", self.receive_oversized),
+            ("kernel_dropped", self.kernel_dropped),
+            ("sent", self.sent),
+            ("send_calls", self.send_calls),
+            ("send_errors", self.send_errors),
+            ("send_too_long", self.send_too_long),
+            ("send_blocked", self.send_blocked),
+            ("send_to_unproven", self.send_to_unproven),
+            ("not_served", self.not_served),
+        ]
+    }
+}
+
 /// A nonblocking UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {

@@ -98,6 +98,26 @@ pub(crate) fn preference(prefer: Prefer) -> Option<Preference> {
 }
 
 impl JobSpec {
+    /// This function with this argument for each of the indices; all else as `midflight submit` has it without options.
+    #[must_use]
+    pub fn new(name: &str, function: &str, argument: Vec<u8>, indices: Vec<Indices>) -> Self {
+        Self {
+            name: name.to_owned(),
+            function: function.to_owned(),
+            argument,
+            indices,
+            has_items: false,
+            directory: None,
+            environment: Vec::new(),
+            timeout: None,
+            retries: 0,
+            priority: 4,
+            resources: 0,
+            prefer: None,
+            after: Vec::new(),
+        }
+    }
+
     /// The number of its commands.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -315,21 +335,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn spec() -> JobSpec {
-        JobSpec {
-            name: "a job".into(),
-            function: "exec".into(),
-            argument: b"true".to_vec(),
-            indices: vec![Indices { first: 1, last: 7, step: 3 }, Indices { first: 20, last: 21, step: 1 }],
-            has_items: false,
-            directory: None,
-            environment: Vec::new(),
-            timeout: None,
-            retries: 0,
-            priority: 4,
-            resources: 0,
-            prefer: None,
-            after: Vec::new(),
-        }
+        let indices = vec![Indices { first: 1, last: 7, step: 3 }, Indices { first: 20, last: 21, step: 1 }];
+        JobSpec::new("a job", "exec", b"true".to_vec(), indices)
     }
 
     #[test]

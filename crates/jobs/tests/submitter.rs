@@ -96,21 +96,7 @@ impl Drop for Site {
 }
 
 fn array(line: &str, last: u32) -> JobSpec {
-    JobSpec {
-        name: "test".into(),
-        function: "exec".into(),
-        argument: line.as_bytes().to_vec(),
-        indices: vec![Indices { first: 1, last, step: 1 }],
-        has_items: false,
-        directory: None,
-        environment: Vec::new(),
-        timeout: None,
-        retries: 0,
-        priority: 4,
-        resources: 0,
-        prefer: None,
-        after: Vec::new(),
-    }
+    JobSpec::new("test", "exec", line.as_bytes().to_vec(), vec![Indices { first: 1, last, step: 1 }])
 }
 
 #[test]

@@ -13,9 +13,7 @@ use crate::results::{TaskError, TaskOutcome};
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::Endpoint;
-use midflight_tasks::client::{
-    Argument, Client, ClientConfig, Event, Marks, Outcome, Resumption, Saved, Task, TaskKey,
-};
+use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Marks, Outcome, Resumption, Saved, TaskKey};
 use midflight_wire::{ARGUMENT_BLOB_MAX, PACKET_MAX};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -194,23 +192,14 @@ impl DurableClient {
                 Some(inline) => inline,
                 None if length > max => return Err(Error::ArgumentTooLong { index, length, max }),
                 None => {
-                    let lease = self.blobs.keep(spec.argument, Duration::ZERO);
+                    let lease = self.blobs.keep(Arc::clone(&spec.argument), Duration::ZERO);
                     let lease = lease.map_err(|_full| full(self.blobs.options().max_bytes))?;
                     let reference = lease.reference(self.server.port());
                     leases.push((index as u64, lease));
                     Argument::ByReference(reference)
                 }
             };
-            tasks.push(Task {
-                function: spec.function,
-                argument,
-                priority: spec.priority,
-                resources: spec.resources,
-                timeout: spec.timeout.map(clock::nanos),
-                attempts: spec.attempts,
-                retry_failed: spec.retry_failed,
-                prefer: spec.prefer,
-            });
+            tasks.push(spec.task(argument));
         }
         let keys = self.endpoint.submit(clock::now(), jid, &tasks)?;
         self.leases.extend(leases.into_iter().map(|(index, lease)| (keys.start + index, lease)));

@@ -150,21 +150,6 @@ impl<P: SwitchProgram> Source for Seen<P> {
 }
 
 fn shell_counters<P: SwitchProgram>(switch: &Switch<P>) -> ShellCounters {
-    let c = switch.socket_counts();
-    let of_socket = [
-        ("received", c.received),
-        ("receive_calls", c.receive_calls),
-        ("receive_errors", c.receive_errors),
-        ("receive_oversized", c.receive_oversized),
-        ("kernel_dropped", c.kernel_dropped),
-        ("sent", c.sent),
-        ("send_calls", c.send_calls),
-        ("send_errors", c.send_errors),
-        ("send_too_long", c.send_too_long),
-        ("send_blocked", c.send_blocked),
-        ("send_to_unproven", c.send_to_unproven),
-        ("not_served", c.not_served),
-    ];
-    let all = of_socket.into_iter().chain(switch.shell_counts());
+    let all = switch.socket_counts().by_name().into_iter().chain(switch.shell_counts());
     all.map(|(name, count)| (name.to_owned(), count)).collect()
 }
