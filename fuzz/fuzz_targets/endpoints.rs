@@ -52,7 +52,7 @@ impl<E: Endpoint> Side<E> {
             self.sequence = header.sequence.get();
         }
         match parse(sent).expect("what an endpoint sends is well-formed") {
-            Packet::Submit(submit, _) => self.submission = (self.sequence, submit.token.get()),
+            Packet::Submit(submit, ..) => self.submission = (self.sequence, submit.token.get()),
             Packet::Retrieve(retrieve, _) => self.counter = retrieve.counter.get(),
             Packet::Keepalive(keepalive, _) => self.counter = keepalive.counter.get(),
             Packet::Release(release, _) => self.counter = release.counter.get(),

@@ -40,7 +40,11 @@ fuzz_target!(|datagram: &[u8]| {
 
 fn rebuild(read: &Packet<'_>) -> Vec<u8> {
     match read {
-        Packet::Submit(fixed, tasks) => packet(*fixed, tasks),
+        Packet::Submit(fixed, tasks, preference) => {
+            let mut buffer = packet(*fixed, tasks);
+            preference.inspect(|it| buffer.extend_from_slice(it.as_bytes()));
+            buffer
+        }
         Packet::SubmitAck(fixed) => fixed.as_bytes().to_vec(),
         Packet::Register(fixed) => fixed.as_bytes().to_vec(),
         Packet::Registered(fixed, slots) => packet(*fixed, slots),

@@ -33,6 +33,11 @@ impl Preference {
         let ms = patience.min(LONGEST_PATIENCE).as_nanos().div_ceil(1_000_000);
         Self { place: place_id(place), patience_ms: ms as u32 }
     }
+
+    /// As it ends a SUBMIT.
+    pub(crate) fn on_the_wire(self) -> midflight_wire::Preference {
+        midflight_wire::Preference { place: self.place.into(), patience_ms: self.patience_ms.into() }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writes a packet into a buffer.
 
 use crate::mutants::planted;
-use crate::{Completion, PACKET_MAX};
+use crate::{Completion, PACKET_MAX, Preference};
 use zerocopy::{Immutable, IntoBytes};
 
 /// Where the header keeps the number of records.
@@ -63,6 +63,11 @@ impl<'a> Builder<'a> {
         self.buffer.extend_from_slice(record.as_bytes());
         self.buffer[COUNT_OFFSET] += 1;
         debug_assert!(self.buffer.len() <= PACKET_MAX);
+    }
+
+    /// Ends a SUBMIT with a preference. No record may follow.
+    pub fn prefer(&mut self, preference: &Preference) {
+        self.buffer.extend_from_slice(preference.as_bytes());
     }
 
     /// Appends a completion with its result, padded to four bytes; `false` (and nothing appended) where the

@@ -75,7 +75,7 @@ layout! {
         pub reserved: U16,
     }
 
-    /// client → switch; [`TaskInfo`] records follow.
+    /// client → switch; [`TaskInfo`] records follow, and behind them a [`Preference`] if the tasks have one.
     pub struct Submit {
         pub header: Header,
         /// Random and secret: names the process to the switch.
@@ -87,7 +87,11 @@ layout! {
         pub uid: U32,
         /// Once for all tasks here: a SUBMIT never mixes jobs.
         pub jid: U32,
-        /// Where all tasks here prefer to run (T19); 0: anywhere.
+    }
+
+    /// The end of a SUBMIT whose tasks prefer to run somewhere (T19).
+    pub struct Preference {
+        /// Where: as in [`Register`]; 0: anywhere.
         pub place: U32,
         /// Milliseconds that they wait for a slot there.
         pub patience_ms: U32,

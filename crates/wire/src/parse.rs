@@ -63,7 +63,7 @@ impl std::error::Error for Reject {}
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "named after the operations")]
 pub enum Packet<'a> {
-    Submit(&'a Submit, &'a [TaskInfo]),
+    Submit(&'a Submit, &'a [TaskInfo], Option<&'a Preference>),
     SubmitAck(&'a SubmitAck),
     Register(&'a Register),
     Registered(&'a Registered, &'a [SlotName]),
@@ -104,7 +104,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     };
     let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
     match operation {
-        Operation::Submit => with_records(datagram, header, 1..=SUBMIT_MAX, Packet::Submit).and_then(with_good_tasks),
+        Operation::Submit => submit(datagram, header).and_then(with_good_tasks),
         Operation::SubmitAck => counting(datagram, header, 1..=SUBMIT_MAX, Packet::SubmitAck),
         Operation::Register => counting(datagram, header, 1..=REGISTER_MAX, Packet::Register),
         Operation::Registered => with_records(datagram, header, 0..=REGISTER_MAX, Packet::Registered),
@@ -182,19 +182,43 @@ where
     H: FromBytes + KnownLayout + Immutable + Unaligned,
     R: FromBytes + KnownLayout + Immutable + Unaligned,
 {
+    let (fixed, records, rest) = beginning(datagram, header, bound)?;
+    if rest.is_empty() || (planted(51) && rest.len() < 4) { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
+}
+
+/// The fixed part and the `count` records of one size behind it, and what follows them.
+fn beginning<'a, H, R>(
+    datagram: &'a [u8],
+    header: &Header,
+    bound: RangeInclusive<usize>,
+) -> Result<(&'a H, &'a [R], &'a [u8]), Reject>
+where
+    H: FromBytes + KnownLayout + Immutable + Unaligned,
+    R: FromBytes + KnownLayout + Immutable + Unaligned,
+{
     let count = usize::from(header.count);
     if !bound.contains(&count) {
         return Err(Reject::BadCount);
     }
     let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     let (records, rest) = <[R]>::ref_from_prefix_with_elems(rest, count).map_err(|_| Reject::Truncated)?;
-    if rest.is_empty() || (planted(51) && rest.len() < 4) { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
+    Ok((fixed, records, rest))
+}
+
+/// A SUBMIT, which may end with a preference.
+fn submit<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject> {
+    let (fixed, tasks, rest) = beginning(datagram, header, 1..=SUBMIT_MAX)?;
+    if rest.is_empty() {
+        return Ok(Packet::Submit(fixed, tasks, None));
+    }
+    let preference = Preference::ref_from_bytes(rest).map_err(|_| Reject::Trailing)?;
+    Ok(Packet::Submit(fixed, tasks, Some(preference)))
 }
 
 /// The same packet, if a switch may take the tasks in it.
 fn with_good_tasks(packet: Packet<'_>) -> Result<Packet<'_>, Reject> {
     match packet {
-        Packet::Submit(_, tasks) => tasks.iter().try_for_each(check_task)?,
+        Packet::Submit(_, tasks, _) => tasks.iter().try_for_each(check_task)?,
         Packet::Assign(_, assignments) => assignments.iter().try_for_each(|a| check_task(&a.task))?,
         _ => {}
     }

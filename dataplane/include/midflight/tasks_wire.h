@@ -131,7 +131,8 @@ struct MF_WIRE mf_blob_ref {
     uint16_t reserved; /* 0 */
 };
 
-/* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow. */
+/* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow, and behind them one mf_preference if
+ * these tasks have one. */
 struct MF_WIRE mf_submit {
     struct mf_header header; /* sequence: +1 for each new packet of the client; a repeat has the same, and is not queued twice */
     uint64_t client;
@@ -139,7 +140,11 @@ struct MF_WIRE mf_submit {
     uint64_t token;
     uint32_t uid; /* the user. The switch keeps one for a client, the last one: a process has one user */
     uint32_t jid; /* the job. Once for all tasks here: a SUBMIT never mixes jobs */
-    uint32_t place;       /* where all tasks here prefer to run (T19): a number that slots name in REGISTER; 0: anywhere */
+};
+
+/* The end of a SUBMIT whose tasks prefer to run somewhere (T19). Most tasks do not, and pay nothing for it. */
+struct MF_WIRE mf_preference {
+    uint32_t place;       /* where: a number that slots name in REGISTER; 0: anywhere */
     uint32_t patience_ms; /* how long they wait for a slot there, before they go anywhere; more than MF_PATIENCE_MAX counts as that */
 };
 

@@ -72,9 +72,10 @@ MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct 
     return MF_V_BAD_VERSION;
 }
 
-/* Whether count and length agree. Every handler checks it before it reads anything else (T11). */
-MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
-                                      uint32_t most)
+/* Whether count and length agree. Every handler checks it before it reads anything else (T11). `tail`: bytes that may follow the
+ * records, or not. */
+MF_INLINE mf_verdict check_shape_with_tail(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
+                                           uint32_t most, uint32_t tail)
 {
     const struct mf_header *header = (const struct mf_header *)in->data;
     uint32_t records = header->count, right = fixed + record * records;
@@ -84,9 +85,15 @@ MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, u
         return MF_V_BAD_COUNT;
     if (MF_MUTANT(17) && records > 16 && in->length > right) /* planted bug: what stands behind many records is ignored */
         return MF_V_OK;
-    if (MF_UNLIKELY(in->length != right))
+    if (MF_UNLIKELY(in->length != right) && !(tail != 0 && in->length == right + tail))
         return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
     return MF_V_OK;
+}
+
+/* The same for packets that end with their records. */
+MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least, uint32_t most)
+{
+    return check_shape_with_tail(in, fixed, record, least, most, 0);
 }
 
 /* Whether a datagram begins as this version of the format requires: OK, or what is wrong. */

@@ -69,16 +69,29 @@ MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
     return FRESH;
 }
 
+/* The preference at the end of a SUBMIT of the right length, or NULL. */
+MF_INLINE const struct mf_preference *preference_in(const struct mf_datagram *in)
+{
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
+    const struct mf_task_info *end = (const struct mf_task_info *)(packet + 1) + packet->header.count;
+    if (MF_LIKELY(in->length == sizeof(*packet) + sizeof(*end) * packet->header.count))
+        return NULL;
+    const struct mf_preference *preference = (const struct mf_preference *)end;
+    return preference->place != 0 ? preference : NULL;
+}
+
 /* Accepts tasks in order until no record is free or their source has its share; returns how many. */
-MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_submit *packet, struct mf_out *out,
+MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
                                 uint32_t client, uint32_t submission, enum mf_reason *reason)
 {
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
+    const struct mf_preference *preference = preference_in(in);
     struct source *source = source_at(s, client_at(s, client)->source);
     uint32_t records = packet->header.count, index = MF_ZERO;
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
-    uint32_t wanted = MF_LIKELY(packet->place == 0) ? ANYWHERE : wanted_by(s, packet);
+    uint32_t wanted = MF_LIKELY(preference == NULL) ? ANYWHERE : wanted_by(s, preference);
     do {
         s = MF_OPAQUE(s);
         uint32_t list = list_for(info), i = NONE;
@@ -112,7 +125,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         bucket += TASK_STRIDE;
         info++;
     } while (MF_UNLIKELY(MF_LOOP(++index < records)));
-    if (MF_UNLIKELY(packet->place != 0) && wanted == ANYWHERE)
+    if (MF_UNLIKELY(preference != NULL) && wanted == ANYWHERE)
         s->stats.reasons[MF_V_NO_PLACE] += index;
     source->tasks += index;
     s->room -= index;
@@ -195,7 +208,7 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
     enum freshness fresh = hear_client(s, i, now_ns, in, ahead, at_home);
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
-        uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence, reason);
+        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, sequence, reason);
         c->open += accepted;
         if (MF_MUTANT(16) && accepted > 16) { /* planted bug: half of the bitmap is stored */
             *stored = 0xffff;
@@ -216,7 +229,8 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
                                          struct mf_out *out)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
+    mf_verdict verdict = check_shape_with_tail(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX,
+                                               sizeof(struct mf_preference));
     s->stats.packets[MF_OP_SUBMIT]++;
     if (MF_LIKELY(verdict == MF_V_OK))
         verdict = check_tasks(s, packet);

@@ -23,15 +23,15 @@ MF_INLINE uint32_t patience_class(uint32_t ms)
     return ms <= 1 ? ms : 2 + mf_highest_bit(ms - 1);
 }
 
-/* What a SUBMIT that names a place wants. Without such a place its tasks go anywhere, and are counted. */
-MF_RARE uint32_t wanted_by(struct mf_tasks *s MF_IN_ARENA, const struct mf_submit *packet MF_IN_ARENA)
+/* What a preference amounts to here: ANYWHERE if no slot is at its place. */
+MF_RARE uint32_t wanted_by(struct mf_tasks *s MF_IN_ARENA, const struct mf_preference *preference MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
-    MF_FROM_ARENA(packet);
-    uint32_t place = find_place(s, packet->place);
+    MF_FROM_ARENA(preference);
+    uint32_t place = find_place(s, preference->place);
     if (place == NONE || place_at(s, place)->slots == 0)
         return ANYWHERE;
-    return place << PATIENCE_BITS | patience_class(mf_net32(packet->patience_ms));
+    return place << PATIENCE_BITS | patience_class(mf_net32(preference->patience_ms));
 }
 
 /* The slot parked at this place that a task with this mask goes to, or NONE: as everywhere, the one with the fewest resources that

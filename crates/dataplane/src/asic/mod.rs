@@ -186,7 +186,8 @@ impl AsicTasks {
     fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
         let Sender { from, .. } = sender;
         match packet {
-            Packet::Submit(submit, tasks) => self.submit(sender, submit, tasks, turn),
+            // It ignores preferences (T19).
+            Packet::Submit(submit, tasks, _) => self.submit(sender, submit, tasks, turn),
             Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
             Packet::Register(register) => self.register(now, from, register, turn),
             Packet::Keepalive(keepalive, waits) => self.keepalive(now, from, keepalive, waits, turn),

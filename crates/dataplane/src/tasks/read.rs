@@ -23,8 +23,8 @@ pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Pa
     }
     let packet = parse(datagram);
     match packet {
-        Ok(Packet::Submit(_, tasks)) => check_tasks(tasks, levels)?,
-        Err(Reject::BadPriority | Reject::BadArgument) => check_tasks(tasks_of(datagram), levels)?,
+        Ok(Packet::Submit(_, tasks, _)) => check_tasks(tasks, levels)?,
+        Err(Reject::BadPriority | Reject::BadArgument) => check_tasks(tasks_of(header, datagram), levels)?,
         _ => {}
     }
     packet.map_err(|reject| match reject {
@@ -78,7 +78,7 @@ fn is_for_switch(operation: Operation) -> bool {
 }
 
 /// The tasks of a SUBMIT whose lengths are right.
-fn tasks_of(datagram: &[u8]) -> &[TaskInfo] {
+fn tasks_of<'a>(header: &Header, datagram: &'a [u8]) -> &'a [TaskInfo] {
     let records = datagram.get(size_of::<Submit>()..).unwrap_or_default();
-    <[TaskInfo]>::ref_from_bytes(records).unwrap_or_default()
+    <[TaskInfo]>::ref_from_prefix_with_elems(records, header.count.into()).map_or(&[], |(tasks, _)| tasks)
 }

@@ -7,7 +7,8 @@ use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Cancel, CancelAck, Holder, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW, counting, packet,
+    Cancel, CancelAck, Holder, Preference, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
+    counting, packet,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -66,6 +67,7 @@ impl Model {
         from: SocketAddr,
         submit: &Submit,
         tasks: &[TaskInfo],
+        preference: Option<&Preference>,
         answers: &mut Answers,
     ) -> Verdict {
         let sequence = submit.header.sequence.get();
@@ -93,7 +95,7 @@ impl Model {
             Seen::New => {
                 self.hear_client(place, from);
                 self.clients[place].uid = submit.uid.get();
-                let (taken, why) = self.accept_all(from, submit, tasks, answers);
+                let (taken, why) = self.accept_all(from, submit, tasks, preference, answers);
                 self.clients[place].remember(sequence, taken);
                 self.say_submit_ack(from, submit, taken, why, answers);
                 Verdict::Ok
@@ -126,12 +128,14 @@ impl Model {
         from: SocketAddr,
         submit: &Submit,
         tasks: &[TaskInfo],
+        preference: Option<&Preference>,
         answers: &mut Answers,
     ) -> (u32, Reason) {
         let mut taken = 0;
-        let place = submit.place.get();
-        let is_known = self.slots.values().any(|slot| slot.places.contains(&place));
-        let wish = is_known.then(|| Wish::new(place, submit.patience_ms.get()));
+        let preference = preference.filter(|preference| preference.place != 0);
+        let is_known = |at: u32| self.slots.values().any(|slot| slot.places.contains(&at));
+        let wish =
+            preference.filter(|it| is_known(it.place.get())).map(|it| Wish::new(it.place.get(), it.patience_ms.get()));
         for (index, info) in tasks.iter().enumerate() {
             if let Err((verdict, reason)) = self.task_room(from) {
                 self.count(verdict, tasks.len() - index);
@@ -143,7 +147,7 @@ impl Model {
                 Some(wish) => self.accept_at_place(task, wish, answers),
                 None => self.enqueue(task, answers),
             }
-            if place != 0 && !is_known {
+            if preference.is_some() && wish.is_none() {
                 self.count(Verdict::NoPlace, 1);
             }
         }

@@ -11,8 +11,8 @@ use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve, SlotName,
-    Submit, TaskInfo, TaskName, counting, packet, parse,
+    BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, Packet, Preference, Probe, Register, Release, Retrieve,
+    SlotName, Submit, TaskInfo, TaskName, counting, packet, parse,
 };
 use std::mem::offset_of;
 use std::net::SocketAddr;
@@ -171,11 +171,16 @@ impl<C: Checker> Interpreter<'_, C> {
             token: (u64::from(sequence) << 32 | identity(who)).into(),
             uid: (sequence % 3).into(),
             jid: sequence.into(),
-            place: self.bytes.pick(&PLACES).into(),
-            patience_ms: self.bytes.pick(&PATIENCES).into(),
             ..Submit::new(0, sequence)
         };
-        self.send(self.client_address(who), &fixed, &tasks)
+        let (place, patience_ms) = (self.bytes.pick(&PLACES), self.bytes.pick(&PATIENCES));
+        let mut datagram = packet(&fixed, &tasks);
+        // A preference for place 0 is none, like the lack of one: both are tried.
+        if place != 0 || patience_ms == 0 {
+            let preference = Preference { place: place.into(), patience_ms: patience_ms.into() };
+            datagram.extend_from_slice(preference.as_bytes());
+        }
+        self.send_bytes(self.client_address(who), datagram)
     }
 
     fn cancel(&mut self) -> Result<(), String> {

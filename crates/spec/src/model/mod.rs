@@ -220,7 +220,7 @@ impl Model {
             }
         };
         match packet {
-            Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, answers),
+            Packet::Submit(submit, tasks, preference) => self.submit(from, submit, tasks, preference, answers),
             Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, answers),
             Packet::Probe(probe, names) => self.probe(from, probe, names, answers),
             Packet::Register(register) => self.register(from, register, answers),

@@ -150,8 +150,7 @@ impl Forge {
     pub(super) fn submit(&mut self, client: u64, cookie: u64, sequence: u32, tasks: usize) {
         let header = Header::new(Operation::Submit, self.known.epoch, sequence);
         let (uid, jid, client, cookie) = (self.number().into(), 1.into(), client.into(), cookie.into());
-        let (token, place, patience_ms) = (self.name().into(), 0.into(), 0.into());
-        let fixed = Submit { header, client, cookie, token, uid, jid, place, patience_ms };
+        let fixed = Submit { header, client, cookie, token: self.name().into(), uid, jid };
         self.write_all(&fixed, &vec![task(NOBODY_HAS); tasks]);
     }
 }

@@ -229,8 +229,7 @@ impl<E: Timed> World<E> {
             self.submission += 1;
             let header = Header::new(Operation::Submit, 0, self.submission);
             let (client, cookie, token) = (CLIENT.into(), self.cookie.into(), u64::from(self.submission).into());
-            let (uid, jid, place, patience_ms) = (1.into(), 1.into(), 0.into(), 0.into());
-            let fixed = Submit { header, client, cookie, token, uid, jid, place, patience_ms };
+            let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
             let mut builder = Builder::new(&mut buffer, &fixed);
             for tid in 0..self.mix.submit_batch {
                 let (level, mask) = (self.draw(), self.draw());

@@ -151,12 +151,12 @@ impl Client {
     pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
         let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
-        let mut fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
-        if let Some(prefer) = records.first().and_then(|&at| self.table.get(at).prefer) {
-            (fixed.place, fixed.patience_ms) = (prefer.place.into(), prefer.patience_ms.into());
-        }
+        let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
         let mut packet = Builder::new(buffer, &fixed);
         records.iter().for_each(|&at| packet.push(&self.table.get(at).info));
+        if let Some(prefer) = records.first().and_then(|&at| self.table.get(at).prefer) {
+            packet.prefer(&prefer.on_the_wire());
+        }
         packet.count() as u8
     }
 

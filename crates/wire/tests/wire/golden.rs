@@ -77,10 +77,9 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     token: TOKEN.into(),
                     uid: 1000.into(),
                     jid: 7.into(),
-                    place: 0x4d2.into(),
-                    patience_ms: 50.into(),
                 },
                 vec![task(0, 1), task_by_reference(1)],
+                Some(Preference { place: 0x4d2.into(), patience_ms: 50.into() }),
             ),
         ),
         (

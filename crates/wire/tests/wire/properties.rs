@@ -5,6 +5,7 @@ use midflight_wire::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use std::cmp::Ordering;
 use std::mem::offset_of;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -20,19 +21,21 @@ pub(crate) struct Shape {
     pub(crate) count: std::ops::RangeInclusive<u8>,
     fixed: usize,
     record: usize,
+    /// Of the preference at the end of a SUBMIT.
+    tail: usize,
 }
 
 impl Shape {
     /// The length of a packet with so many records, if their results are empty.
     pub(crate) fn bytes(&self, count: u8) -> usize {
-        self.fixed + usize::from(count) * self.record
+        self.fixed + usize::from(count) * self.record + self.tail
     }
 }
 
 pub(crate) fn shapes() -> Vec<Shape> {
     use Operation as Op;
     fn shape<F, R>(operation: Op, count: std::ops::RangeInclusive<u8>) -> Shape {
-        Shape { operation, count, fixed: size_of::<F>(), record: size_of::<R>() }
+        Shape { operation, count, fixed: size_of::<F>(), record: size_of::<R>(), tail: 0 }
     }
     vec![
         shape::<Submit, TaskInfo>(Op::Submit, 1..=32),
@@ -54,6 +57,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape::<NoOp, Wait>(Op::NoOp, 1..=13),
         shape::<Cookie, ()>(Op::Cookie, 0..=0),
         shape::<Stop, RunName>(Op::Stop, 1..=32),
+        Shape { tail: size_of::<Preference>(), ..shape::<Submit, TaskInfo>(Op::Submit, 1..=32) },
     ]
 }
 
@@ -114,6 +118,11 @@ fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The length of a well-formed packet, less the preference where it is a SUBMIT that has one.
+fn length_without_preference(packet: &[u8]) -> usize {
+    if packet[OPERATION] == Operation::Submit as u8 { shapes()[0].bytes(packet[COUNT]) } else { packet.len() }
+}
+
 /// Any bytes, most of them behind the start of a packet, so that they are read further.
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     let start = prop_oneof![
@@ -137,12 +146,20 @@ proptest! {
     #[test]
     fn t11_every_prefix_of_a_packet_is_rejected(bytes in packet()) {
         for length in 0..bytes.len() {
-            prop_assert_eq!(parse(&bytes[..length]).err(), Some(Reject::Truncated), "{} bytes", length);
+            let right = length_without_preference(&bytes);
+            let wrong = match length.cmp(&right) {
+                Ordering::Less => Some(Reject::Truncated),
+                Ordering::Equal => None,
+                Ordering::Greater => Some(Reject::Trailing),
+            };
+            prop_assert_eq!(parse(&bytes[..length]).err(), wrong, "{} bytes", length);
         }
     }
 
     #[test]
     fn t11_a_packet_with_more_behind_it_is_rejected(mut bytes in packet(), more in vec(any::<u8>(), 1..64)) {
+        let may_be_preference = bytes[OPERATION] == Operation::Submit as u8 && bytes.len() == length_without_preference(&bytes);
+        prop_assume!(!(may_be_preference && more.len() == size_of::<Preference>()));
         bytes.extend(more);
         prop_assert_eq!(parse(&bytes).err(), Some(Reject::Trailing));
     }

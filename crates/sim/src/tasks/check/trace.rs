@@ -49,9 +49,11 @@ pub(super) fn describe(datagram: &[u8]) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = match packet {
-        Packet::Submit(fixed, tasks) => {
+        Packet::Submit(fixed, tasks, prefers) => {
             let tids: Vec<u32> = tasks.iter().map(|task| task.tid.get()).collect();
-            write!(text, "SUBMIT {} client {:x} job {} tids {tids:?}", tail(&fixed.header), fixed.client, fixed.jid)
+            let prefers = prefers.map_or(String::new(), |it| format!(" prefer {} for {} ms", it.place, it.patience_ms));
+            let (client, jid) = (fixed.client, fixed.jid);
+            write!(text, "SUBMIT {} client {client:x} job {jid} tids {tids:?}{prefers}", tail(&fixed.header))
         }
         Packet::SubmitAck(ack) => {
             let (taken, not) = (ack.taken, ack.not_taken);

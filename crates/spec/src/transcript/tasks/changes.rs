@@ -18,7 +18,7 @@ pub(super) struct Changes {
     pub(super) offers: Option<u8>,
     pub(super) jid: u32,
     /// Of a SUBMIT: the place, and the patience in milliseconds.
-    pub(super) prefers: (u32, u32),
+    pub(super) prefers: Option<(u32, u32)>,
     /// Of a REGISTER.
     pub(super) places: [u32; SLOT_PLACES],
     pub(super) bytes: Vec<(usize, u8)>,
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str, sender: &Endpoint, context: &Context<'_>) -> Res
         token: None,
         offers: None,
         jid: 1,
-        prefers: (0, 0),
+        prefers: None,
         places: [0; SLOT_PLACES],
         bytes: Vec::new(),
         resize: 0,
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str, sender: &Endpoint, context: &Context<'_>) -> Res
             ["token", value] => changes.token = Some(number(value)?),
             ["offers", mask] => changes.offers = Some(parse_mask(mask)?),
             ["jid", value] => changes.jid = number(value)?,
-            ["prefers", place, "for", ms] => changes.prefers = (number(place)?, number(ms)?),
+            ["prefers", place, "for", ms] => changes.prefers = Some((number(place)?, number(ms)?)),
             ["places", one] => changes.places = [number(one)?, 0],
             ["places", one, other] => changes.places = [number(one)?, number(other)?],
             ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),

@@ -6,8 +6,8 @@ use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
 use midflight_wire::{
-    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Probe, Register, Release, Retrieve, SlotKind,
-    SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
+    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Preference, Probe, Register, Release,
+    Retrieve, SlotKind, SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
 };
 use zerocopy::{Immutable, IntoBytes};
 
@@ -61,9 +61,13 @@ impl Command<'_> {
             "submit" => {
                 let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
                 let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
-                let (place, patience_ms) = (changes.prefers.0.into(), changes.prefers.1.into());
                 let new = Submit::new(epoch, sequence);
-                written(&Submit { client, cookie, token, uid, jid, place, patience_ms, ..new }, &tasks(records)?)
+                let mut datagram = written(&Submit { client, cookie, token, uid, jid, ..new }, &tasks(records)?)?;
+                if let Some((place, patience_ms)) = changes.prefers {
+                    let preference = Preference { place: place.into(), patience_ms: patience_ms.into() };
+                    datagram.extend_from_slice(preference.as_bytes());
+                }
+                Ok(datagram)
             }
             "cancel" => written(&Cancel { client, cookie, ..Cancel::new(epoch, sequence) }, &task_names(records)?),
             _ => written(&Probe { client, cookie, ..Probe::new(epoch, sequence) }, &task_names(records)?),

@@ -62,7 +62,7 @@ fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_o
 fn token_on_the_wire(hand: &mut Hand) -> (u64, u32) {
     let mut buffer = Vec::new();
     assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
-    let Ok(Packet::Submit(fixed, _)) = parse(&buffer) else { panic!("{buffer:02x?}") };
+    let Ok(Packet::Submit(fixed, ..)) = parse(&buffer) else { panic!("{buffer:02x?}") };
     (fixed.token.get(), fixed.header.sequence.get())
 }
 

@@ -124,7 +124,7 @@ fn t8_t19_the_next_process_sends_an_unanswered_submit_again_as_it_was() {
     let (mut hand, mut disk) = durable();
     let prefer = Some(Preference { place: 7, patience_ms: 50 });
     let first = send(&mut hand, &mut disk, &vec![Task { prefer, ..task() }; 3]);
-    let Sent::Submit { sequence, prefers: (7, 50), .. } = first else { panic!("{first:?}") };
+    let Sent::Submit { sequence, prefers: Some((7, 50)), .. } = first else { panic!("{first:?}") };
     let mut next = disk.next(&hand);
     greet(&mut next, EPOCH, 0);
     assert_eq!(next.sent(), [first]);

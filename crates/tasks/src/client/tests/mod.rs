@@ -55,7 +55,7 @@ enum Sent {
         token: u64,
         jid: u32,
         /// A place, and the patience in milliseconds.
-        prefers: (u32, u32),
+        prefers: Option<(u32, u32)>,
         tasks: Vec<TaskInfo>,
     },
     Cancel {
@@ -85,11 +85,11 @@ enum Sent {
 fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
     let names = |names: &[midflight_wire::TaskName]| names.iter().map(|n| (n.submission.get(), n.index)).collect();
     match parse(datagram).expect("the client sends well-formed packets") {
-        Packet::Submit(fixed, tasks) => {
+        Packet::Submit(fixed, tasks, prefers) => {
             assert_eq!(fixed.client.get(), IDENTITY);
             let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
             let (token, jid) = (fixed.token.get(), fixed.jid.get());
-            let prefers = (fixed.place.get(), fixed.patience_ms.get());
+            let prefers = prefers.map(|it| (it.place.get(), it.patience_ms.get()));
             Sent::Submit { to, sequence, cookie, token, jid, prefers, tasks: tasks.to_vec() }
         }
         Packet::Cancel(fixed, n) => {

@@ -162,7 +162,9 @@ fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
 
 /// The accepted tasks of a SUBMIT.
 fn accepted(took: &Took<'_>, sent: &[Datagram]) -> Vec<(u32, u32, Name)> {
-    let (Verdict::Ok, Ok(Packet::Submit(submit, tasks))) = (took.verdict, parse(took.datagram)) else { return vec![] };
+    let (Verdict::Ok, Ok(Packet::Submit(submit, tasks, _))) = (took.verdict, parse(took.datagram)) else {
+        return vec![];
+    };
     let acknowledged = sent.iter().find_map(|(_, bytes)| match parse(bytes) {
         Ok(Packet::SubmitAck(ack)) => Some(ack.taken.get()),
         _ => None,
