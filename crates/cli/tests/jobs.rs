@@ -231,6 +231,31 @@ fn another_cluster_has_to_wait_for_the_jobs_of_the_first_one() {
 }
 
 #[test]
+fn a_switch_that_was_killed_is_said_to_be_silent_and_since_when() {
+    let mut site = Site::new("jobs-silent", 1);
+    let job = site.submit("true", &[]);
+    assert_eq!(site.wait(&job), Some(0));
+    let connected = |site: &Site| {
+        let said = site.run(&["job", "status", "--json"]);
+        serde_json::from_str::<Value>(&said.stdout).unwrap()["connected"].clone()
+    };
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
+    assert_eq!(connected(&site), true, "nothing is open, but it is asked");
+    site.switch.child.kill().unwrap();
+    site.switch.child.wait().unwrap();
+    let switch = site.switch.address().to_string();
+    let said = site.run(&["submit", "--detach", "--switch", &switch, "exec", "true"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains(&format!("no switch answers on {switch} (the last answer came ")), "{said:?}");
+    assert_eq!(connected(&site), false);
+    let said = site.run(&["job", "status"]);
+    assert!(said.stdout.contains(&format!("{switch}: no answer (the last answer came ")), "{said:?}");
+    site.switch = Running::switch(&switch, &[]);
+    assert_eq!(site.wait("last"), Some(0));
+    assert_eq!(connected(&site), true);
+}
+
+#[test]
 fn a_damaged_store_is_named_and_kept() {
     let directory = Directory::new("jobs-damaged");
     let state = directory.path("state");

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// The version of these messages.
 pub const VERSION: u16 = 1;
@@ -80,7 +81,7 @@ pub enum Request {
     Cancel(Vec<u64>),
     /// Forget these jobs.
     Remove(Vec<u64>),
-    /// How the submitter is.
+    /// How the submitter is. It asks the switch, too: the next answer to this tells what the switch has said.
     Status,
 }
 
@@ -91,8 +92,10 @@ pub struct Status {
     pub pid: u32,
     /// The switches; none before the first job.
     pub switches: Vec<SocketAddr>,
-    /// Whether one of them answers.
-    pub connected: bool,
+    /// How long ago one of them last answered.
+    pub answered: Option<Duration>,
+    /// For how long none has answered although one is asked; nothing while there is nothing to ask.
+    pub unanswered: Option<Duration>,
     /// Commands that were begun and have not ended.
     pub open: u32,
     /// Bytes of command lines and outputs.

@@ -9,6 +9,7 @@ use crate::store::{ClientRow, StoreError};
 use midflight_host::{DurableClient, DurableOptions, Happened, Resumption, TaskSpec};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -240,6 +241,9 @@ impl Engine {
         }
         let can_wait = self.unable.is_empty() && self.trouble.is_none();
         let mut asks: Vec<Ask> = Vec::new();
+        if let Some(client) = self.client.as_mut().filter(|_| self.shared.is_asked.swap(false, Ordering::AcqRel)) {
+            client.ask_switch();
+        }
         match &mut self.client {
             Some(client) if !is_too_much(&self.unsaved) => {
                 let happened = client.turn(if can_wait { TURN } else { TURN / 10 });
@@ -457,9 +461,11 @@ impl Engine {
     }
 
     fn publish(&self) {
-        let mut status = lock(&self.shared.status);
+        let mut published = lock(&self.shared.status);
+        let (status, at) = &mut *published;
+        *at = Instant::now();
+        (status.answered, status.unanswered) = self.client.as_ref().map_or((None, None), DurableClient::contact);
         status.switches = self.row.as_ref().map(|row| row.switches.clone()).unwrap_or_default();
-        status.connected = self.client.as_ref().is_some_and(|client| client.switch().1 != 0);
         status.open = u32::try_from(self.job_of.len()).unwrap_or(u32::MAX);
         status.bytes = self.bytes;
         status.trouble.clone_from(&self.trouble);

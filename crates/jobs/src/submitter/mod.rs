@@ -79,10 +79,13 @@ struct Shared {
     store: Store,
     stop: AtomicBool,
     waker: Mutex<Option<WakesDurable>>,
+    /// Somebody wants to know whether a switch answers.
+    is_asked: AtomicBool,
     /// Counts what has changed in the store.
     changed: Mutex<u64>,
     announce: Condvar,
-    status: Mutex<Status>,
+    /// As it was at this time.
+    status: Mutex<(Status, Instant)>,
 }
 
 impl Shared {
@@ -90,6 +93,15 @@ impl Shared {
         if let Some(waker) = &*lock(&self.waker) {
             waker.wake();
         }
+    }
+
+    /// How the submitter is; the switch is asked.
+    fn status(&self) -> Status {
+        self.is_asked.store(true, Ordering::Release);
+        self.wake();
+        let (status, at) = lock(&self.status).clone();
+        let ago = |time: Option<Duration>| time.map(|time| time + at.elapsed());
+        Status { answered: ago(status.answered), unanswered: ago(status.unanswered), ..status }
     }
 
     fn announce(&self) {
@@ -164,7 +176,8 @@ impl Submitter {
         let status = Status {
             pid: std::process::id(),
             switches: Vec::new(),
-            connected: false,
+            answered: None,
+            unanswered: None,
             open: 0,
             bytes: 0,
             bytes_max: settings.bytes_max,
@@ -174,9 +187,10 @@ impl Submitter {
             store,
             stop: AtomicBool::new(false),
             waker: Mutex::new(None),
+            is_asked: AtomicBool::new(false),
             changed: Mutex::new(1),
             announce: Condvar::new(),
-            status: Mutex::new(status),
+            status: Mutex::new((status, Instant::now())),
         });
         let (sender, asks) = mpsc::sync_channel(server::CONNECTIONS_MAX);
         let engine = Engine::load(settings, Arc::clone(&shared), asks)?;

@@ -1,6 +1,6 @@
 //! Connections of commands: one thread each. They read the store themselves, and ask the engine to change it.
 
-use super::{Ask, Shared, Wish, lock};
+use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
 use crate::model::{COMMANDS_MAX, ITEMS_BYTES_MAX, JobSpec};
 use crate::protocol::{Answer, PIECE_MAX, ProtocolError, Request, greet, receive, send};
@@ -101,7 +101,7 @@ impl Peer<'_> {
             }),
             Request::Ended { job, place } => store.ended_from(job, place, ROWS).map(Answer::Ended),
             Request::Wait { seen } => Ok(Answer::Changed(self.shared.wait(seen, WAIT))),
-            Request::Status => Ok(Answer::Status(lock(&self.shared.status).clone())),
+            Request::Status => Ok(Answer::Status(self.shared.status())),
             Request::Cancel(jobs) => return Ok(self.ask(Wish::Cancel(jobs))),
             Request::Remove(jobs) => return Ok(self.ask(Wish::Remove(jobs))),
         };

@@ -15,10 +15,12 @@ use midflight_jobs::directory::StateDirectory;
 use midflight_jobs::model::JobRow;
 use midflight_jobs::protocol::{Answer, Request, Status};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often at most a command that waits asks again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a switch may take to answer before the user hears that none does; it is asked some ten times meanwhile.
+const SWITCH_WITHIN: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -110,6 +112,20 @@ fn status(connection: &mut Connection) -> Result<Status> {
     match connection.ask(&Request::Status)? {
         Answer::Status(status) => Ok(status),
         other => bail!("the submitter has answered {other:?}"),
+    }
+}
+
+/// How the submitter is, and whether a switch has answered since this was asked.
+fn status_and_switch(connection: &mut Connection) -> Result<(Status, bool)> {
+    let began = Instant::now();
+    loop {
+        let status = status(connection)?;
+        let has_answered = status.answered.is_some_and(|ago| ago <= began.elapsed());
+        let is_silent = status.unanswered.is_some_and(|silence| silence >= SWITCH_WITHIN);
+        if has_answered || is_silent || status.switches.is_empty() || began.elapsed() >= 2 * SWITCH_WITHIN {
+            return Ok((status, has_answered));
+        }
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 
