@@ -377,6 +377,20 @@ fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
 }
 
 #[test]
+fn large_outputs_have_a_bound_that_can_be_set() {
+    let said = run_with(&["map", "--output-disk", "1"], "yes\necho small\n");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "small\n"), "{said:?}");
+    assert!(said.stderr.contains("output could not be kept whole"), "{said:?}");
+    let up = ["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1", "--output-disk", "1"];
+    let up = Running::start(&up);
+    let switch = up.address().to_string();
+    let said = run(&["submit", "--switch", &switch, "exec", "head -c 3000000 /dev/zero"]);
+    assert!(said.code == Some(1) && said.stderr.contains("output could not be kept whole"), "{said:?}");
+    let said = run(&["up", "--output-dir", "/nowhere"]);
+    assert_error(&said, 2, &["--output-dir /nowhere is no directory"]);
+}
+
+#[test]
 fn t5_a_switch_that_vanishes_later_is_missed() {
     let directory = Directory::new("map-vanished");
     let ran = directory.path("ran");
@@ -394,4 +408,22 @@ fn t5_a_switch_that_vanishes_later_is_missed() {
         said.stderr.lines().last().unwrap().starts_with("error: no executor has taken a command within"),
         "{said:?}"
     );
+}
+
+#[test]
+fn submit_says_that_switch_and_executors_have_vanished() {
+    let mut switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let executor = Running::executor(address, 1, &[]);
+    let submit = ["submit", "sleep", "50ms", "-n", "1000", "--switch", &address.to_string()];
+    let mut submit = spawn_with(&submit, "");
+    let mut stderr = BufReader::new(submit.stderr.take().unwrap()).lines().map_while(Result::ok);
+    std::thread::sleep(Duration::from_millis(500));
+    switch.child.kill().unwrap();
+    drop(executor);
+    let words = format!("the switch {address} does not answer any more");
+    let said = stderr.find(|line| line.contains("midflight: "));
+    submit.kill().unwrap();
+    submit.wait().unwrap();
+    assert!(said.as_ref().is_some_and(|line| line.contains(&words)), "{said:?}");
 }

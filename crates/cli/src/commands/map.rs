@@ -158,6 +158,8 @@ struct OutputOptions {
     /// Where the temporary file of outputs that have to wait is; default: $TMPDIR or /tmp
     #[arg(long, value_name = "DIR")]
     tmpdir: Option<PathBuf>,
+    #[command(flatten)]
+    disk: options::OutputDisk,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -225,10 +227,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let embedded = match &switches {
         Some(_) => None,
-        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), &directory)?),
+        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), args.output.disk.blobs(Some(directory.clone())))?),
     };
     let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
-    let client = connect_with(client_options(switches, &directory))?;
+    let client = connect_with(client_options(switches, args.output.disk.blobs(Some(directory.clone()))))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each_step(move |step| {
@@ -271,10 +273,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 }
 
 /// A client that fetches large results into files, so that many of them need little memory.
-fn client_options(switches: Vec<SocketAddr>, directory: &Path) -> ClientOptions {
-    let options = ClientOptions::new(switches);
-    let blobs = BlobOptions { directory: Some(directory.to_owned()), ..options.blobs };
-    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..options }
+fn client_options(switches: Vec<SocketAddr>, blobs: BlobOptions) -> ClientOptions {
+    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..ClientOptions::new(switches) }
 }
 
 fn end(outcome: Outcome) -> Result<ExitCode> {
