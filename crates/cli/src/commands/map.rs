@@ -17,6 +17,7 @@ mod spill;
 mod tag;
 mod template;
 mod waiting;
+mod window;
 
 use super::job::detach::DetachOptions;
 use crate::embedded::Embedded;
@@ -49,6 +50,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use template::Template;
 use waiting::Waiting;
+use window::{AHEAD, Window};
 
 /// The most that the exit code counts, as in GNU parallel.
 const MOST_FAILED: u64 = 101;
@@ -56,8 +58,6 @@ const MOST_FAILED: u64 = 101;
 const COMMAND_SHOWN: usize = 120;
 /// The most of `--jobs`.
 const JOBS_MAX: u32 = 4096;
-/// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
-const AHEAD: usize = 256;
 
 /// Bytes of a result above which it is fetched into a file.
 const VALUE_MAX: u32 = 512 << 10;
@@ -247,8 +247,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         resources,
         prefer: args.tasks.preference()?,
         retries: args.tasks.retries,
-        in_flight,
-        refill: refill(in_flight, args.jobs.unwrap_or_else(cores) as usize),
+        window: Window::new(in_flight, args.jobs.unwrap_or_else(cores) as usize, embedded.is_some()),
         template,
         is_tagged: args.output.tag,
         halt: args.halt,
@@ -311,11 +310,6 @@ impl Args {
             (false, None) => WINDOW,
         }
     }
-}
-
-/// The room at which commands are submitted: a quarter of what waits at the switch while as many run as may, so that no slot waits.
-fn refill(in_flight: usize, jobs: usize) -> usize {
-    (in_flight.saturating_sub(jobs) / 4).clamp(1, AHEAD)
 }
 
 /// These variables of the environment.

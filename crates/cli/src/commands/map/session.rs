@@ -11,6 +11,7 @@ use super::say;
 use super::sources::Entry;
 use super::template::{Template, Values};
 use super::waiting::Waiting;
+use super::window::Window;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, ExecRequest};
@@ -49,9 +50,7 @@ pub(super) struct Settings {
     /// Further runs of a command that failed.
     pub retries: u32,
     /// Commands that may be with the switch at once.
-    pub in_flight: usize,
-    /// The room for commands at which those that wait are submitted: a packet for each would cost more than it carries.
-    pub refill: usize,
+    pub window: Window,
     pub is_tagged: bool,
     pub halt: Halt,
     pub results: Option<Results>,
@@ -272,14 +271,15 @@ impl<'a> Session<'a> {
     /// Submits while there is room.
     fn fill(&mut self) -> Result<()> {
         let waiting = self.again.len() + self.input.pending();
-        if self.settings.in_flight.saturating_sub(self.open.len()) < self.settings.refill.min(waiting) {
+        let window = self.settings.window;
+        if window.size().saturating_sub(self.open.len()) < window.refill().min(waiting) {
             return Ok(());
         }
         while self.stop.is_none() {
             let window_end = self.outputs.room(WINDOW as u64);
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
             while runs.len() < JOB
-                && self.open.len() + runs.len() < self.settings.in_flight
+                && self.open.len() + runs.len() < window.size()
                 && self.open_bytes < IN_FLIGHT_BYTES
             {
                 let Some(run) = self.next(window_end) else { break };
@@ -378,6 +378,7 @@ impl<'a> Session<'a> {
             Err(TaskError::Cancelled) if self.is_stopping => (End::Lost("stopped".into()), Captured::default()),
             outcome => end_of(outcome),
         };
+        self.settings.window.note(captured.in_memory());
         let failed = !end.is_ok() && end != End::Cancelled;
         if failed && run.before < self.settings.retries && self.stop.is_none() {
             self.slots.give_back(std::mem::take(&mut run.slot));
