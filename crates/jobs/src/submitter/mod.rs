@@ -14,11 +14,12 @@ mod task;
 
 use crate::directory::{DirectoryError, StateDirectory};
 use crate::model::JobSpec;
-use crate::protocol::{Answer, Status};
+use crate::protocol::{Answer, CONNECTIONS_MAX, Status};
 use crate::store::{Store, StoreError};
 use engine::Engine;
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,6 +129,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Reads the store at a start. The library of the store panics where pages contradict each other that their checksums do not cover.
+fn undamaged<T, E: From<StoreError>>(
+    directory: &StateDirectory,
+    read: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let damaged = |_panic| Err(StoreError::Damaged { path: directory.store() }.into());
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
 /// Milliseconds since 1970.
 fn unix_ms() -> u64 {
     u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
@@ -172,7 +182,7 @@ impl Submitter {
     /// See [`SubmitterError`].
     pub fn start(directory: &StateDirectory, settings: Settings) -> Result<Self, SubmitterError> {
         let held = directory.lock()?;
-        let store = Store::open(&directory.store())?;
+        let store = undamaged(directory, || Store::open(&directory.store()))?;
         let status = Status {
             pid: std::process::id(),
             switches: Vec::new(),
@@ -192,8 +202,8 @@ impl Submitter {
             announce: Condvar::new(),
             status: Mutex::new((status, Instant::now())),
         });
-        let (sender, asks) = mpsc::sync_channel(server::CONNECTIONS_MAX);
-        let engine = Engine::load(settings, Arc::clone(&shared), asks)?;
+        let (sender, asks) = mpsc::sync_channel(CONNECTIONS_MAX);
+        let engine = undamaged(directory, || Engine::load(settings, Arc::clone(&shared), asks))?;
         server::listen(directory, Arc::clone(&shared), sender).map_err(SubmitterError::Listen)?;
         Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
     }
