@@ -1,5 +1,6 @@
 //! The turns of the submitter: begin commands, hear what has happened, save it, and only then go on.
 
+use super::day::Day;
 use super::draft::{Draft, Effect};
 use super::task::{Place, task};
 use super::{Ask, Settings, Shared, SubmitterError, Wish, lock, unix_ms};
@@ -81,6 +82,7 @@ pub(super) struct Engine {
     unable: Vec<(Place, String)>,
     trouble: Option<String>,
     housekept: Instant,
+    day: Day,
     /// The job whose turn it is to begin commands.
     turn_of: u64,
 }
@@ -109,6 +111,7 @@ impl Engine {
             unable: Vec::new(),
             trouble: None,
             housekept: Instant::now(),
+            day: Day::new(Instant::now(), unix_ms()),
             turn_of: 0,
             shared: Arc::clone(&shared),
         };
@@ -326,6 +329,7 @@ impl Engine {
     }
 
     fn draft(&mut self, asks: &[Ask], is_due: bool) -> Result<(Vec<Effect>, Vec<Answer>), StoreError> {
+        let removes_old = is_due && self.day.is_steady(Instant::now(), unix_ms());
         let mut draft = Draft::begin(self)?;
         for happened in &self.unsaved {
             draft.happened(happened)?;
@@ -341,7 +345,7 @@ impl Engine {
                 Wish::Remove(jobs) => draft.remove(jobs)?,
             });
         }
-        if is_due {
+        if removes_old {
             draft.remove_old(unix_ms(), OLD_MAX)?;
         }
         let row = self.row.as_ref().map(|row| {

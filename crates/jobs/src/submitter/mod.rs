@@ -6,7 +6,9 @@
 //! | `draft` | one transaction: what has happened, and what commands ask for |
 //! | `task` | commands as tasks, outcomes as ends of commands |
 //! | `server` | connections |
+//! | `day` | whether the time of day can be believed |
 
+mod day;
 mod draft;
 mod engine;
 mod server;
