@@ -243,10 +243,10 @@ fn output_that_has_to_wait_goes_to_a_file_and_is_whole() {
 
 #[test]
 fn a_command_whose_output_cannot_be_kept_has_failed() {
-    let said = waiting_for_the_first("map-no-spill", &[400_000; 80], &["--tmpdir", "/nonexistent"]);
+    let said = waiting_for_the_first("map-no-spill", &[400_000; 80], &["--tmpdir", "/proc"]);
     let failed = usize::try_from(said.code.unwrap()).unwrap();
     assert!((30..=41).contains(&failed), "{failed} failed: {}", said.stderr);
-    let notes = said.stderr.matches("400001 bytes of output cannot be kept in /nonexistent: No such file").count();
+    let notes = said.stderr.matches("400001 bytes of output cannot be kept in /proc: No such file").count();
     assert_eq!((notes, said.stdout.lines().count()), (failed, 81 - failed), "{}", said.stderr);
 }
 
@@ -257,7 +257,7 @@ fn the_output_whose_turn_it_is_needs_no_room_on_the_disk() {
     let output = "head -c 400000 /dev/zero | tr '\\0'";
     let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; {output} a\n");
     let input = first + &format!("{output} b; echo >> {done}\n").repeat(60);
-    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/nonexistent"], &input);
+    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/proc"], &input);
     wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().len() == 60);
     directory.write("go", "");
     let said: Said = map.wait_with_output().unwrap().into();

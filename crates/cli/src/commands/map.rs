@@ -165,6 +165,17 @@ struct OutputOptions {
     quiet: bool,
 }
 
+impl OutputOptions {
+    /// Where outputs wait. One that is named wrongly would be noticed when the first one has to.
+    fn directory(&self) -> Result<PathBuf> {
+        if let Some(directory) = self.tmpdir.as_deref().filter(|directory| !directory.is_dir()) {
+            let path = directory.display();
+            return Err(usage::error(format!("--tmpdir {path} is no directory: make it, or name another one")));
+        }
+        Ok(self.tmpdir.clone().unwrap_or_else(std::env::temp_dir))
+    }
+}
+
 /// What is remembered from run to run.
 #[derive(ClapArgs)]
 struct LogOptions {
@@ -224,10 +235,12 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         args.jobs = Some(open_files.jobs(args.jobs)?);
     }
     let (joblog, done) = args.log.open()?;
-    let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
+    let directory = args.output.directory()?;
     let embedded = match &switches {
         Some(_) => None,
-        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), args.output.disk.blobs(Some(directory.clone())))?),
+        None => {
+            Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), args.output.disk.blobs(Some(directory.clone())))?)
+        }
     };
     let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
     let client = connect_with(client_options(switches, args.output.disk.blobs(Some(directory.clone()))))?;

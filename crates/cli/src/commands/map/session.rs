@@ -14,7 +14,7 @@ use super::waiting::Waiting;
 use super::window::Window;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
-use midflight_tasks::functions::{COMMAND, ExecRequest};
+use midflight_tasks::functions::{COMMAND, ExecRequest, OUTPUT_NOT_KEPT};
 use midflight_tasks::place::Preference;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units::thousands;
@@ -278,9 +278,7 @@ impl<'a> Session<'a> {
         while self.stop.is_none() {
             let window_end = self.outputs.room(WINDOW as u64);
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
-            while runs.len() < JOB
-                && self.open.len() + runs.len() < window.size()
-                && self.open_bytes < IN_FLIGHT_BYTES
+            while runs.len() < JOB && self.open.len() + runs.len() < window.size() && self.open_bytes < IN_FLIGHT_BYTES
             {
                 let Some(run) = self.next(window_end) else { break };
                 runs.extend(self.prepare(run));
@@ -375,7 +373,7 @@ impl<'a> Session<'a> {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
         let (end, captured) = match outcome {
-            Err(TaskError::Cancelled) if self.is_stopping => (End::Lost("stopped".into()), Captured::default()),
+            Err(TaskError::Cancelled) if self.is_stopping => (End::Undone("stopped".into()), Captured::default()),
             outcome => end_of(outcome),
         };
         self.settings.window.note(captured.in_memory());
@@ -399,8 +397,8 @@ impl<'a> Session<'a> {
         if let (Some(results), End::Ran(_)) = (&self.settings.results, &end)
             && let Err(why) = results.write(&run.entry.arguments, run.sequence, &captured)
         {
-            end = End::Lost(why);
-            log.clear(); // --resume runs it again
+            end = End::Undone(why);
+            log.clear();
         }
         let number = run.entry.number;
         let place = format!("{} {number}", self.settings.noun);
@@ -409,9 +407,9 @@ impl<'a> Session<'a> {
         let output = Output { tag, captured, note: note(&end), log, number };
         if let Err(why) = self
             .outputs
-            .put(run.place, output, |why| Output { note: note(&End::Lost(why.into())), ..Output::default() })
+            .put(run.place, output, |why| Output { note: note(&End::Undone(why.into())), ..Output::default() })
         {
-            end = End::Lost(why);
+            end = End::Undone(why);
         }
         self.report.add(number, &end);
         let halt = self.settings.halt;
@@ -462,7 +460,7 @@ impl<'a> Session<'a> {
         let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
         rest.sort_by_key(|run| run.place);
         for run in rest {
-            self.finish(run, End::Lost("not waited for".into()), Captured::default());
+            self.finish(run, End::Undone("not waited for".into()), Captured::default());
         }
     }
 
@@ -516,7 +514,17 @@ fn end_of(outcome: TaskOutcome) -> (End, Captured) {
             None => lost("the executor's answer is no command's result: it must be of this version"),
         },
         Err(TaskError::Cancelled) => (End::Cancelled, Captured::default()),
+        Err(error) if is_output_not_kept(&error) => (End::Undone(error.to_string()), Captured::default()),
         Err(error) => lost(&error.to_string()),
+    }
+}
+
+/// Whether the command ran, and its output had no room, at its executor or here.
+fn is_output_not_kept(error: &TaskError) -> bool {
+    match error {
+        TaskError::NotKept { .. } => true,
+        TaskError::Failed { message, .. } => message.starts_with(OUTPUT_NOT_KEPT),
+        _ => false,
     }
 }
 
