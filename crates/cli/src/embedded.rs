@@ -60,7 +60,8 @@ impl Embedded {
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
         let start = |place: Option<&String>| {
-            let builder = here.counted.iter().cloned().fold(builder().blobs(here.blobs.clone()), ExecutorBuilder::count);
+            let builder =
+                here.counted.iter().cloned().fold(builder().blobs(here.blobs.clone()), ExecutorBuilder::count);
             place.iter().fold(builder, |builder, place| builder.place(place)).start()
         };
         let mut places = here.places.iter().cycle();

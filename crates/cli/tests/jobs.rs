@@ -116,6 +116,24 @@ fn commands_run_once_however_often_the_submitter_is_killed() {
 }
 
 #[test]
+fn who_waits_for_a_job_outlives_the_submitter() {
+    let site = Site::new("jobs-waits", 1);
+    let gate = site.directory.path("gate");
+    let job = site.submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo out"), &[]);
+    let all = [&["job", "wait", &job][..], &["job", "output", &job, "--follow"]];
+    let waiting = all.map(|args| site.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for _ in 0..2 {
+        site.kill_submitter();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    std::fs::write(&gate, "").unwrap();
+    let [wait, output]: [Said; 2] = waiting.map(|child| child.wait_with_output().unwrap().into());
+    assert_eq!(wait.code, Some(0), "{wait:?}");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "out\n"), "{output:?}");
+}
+
+#[test]
 fn a_second_submitter_is_refused() {
     let site = Site::new("jobs-second", 1);
     let first = site.submitter();

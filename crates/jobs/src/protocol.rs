@@ -24,7 +24,10 @@ const MAGIC: &[u8; 14] = b"midflight-jobs";
 pub enum ProtocolError {
     /// The connection.
     #[error("the submitter has closed the connection: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+    /// It says nothing.
+    #[error("the submitter does not answer: its process is stopped (kill -CONT continues it), or its disk hangs")]
+    Silent,
     /// Another version of Midflight.
     #[error(
         "the submitter that runs is of another version of midflight (protocol {0}, here {VERSION}): end that one (its process has the file `lock` open), and run the command again"
@@ -39,6 +42,12 @@ pub enum ProtocolError {
     /// A message that is too long or malformed.
     #[error("a message of the submitter is malformed")]
     Malformed,
+}
+
+impl From<io::Error> for ProtocolError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::WouldBlock { Self::Silent } else { Self::Io(error) }
+    }
 }
 
 /// What a command asks for.
@@ -226,6 +235,13 @@ mod tests {
         assert!(matches!(says(b"midflight-jobs\0\x07"), Err(ProtocolError::Version(7))));
         assert!(matches!(says(b"midflight-jobs\xff\xff"), Err(ProtocolError::Busy)));
         assert!(matches!(says(b"HTTP/1.1 400 Bad request"), Err(ProtocolError::NoSubmitter)));
+    }
+
+    #[test]
+    fn who_says_nothing_is_named() {
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert!(matches!(greet(&mut ours), Err(ProtocolError::Silent)));
     }
 
     #[test]

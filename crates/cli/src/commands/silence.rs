@@ -16,7 +16,8 @@ impl Silence {
     /// Call now and then: words for people, once, if the client's switch has not answered for some time.
     pub(super) fn look(&mut self, client: &Client) -> Option<String> {
         let is_silent = client.unanswered_for().is_some_and(|silence| self.is_news(silence));
-        is_silent.then(|| format!("the switch {} does not answer any more; it is asked until it does", client.switch().0))
+        is_silent
+            .then(|| format!("the switch {} does not answer any more; it is asked until it does", client.switch().0))
     }
 
     fn is_news(&mut self, silence: Duration) -> bool {

@@ -81,6 +81,8 @@ pub(super) struct Engine {
     /// Commands that cannot be run at all, and why.
     unable: Vec<(Place, String)>,
     trouble: Option<String>,
+    /// Nothing was saved since the last trouble.
+    had_trouble: bool,
     housekept: Instant,
     day: Day,
     /// The job whose turn it is to begin commands.
@@ -110,6 +112,7 @@ impl Engine {
             unsaved: Vec::new(),
             unable: Vec::new(),
             trouble: None,
+            had_trouble: false,
             housekept: Instant::now(),
             day: Day::new(Instant::now(), unix_ms()),
             turn_of: 0,
@@ -286,7 +289,7 @@ impl Engine {
         let asks = self.prepare(asks, &mut answers);
         match self.draft(&asks, is_due) {
             Ok((effects, of_asks)) => {
-                self.trouble = None;
+                (self.trouble, self.had_trouble) = (None, false);
                 if is_due {
                     self.housekept = Instant::now();
                 }
@@ -295,8 +298,10 @@ impl Engine {
                 self.shared.announce();
             }
             Err(error) => {
-                tracing::error!("{error}");
                 let why = error.to_string();
+                if !std::mem::replace(&mut self.had_trouble, true) {
+                    tracing::error!("{why}"); // once, not each second
+                }
                 answers.extend(asks.into_iter().map(|ask| (ask.answer, Answer::Refused(why.clone()))));
                 self.trouble = Some(why);
             }

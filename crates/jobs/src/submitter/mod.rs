@@ -21,8 +21,8 @@ use crate::store::{Store, StoreError};
 use engine::Engine;
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -132,10 +132,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Reads the store at a start. The library of the store panics where pages contradict each other that their checksums do not cover.
-fn undamaged<T, E: From<StoreError>>(
-    directory: &StateDirectory,
-    read: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
+fn undamaged<T, E: From<StoreError>>(directory: &StateDirectory, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let damaged = |_panic| Err(StoreError::Damaged { path: directory.store() }.into());
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
 }

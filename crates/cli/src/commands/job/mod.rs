@@ -10,10 +10,10 @@ mod wait;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, Subcommand};
-use midflight_jobs::connection::Connection;
+use midflight_jobs::connection::{ConnectError, Connection};
 use midflight_jobs::directory::StateDirectory;
 use midflight_jobs::model::JobRow;
-use midflight_jobs::protocol::{Answer, Request, Status};
+use midflight_jobs::protocol::{Answer, ProtocolError, Request, Status};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -88,11 +88,22 @@ fn connect() -> Result<Connection> {
     Ok(Connection::open_or_start(&directory, &program)?)
 }
 
+/// Asks what may be asked twice: if the submitter has ended meanwhile, another one answers, as it goes on with the jobs.
+fn ask(connection: &mut Connection, request: &Request) -> Result<Answer> {
+    match connection.ask(request) {
+        Err(ConnectError::Protocol(ProtocolError::Io(_))) => {
+            *connection = connect()?;
+            Ok(connection.ask(request)?)
+        }
+        answer => Ok(answer?),
+    }
+}
+
 /// All jobs.
 fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
     let mut jobs = Vec::new();
     let mut first = 0;
-    while let Answer::Jobs(rows) = connection.ask(&Request::List { first })? {
+    while let Answer::Jobs(rows) = ask(connection, &Request::List { first })? {
         let Some(last) = rows.last() else { return Ok(jobs) };
         first = last.job + 1;
         jobs.extend(rows);
@@ -102,14 +113,14 @@ fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
 
 /// One job.
 fn one(connection: &mut Connection, job: u64) -> Result<JobRow> {
-    match connection.ask(&Request::Show { job })? {
+    match ask(connection, &Request::Show { job })? {
         Answer::Jobs(rows) if rows.len() == 1 => Ok(rows.into_iter().next().context("one row")?),
         other => bail!("the submitter has answered {other:?}"),
     }
 }
 
 fn status(connection: &mut Connection) -> Result<Status> {
-    match connection.ask(&Request::Status)? {
+    match ask(connection, &Request::Status)? {
         Answer::Status(status) => Ok(status),
         other => bail!("the submitter has answered {other:?}"),
     }
@@ -134,7 +145,7 @@ fn wait_for_change(connection: &mut Connection, seen: &mut u64) -> Result<()> {
     if *seen > 0 {
         std::thread::sleep(LOOK_EVERY);
     }
-    match connection.ask(&Request::Wait { seen: *seen })? {
+    match ask(connection, &Request::Wait { seen: *seen })? {
         Answer::Changed(now) => {
             *seen = now;
             Ok(())
