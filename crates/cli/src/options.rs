@@ -5,7 +5,7 @@ use clap::Args;
 use midflight_control::{Config, ProgramTable, SwitchTable};
 use midflight_host::BlobOptions;
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
-use midflight_terminal::usage::{duration, error, resolve};
+use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
 use midflight_wire::SLOT_PLACES;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -96,8 +96,8 @@ pub(crate) struct TaskOptions {
     /// Place where the tasks prefer to run, a name that executors give by --place
     #[arg(long, value_name = "PLACE")]
     pub prefer: Option<String>,
-    /// How long they wait for a slot there before they go anywhere; at most 32s
-    #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration, default_value = "50ms")]
+    /// How long they wait for a slot there before they go anywhere; 0s to 32s
+    #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration_or_zero, default_value = "50ms")]
     pub patience: Duration,
     /// How long one attempt may take, such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -377,6 +377,16 @@ fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
 }
 
 #[test]
+fn t19_a_task_may_have_no_patience_at_all() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1", "--place", "a"]);
+    let switch = up.address().to_string();
+    for place in ["a", "b"] {
+        let said = run(&["submit", "noop", "--prefer", place, "--patience", "0s", "--switch", &switch]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
 fn large_outputs_have_a_bound_that_can_be_set() {
     let said = run_with(&["map", "--output-disk", "1"], "yes\necho small\n");
     assert_eq!((said.code, said.stdout.as_str()), (Some(1), "small\n"), "{said:?}");
