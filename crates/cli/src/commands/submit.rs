@@ -11,6 +11,7 @@ use midflight_control::config::DEFAULT_PORT;
 use midflight_host::{Client, Completions, Job, TaskError, TaskOutcome, TaskResult};
 use midflight_jobs::model::{Indices, JobSpec};
 use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
+use midflight_terminal::columns::plain;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::switches::connect;
@@ -216,7 +217,7 @@ impl Tally {
             Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {
                 if self.ends.failed + self.ends.lost < 10 {
-                    progress.suspend(|| eprintln!("a task failed: {error}"));
+                    progress.suspend(|| eprintln!("a task failed: {}", plain(&error.to_string())));
                 }
                 let failed = matches!(error, TaskError::Failed { .. } | TaskError::Unknown);
                 *(if failed { &mut self.ends.failed } else { &mut self.ends.lost }) += 1;

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn line(row: &JobRow) -> [String; 10] {
     let count = |number: u32| thousands(number.into());
-    let name: String = row.spec.name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(40).collect();
+    let name: String = row.spec.name.chars().take(40).collect();
     [
         row.job.to_string(),
         name,
