@@ -4,15 +4,29 @@
 
 use midflight_host::{Executor, Switch, SwitchConfig};
 use midflight_jobs::connection::{ConnectError, Connection};
-use midflight_jobs::directory::StateDirectory;
+use midflight_jobs::directory::{DirectoryError, StateDirectory};
 use midflight_jobs::model::{After, EndedRow, How, Indices, JobRow, JobSpec, JobState, When};
 use midflight_jobs::protocol::{Answer, CONNECTIONS_MAX, ProtocolError, Request};
-use midflight_jobs::submitter::{Settings, Stopper, Submitter};
+use midflight_jobs::submitter::{Settings, Stopper, Submitter, SubmitterError};
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a submitter in a directory that nobody uses. A process that another test is just starting may hold a copy of the former one's
+/// lock for a moment.
+fn start(state: &StateDirectory, settings: Settings) -> Result<Submitter, SubmitterError> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Submitter::start(state, settings) {
+            Err(SubmitterError::Directory(DirectoryError::Locked { .. })) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            started => return started,
+        }
+    }
+}
 
 struct Site {
     directory: tempfile::TempDir,
@@ -37,7 +51,7 @@ impl Site {
     }
 
     fn start(&mut self) {
-        let submitter = Submitter::start(&self.state(), self.settings).unwrap();
+        let submitter = start(&self.state(), self.settings).unwrap();
         let stopper = submitter.stopper();
         self.running = Some((stopper, std::thread::spawn(move || submitter.run())));
     }
@@ -191,7 +205,7 @@ fn a_store_with_holes_is_refused_with_advice_or_opened() {
         let mut bytes = whole.clone();
         bytes[hole..(hole + 4_096).min(whole.len())].fill(0);
         std::fs::write(&path, &bytes).unwrap();
-        match Submitter::start(&site.state(), site.settings) {
+        match start(&site.state(), site.settings) {
             Ok(submitter) => {
                 submitter.stopper().stop();
                 submitter.run();
