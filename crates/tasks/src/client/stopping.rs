@@ -10,7 +10,7 @@ use super::table::{Cancel, CountingMap, Name, State};
 use crate::mutants::planted;
 use midflight_endpoint::{Deadlines, Nanos};
 use midflight_wire::{Builder, CANCEL_MAX, RunName, Stop};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// How often an executor is told to stop an attempt that no switch has any more.
@@ -43,8 +43,8 @@ pub(super) enum Next {
 pub(super) struct Stopping {
     attempts: CountingMap<u64, Attempt>,
     deadlines: Deadlines,
-    /// Those to be told now, by executor and epoch.
-    ready: BTreeMap<(SocketAddr, u32), Vec<Name>>,
+    /// Those to be told now.
+    ready: VecDeque<Name>,
 }
 
 /// A name as one number.
@@ -73,15 +73,8 @@ impl Stopping {
             alone: false,
         });
         (attempt.executor, attempt.epoch, attempt.alone) = (executor, epoch, false);
-        self.tell(it.name);
+        self.ready.push_back(it.name);
         self.wait(now, it.name, waits);
-    }
-
-    /// Its executor is to be told now.
-    fn tell(&mut self, name: Name) {
-        if let Some(attempt) = self.attempts.get(&number(name)) {
-            self.ready.entry((attempt.executor, attempt.epoch)).or_default().push(name);
-        }
     }
 
     /// Counts a STOP, and sets when to go on.
@@ -114,7 +107,7 @@ impl Stopping {
         if attempt.tries >= ALONE_MAX {
             self.attempts.remove(&number);
         } else {
-            self.tell(name);
+            self.ready.push_back(name);
             self.wait(now, name, waits);
         }
         Some(Next::Nothing)
@@ -148,21 +141,22 @@ impl Stopping {
 
     /// Those that one executor is told next.
     fn take_ready(&mut self) -> Option<(SocketAddr, u32, Vec<Name>)> {
-        while let Some(mut entry) = self.ready.first_entry() {
-            let to = *entry.key();
-            let all = entry.get_mut();
-            let mut names = all.split_off(all.len().saturating_sub(CANCEL_MAX));
-            if all.is_empty() {
-                entry.remove();
+        let mut names = Vec::new();
+        let mut to = None;
+        while names.len() < CANCEL_MAX
+            && let Some(&name) = self.ready.front()
+        {
+            if let Some(attempt) = self.attempts.get(&number(name)) {
+                let here = (attempt.executor, attempt.epoch);
+                if to.is_some_and(|to| to != here) {
+                    break;
+                }
+                to = Some(here);
+                names.push(name);
             }
-            // An attempt may have ended meanwhile, or be with another executor, who is told himself.
-            let attempts = &self.attempts;
-            names.retain(|&name| attempts.get(&number(name)).is_some_and(|it| (it.executor, it.epoch) == to));
-            if !names.is_empty() {
-                return Some((to.0, to.1, names));
-            }
+            self.ready.pop_front();
         }
-        None
+        to.map(|(executor, epoch)| (executor, epoch, names))
     }
 }
 

@@ -255,28 +255,3 @@ fn t9_a_task_to_be_cancelled_is_not_given_to_a_new_switch() {
     let [(_, tasks)] = &hand.submits()[..] else { panic!("one SUBMIT") };
     assert_eq!(tasks.len(), 1);
 }
-
-#[test]
-fn t17_an_executor_is_told_of_all_its_attempts_in_one_packet() {
-    let mut hand = Hand::settled();
-    let (_, keys) = hand.open(&vec![task(); 6]);
-    hand.client.cancel(hand.now, &keys);
-    let (cancel, _) = the_cancel(&hand.sent());
-    let other = address("10.0.2.2:2");
-    let holder = |index| {
-        let at = if index % 2 == 0 { executor() } else { other };
-        Holder { executor: at.into(), index, reserved: [0; 3] }
-    };
-    let holders: Vec<_> = (0..6).map(holder).collect();
-    hand.switch_says(&packet(&CancelAck { client: IDENTITY.into(), ..CancelAck::new(EPOCH, cancel) }, &holders));
-    let mut told: Vec<_> = hand
-        .sent()
-        .into_iter()
-        .filter_map(|sent| match sent {
-            Sent::Stop { to, names } => Some((to, names.into_iter().map(|(_, _, index)| index).collect::<Vec<_>>())),
-            _ => None,
-        })
-        .collect();
-    told.sort_by_key(|(to, _)| *to == other);
-    assert_eq!(told, [(executor(), vec![0, 2, 4]), (other, vec![1, 3, 5])]);
-}
