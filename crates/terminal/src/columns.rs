@@ -8,8 +8,8 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A line of text for each of `lines`, of which each cell is [`plain`]; `sides` has a letter for each column: `l` to the left, `r` to the right, as numbers
-/// stand.
+/// A line of text for each of `lines`, with each cell [`plain`]; `sides` has a letter for each column: `l` to the left, `r` to the
+/// right, as numbers stand.
 #[must_use]
 pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
     let lines: Vec<[String; N]> = lines.iter().map(|line| line.each_ref().map(|cell| plain(cell))).collect();
