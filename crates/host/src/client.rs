@@ -95,6 +95,8 @@ pub struct ClientCounts {
 
 /// Arguments by reference, by task; shorter than the job where the last ones have none.
 type Leases = Vec<Option<Arc<BlobLease>>>;
+/// An argument that executors can fetch, and what its task says of it.
+type Kept = (Arc<BlobLease>, BlobRef);
 type ClientDriver = Driver<protocol::Client, ResultHandler>;
 
 /// A client of a switch, to be used from any number of threads. Dropping it closes it.
@@ -323,16 +325,16 @@ impl Client {
     fn prepare(&self, specs: &[TaskSpec]) -> Result<(Vec<Task>, Leases), Error> {
         let mut tasks = Vec::with_capacity(specs.len());
         let mut leases = Leases::new();
-        let mut last: Option<(&Arc<Vec<u8>>, Arc<BlobLease>, BlobRef)> = None;
+        let mut last: Option<(&Arc<Vec<u8>>, Kept)> = None;
         for (index, spec) in specs.iter().enumerate() {
             let argument = match Argument::inline(&spec.argument) {
                 Some(inline) => inline,
                 None => {
                     let (lease, reference) = match last {
-                        Some((same, lease, reference)) if Arc::ptr_eq(same, &spec.argument) => (lease, reference),
+                        Some((same, kept)) if Arc::ptr_eq(same, &spec.argument) => kept,
                         _ => self.keep(index, &spec.argument)?,
                     };
-                    last = Some((&spec.argument, Arc::clone(&lease), reference));
+                    last = Some((&spec.argument, (Arc::clone(&lease), reference)));
                     leases.resize(index, None);
                     leases.push(Some(lease));
                     Argument::ByReference(reference)
@@ -344,7 +346,7 @@ impl Client {
     }
 
     /// Keeps an argument for executors to fetch, and says where.
-    fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<(Arc<BlobLease>, BlobRef), Error> {
+    fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<Kept, Error> {
         debug_assert!(argument.len() > ARGUMENT_MAX);
         let (length, max, port) = (argument.len(), ARGUMENT_BLOB_MAX as usize, self.server.port());
         if length > max {

@@ -81,24 +81,12 @@ impl Arguments {
             self.fetches.fetch_add(1, Relaxed);
             return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
         };
-        let wanted = {
-            let mut parts = lock(&self.parts);
-            loop {
-                if let Some(argument) = parts.find(name, &range) {
-                    return Ok(argument);
-                }
-                if !parts.is_coming(name, &range) {
-                    break;
-                }
-                parts = self.ended.wait(parts).unwrap_or_else(PoisonError::into_inner);
-            }
-            let wanted = parts.window(name.0).max(range.end - range.start);
-            let end = range.start.saturating_add(wanted);
-            parts.coming.push((name, range.start..end));
-            wanted
+        let most = match self.look(name, &range) {
+            Found::Here(argument) => return Ok(argument),
+            Found::Fetch { most } => most,
         };
         self.fetches.fetch_add(1, Relaxed);
-        let fetched = self.fetcher.fetch_part(ip, blob, wanted);
+        let fetched = self.fetcher.fetch_part(ip, blob, most);
         let mut parts = lock(&self.parts);
         parts.coming.retain(|(other, coming)| (*other, coming.start) != (name, range.start));
         self.ended.notify_all();
@@ -108,11 +96,37 @@ impl Arguments {
         Ok(argument)
     }
 
-    /// The same, if no fetch is needed.
+    /// Waits for what another thread is fetching.
+    fn look(&self, name: Name, range: &Range<u32>) -> Found {
+        let mut parts = lock(&self.parts);
+        loop {
+            if let Some(argument) = parts.find(name, range) {
+                return Found::Here(argument);
+            }
+            if !parts.is_coming(name, range) {
+                break;
+            }
+            parts = self.ended.wait(parts).unwrap_or_else(PoisonError::into_inner);
+        }
+        let most = parts.window(name.0).max(range.end - range.start);
+        parts.coming.push((name, range.start..range.start.saturating_add(most)));
+        Found::Fetch { most }
+    }
+
+    /// The argument as [`Self::get`] has it, if no fetch is needed.
     pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         let (name, range) = place(ip, blob).ok()??;
         lock(&self.parts).find(name, &range)
     }
+}
+
+/// What a thread finds that needs an argument.
+enum Found {
+    Here(Vec<u8>),
+    /// It must fetch at most so many bytes; others wait for them.
+    Fetch {
+        most: u32,
+    },
 }
 
 /// Where in a pack an argument is; `None` if it is a blob of its own.
