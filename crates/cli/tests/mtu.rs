@@ -1,14 +1,16 @@
-//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6. Needs root and
-//! iproute2; skips loudly without.
+//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6; and what is said of a smaller
+//! one. Needs root and iproute2; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod common;
 
-use common::{PATIENCE, Running, client_at, kernel_works, labs_work, midflight_at};
+use common::{PATIENCE, Running, Said, client_at, kernel_works, labs_work, midflight_at};
 use midflight::{Client, Completions, Executor, Job};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use std::io::Write;
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The longest result that travels in a packet.
@@ -36,20 +38,21 @@ fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
     engines
 }
 
-/// Sets the MTU of both ends of every link. A host's end that runs an XDP program takes no large one, so that program goes.
+/// Sets the MTU of both ends of every link.
 fn set_mtu(lab: &Lab, mtu: u32) {
-    let set = |place, interface: &str| {
-        let mtu = mtu.to_string();
-        let ip = |arguments: &[&str]| lab.command(place, "ip").args(arguments).status().unwrap();
-        if lab.xdp() && place != Place::Switch && mtu.parse::<u32>().unwrap() > NATIVE_MOST {
-            assert!(ip(&["link", "set", interface, "xdp", "off"]).success());
-        }
-        assert!(ip(&["link", "set", interface, "mtu", &mtu]).success(), "{place} {interface} {mtu}");
-    };
     for (number, interface) in lab.interfaces().iter().enumerate() {
-        set(Place::Host(number), midflight_lab::HOST_INTERFACE);
-        set(Place::Switch, interface);
+        set_mtu_at(lab, Place::Host(number), midflight_lab::HOST_INTERFACE, mtu);
+        set_mtu_at(lab, Place::Switch, interface, mtu);
     }
+}
+
+/// Sets the MTU of one end of a link. A host's end that runs an XDP program takes no large one, so that program goes.
+fn set_mtu_at(lab: &Lab, place: Place, interface: &str, mtu: u32) {
+    let ip = |arguments: &[&str]| lab.command(place, "ip").args(arguments).status().unwrap();
+    if lab.xdp() && place != Place::Switch && mtu > NATIVE_MOST {
+        assert!(ip(&["link", "set", interface, "xdp", "off"]).success());
+    }
+    assert!(ip(&["link", "set", interface, "mtu", &mtu.to_string()]).success(), "{place} {interface} {mtu}");
 }
 
 /// A switch, an executor whose functions give back what they are asked for, and a client.
@@ -142,6 +145,34 @@ fn t15_tasks_end_on_links_of_1420_bytes() {
 #[test]
 fn t15_tasks_end_on_links_of_9000_bytes() {
     tasks_end_at(9000);
+}
+
+/// IPv4 has links of 576 bytes. They take short packets only: commands say so and end. Once the near end of the link is so, once the
+/// far end.
+#[test]
+fn t15_commands_end_with_an_error_where_a_link_takes_less() {
+    let Some(lab) = lab() else { return };
+    let switch = format!("{SWITCH_IPV4}:7700");
+    let _switch = Running::spawn(midflight_at(&lab, Place::Switch, &["switch", "--listen", &switch, "--http", "off"]));
+    for (place, interface) in [(Place::Host(0), midflight_lab::HOST_INTERFACE), (Place::Switch, &*lab.interfaces()[0])]
+    {
+        set_mtu(&lab, 1500);
+        set_mtu_at(&lab, place, interface, 576);
+        let start = |arguments: &[&str]| {
+            let mut command = midflight_at(&lab, Place::Host(0), arguments);
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all("line\n".repeat(100).as_bytes()).unwrap();
+            child
+        };
+        let submit = start(&["submit", "noop", "-n", "100", "--switch", &switch]);
+        let map = start(&["map", "--switch", &switch, "--", "echo"]);
+        for child in [submit, map] {
+            let said: Said = child.wait_with_output().unwrap().into();
+            let parts = ["do not reach the switch", "MTU below 1280 bytes", "raise it"];
+            assert!(said.code == Some(1) && parts.iter().all(|part| said.stderr.contains(part)), "{place}: {said:?}");
+        }
+    }
 }
 
 #[test]
