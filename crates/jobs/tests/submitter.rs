@@ -191,6 +191,27 @@ fn bounds_are_kept_and_named() {
     assert!(site.submit(nothing).unwrap_err().to_string().contains("commands"));
 }
 
+/// A list is answered in several messages where one would be too long.
+#[test]
+fn jobs_with_long_command_lines_are_listed() {
+    let site = Site::new(Settings::default());
+    let long = |last| JobSpec { name: last.to_string(), ..array(&format!("true {}", "x".repeat(3 << 20)), 1) };
+    let jobs: Vec<u64> = (0..4).map(|number| site.submit(long(number)).unwrap()).collect();
+    let (mut connection, mut listed, mut answers) = (site.connect(), Vec::new(), 0);
+    loop {
+        let first = listed.last().map_or(0, |job| job + 1);
+        let Answer::Jobs(rows) = connection.ask(&Request::List { first }).unwrap() else { panic!("rows") };
+        if rows.is_empty() {
+            break;
+        }
+        answers += 1;
+        listed.extend(rows.iter().map(|row| row.job));
+    }
+    assert_eq!((listed, answers), (jobs, 4));
+    let refused = site.submit(array(&"x".repeat(5 << 20), 1)).unwrap_err().to_string();
+    assert!(refused.contains("write them to a file"), "{refused}");
+}
+
 /// The store's library panics at some of these.
 #[test]
 fn a_store_with_holes_is_refused_with_advice_or_opened() {
