@@ -1,4 +1,4 @@
-//! Whether a switch answers, for the commands that wait for tasks.
+//! Whether a switch answers and tasks reach it, for the commands that wait for tasks.
 
 use anyhow::{Result, ensure};
 use midflight_host::Client;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long a switch may be silent before people hear of it. It is asked ten times a second.
 pub(super) const ASK_AFTER: Duration = Duration::from_secs(3);
 
-/// Tells once that no switch answers.
+/// Tells once that no switch answers, and when tasks cannot reach one.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     is_told: bool,
