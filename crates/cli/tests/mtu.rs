@@ -38,21 +38,20 @@ fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
     engines
 }
 
-/// Sets the MTU of both ends of every link.
+/// Sets the MTU of both ends of every link. A host's end that runs an XDP program takes no large one, so that program goes.
 fn set_mtu(lab: &Lab, mtu: u32) {
+    let set = |place, interface: &str| {
+        let mtu = mtu.to_string();
+        let ip = |arguments: &[&str]| lab.command(place, "ip").args(arguments).status().unwrap();
+        if lab.xdp() && place != Place::Switch && mtu.parse::<u32>().unwrap() > NATIVE_MOST {
+            assert!(ip(&["link", "set", interface, "xdp", "off"]).success());
+        }
+        assert!(ip(&["link", "set", interface, "mtu", &mtu]).success(), "{place} {interface} {mtu}");
+    };
     for (number, interface) in lab.interfaces().iter().enumerate() {
-        set_mtu_at(lab, Place::Host(number), midflight_lab::HOST_INTERFACE, mtu);
-        set_mtu_at(lab, Place::Switch, interface, mtu);
+        set(Place::Host(number), midflight_lab::HOST_INTERFACE);
+        set(Place::Switch, interface);
     }
-}
-
-/// Sets the MTU of one end of a link. A host's end that runs an XDP program takes no large one, so that program goes.
-fn set_mtu_at(lab: &Lab, place: Place, interface: &str, mtu: u32) {
-    let ip = |arguments: &[&str]| lab.command(place, "ip").args(arguments).status().unwrap();
-    if lab.xdp() && place != Place::Switch && mtu > NATIVE_MOST {
-        assert!(ip(&["link", "set", interface, "xdp", "off"]).success());
-    }
-    assert!(ip(&["link", "set", interface, "mtu", &mtu.to_string()]).success(), "{place} {interface} {mtu}");
 }
 
 /// A switch, an executor whose functions give back what they are asked for, and a client.
@@ -147,31 +146,26 @@ fn t15_tasks_end_on_links_of_9000_bytes() {
     tasks_end_at(9000);
 }
 
-/// IPv4 has links of 576 bytes. They take short packets only: commands say so and end. Once the near end of the link is so, once the
-/// far end.
+/// IPv4 has links of 576 bytes. They take short packets only: commands say so and end.
 #[test]
 fn t15_commands_end_with_an_error_where_a_link_takes_less() {
     let Some(lab) = lab() else { return };
     let switch = format!("{SWITCH_IPV4}:7700");
     let _switch = Running::spawn(midflight_at(&lab, Place::Switch, &["switch", "--listen", &switch, "--http", "off"]));
-    for (place, interface) in [(Place::Host(0), midflight_lab::HOST_INTERFACE), (Place::Switch, &*lab.interfaces()[0])]
-    {
-        set_mtu(&lab, 1500);
-        set_mtu_at(&lab, place, interface, 576);
-        let start = |arguments: &[&str]| {
-            let mut command = midflight_at(&lab, Place::Host(0), arguments);
-            let mut child =
-                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            child.stdin.take().unwrap().write_all("line\n".repeat(100).as_bytes()).unwrap();
-            child
-        };
-        let submit = start(&["submit", "noop", "-n", "100", "--switch", &switch]);
-        let map = start(&["map", "--switch", &switch, "--", "echo"]);
-        for child in [submit, map] {
-            let said: Said = child.wait_with_output().unwrap().into();
-            let parts = ["do not reach the switch", "MTU below 1280 bytes", "raise it"];
-            assert!(said.code == Some(1) && parts.iter().all(|part| said.stderr.contains(part)), "{place}: {said:?}");
-        }
+    set_mtu(&lab, 576);
+    let start = |arguments: &[&str]| {
+        let mut command = midflight_at(&lab, Place::Host(0), arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // `submit` does not read it.
+        let _ = child.stdin.take().unwrap().write_all("line\n".repeat(100).as_bytes());
+        child
+    };
+    let submit = start(&["submit", "noop", "-n", "100", "--switch", &switch]);
+    let map = start(&["map", "--switch", &switch, "--", "echo"]);
+    for child in [submit, map] {
+        let said: Said = child.wait_with_output().unwrap().into();
+        let parts = ["do not reach the switch", "MTU below 1280 bytes", "raise it"];
+        assert!(said.code == Some(1) && parts.iter().all(|part| said.stderr.contains(part)), "{said:?}");
     }
 }
 
