@@ -230,6 +230,13 @@ impl Client {
         Some(Duration::from_nanos(clock::now().saturating_sub(since)))
     }
 
+    /// The length in bytes of a packet that the switch has not answered for some 10 s, while it answers others: a link on the path has
+    /// an MTU below 1,280 bytes (T15). The packet's tasks wait until that is raised. `None`: there is no such packet.
+    #[must_use]
+    pub fn unanswered_length(&self) -> Option<usize> {
+        self.shared.driver.peek(|endpoint, _| endpoint.unanswered_length())
+    }
+
     /// The address that the switch sees, once it has said so. If its port is not [`Self::local_addr`]'s there is NAT
     /// between them, and executors cannot reach this client.
     #[must_use]
