@@ -111,8 +111,8 @@ enum bit<8> Role {
 }
 
 struct metadata_t {
-    Found found;
-    Role role;
+    bit<8> found;
+    bit<8> role;
     // From 0.
     bit<8> lvl;
     // `accepted` may not go beyond this.

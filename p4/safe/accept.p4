@@ -10,11 +10,11 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
 // A SUBMIT comes in: nothing is taken, nothing is refused, no record has an index yet.
 #define FRESH m.role = role; m.left = h.mf.count; h.round.setValid(); h.round.bitmap = 1; \
     h.ack.setValid(); h.ack.taken = 0; h.ack.refused = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; h.ack.credit = 0
-    action first(Role role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.lvl = lvl; FRESH; }
-    action first_refused(Role role) { FRESH; }
-    action update(Role role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_newer, i); m.role = role; m.lvl = lvl; }
-    action read(Role role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.role = role; m.lvl = lvl; }
-    action plays(Role role, bit<8> lvl) { m.role = role; m.lvl = lvl; }
+    action first(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.lvl = lvl; FRESH; }
+    action first_refused(bit<8> role) { FRESH; }
+    action update(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_newer, i); m.role = role; m.lvl = lvl; }
+    action read(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.role = role; m.lvl = lvl; }
+    action plays(bit<8> role, bit<8> lvl) { m.role = role; m.lvl = lvl; }
     action to_controller() { h.cpu.setValid(); h.cpu.port = (bit<16>)INGRESS_PORT; OUT_BY(CPU_PORT); }
     action malformed() { DROP; }
     AT_STAGE(0) table kind {

@@ -16,6 +16,9 @@ pub(crate) struct Switch {
     slots: BTreeSet<(u32, u32, u32, u16)>,
     /// In order; without those of IPv6, which the program only forwards.
     pub(crate) datagrams: Vec<(Host, Vec<u8>)>,
+    /// What the asic engine answered to each.
+    #[cfg(test)]
+    pub(crate) answers: Vec<Vec<Vec<u8>>>,
 }
 
 impl Switch {
@@ -40,8 +43,20 @@ pub(crate) fn switches(name: &str, transcript: &str) -> Result<Vec<Switch>, P4Er
         let heard = heard.take();
         let answers = heard.iter().flat_map(|(.., answers)| answers);
         let slots = answers.flat_map(|(to, answer)| registered(*to, answer)).collect();
+        #[cfg(test)]
+        let answers = {
+            let ours = heard.iter().filter(|(from, ..)| host(*from).is_some());
+            ours.map(|(.., answers)| answers.iter().map(|(_, bytes)| bytes.clone()).collect()).collect()
+        };
         let datagrams = heard.iter().filter_map(|(from, datagram, _)| Some((host(*from)?, datagram.clone()))).collect();
-        Switch { epoch, room, slots, datagrams }
+        Switch {
+            epoch,
+            room,
+            slots,
+            datagrams,
+            #[cfg(test)]
+            answers,
+        }
     };
     Ok(all.into_iter().map(switch).collect())
 }

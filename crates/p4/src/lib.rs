@@ -18,6 +18,8 @@ mod frame;
 mod heard;
 mod ports;
 mod random;
+#[cfg(test)]
+mod tests;
 mod thrift;
 pub mod tools;
 mod twin;
