@@ -124,7 +124,7 @@ impl Both {
                 continue;
             }
             let (by, frame) = draw.frame();
-            self.from_outside(by, &frame)?;
+            self.arrives(by, &frame)?;
             if self.compared.packets.is_multiple_of(EVERY) {
                 self.registers()?;
             }
@@ -141,7 +141,7 @@ impl Both {
             if self.is_hopeless() {
                 break;
             }
-            self.from_outside(CLIENTS, &from.to_switch(datagram))?;
+            self.arrives(CLIENTS, &from.to_switch(datagram))?;
             self.finish()?;
         }
         self.registers()?;
@@ -152,7 +152,7 @@ impl Both {
         self.compared.differences.len() >= DIFFERENCES_MAX
     }
 
-    fn from_outside(&mut self, by: u16, frame: &[u8]) -> Result<(), P4Error> {
+    fn arrives(&mut self, by: u16, frame: &[u8]) -> Result<(), P4Error> {
         self.compared.packets += 1;
         let expected = self.twin.frame(by, frame);
         self.pass(by, frame, expected)

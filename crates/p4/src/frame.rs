@@ -56,11 +56,11 @@ impl Host {
     }
 
     /// A datagram to the switch.
-    pub(crate) fn to_switch(&self, datagram: &[u8]) -> Vec<u8> {
+    pub(crate) fn to_switch(self, datagram: &[u8]) -> Vec<u8> {
         self.to((SWITCH.0, SWITCH.1, UDP_PORT), datagram)
     }
 
-    pub(crate) fn to(&self, (mac, ip, port): ([u8; 6], u32, u16), datagram: &[u8]) -> Vec<u8> {
+    pub(crate) fn to(self, (mac, ip, port): ([u8; 6], u32, u16), datagram: &[u8]) -> Vec<u8> {
         let (length, mut frame) = (datagram.len() as u16 + 8, Vec::with_capacity(MF + datagram.len()));
         frame.extend(mac);
         frame.extend(self.mac);

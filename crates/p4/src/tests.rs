@@ -23,11 +23,11 @@ fn all_passes(twin: &mut Twin, by: u16, frame: &[u8]) -> Option<(u16, Vec<u8>)> 
 
 /// Where both must say the same: a SUBMIT that the engine takes or refuses, a RETRIEVE of a slot that it knows.
 fn is_comparable(datagram: &[u8], answer: &[u8]) -> bool {
-    match (parse(datagram), parse(answer)) {
-        (Ok(Packet::Submit(..)), Ok(Packet::SubmitAck(..))) => true,
-        (Ok(Packet::Retrieve(..)), Ok(Packet::Assign(..) | Packet::NoOp(..))) => true,
-        _ => false,
-    }
+    matches!(
+        (parse(datagram), parse(answer)),
+        (Ok(Packet::Submit(..)), Ok(Packet::SubmitAck(..)))
+            | (Ok(Packet::Retrieve(..)), Ok(Packet::Assign(..) | Packet::NoOp(..)))
+    )
 }
 
 /// What the model says of the packets of the transcripts, in frames, is what the asic engine answers.

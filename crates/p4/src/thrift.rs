@@ -201,11 +201,19 @@ impl Thrift {
         }
     }
 
-    /// The code of an exception: its only field.
+    /// The code of an exception: its only field. Behind it end the exception and the answer.
     fn code(&mut self) -> Result<u32, P4Error> {
         let [kind] = self.take()?;
-        self.take::<2>()?;
-        if kind == I32 { self.number() } else { Ok(0) }
+        let code = if kind == I32 {
+            self.take::<2>()?;
+            let code = self.number()?;
+            self.take::<1>()?;
+            code
+        } else {
+            0
+        };
+        self.take::<1>()?;
+        Ok(code)
     }
 
     fn longs(&mut self) -> Result<Vec<u32>, P4Error> {
