@@ -45,20 +45,20 @@ control Look_up(inout headers_t h, inout metadata_t m) {
 }
 
 // Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to 0 when it enters a generation.
-control Counter(inout headers_t h, inout metadata_t m) {
+control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
     SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, 8,
         rv = PREDICATE(BEFORE(v, SERIAL(h.counter.low)), false);
         if (BEFORE(v, SERIAL(h.counter.low))) { v = SERIAL(h.counter.low); })
     action is_later() { GET(m.fresh, later, h.name.slot[SLOT_BITS - 1:0]); }
-    AT_STAGE(1) table counter {
+    AT_STAGE(1) table compare {
         key = { m.role: exact; m.checked: exact; m.formed: exact; m.present: exact; m.known: exact; }
         actions = { is_later; @defaultonly NoAction; }
         const entries = { (Role.RETRIEVE, 0, 1, 1, 1): is_later(); }
         const default_action = NoAction;
         size = 1;
     }
-    apply { counter.apply(); }
+    apply { compare.apply(); }
 }
 
 // Stage 2: a malformed packet and a copy change nothing; a void slot is told so.

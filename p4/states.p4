@@ -6,7 +6,7 @@
     }
     state ip {
         packet.extract(h.ip);
-        transition select(h.ip.version_length, h.ip.fragment & 0x3FFF, h.ip.protocol) { (0x45, 0, 17): udp; default: accept; }
+        transition select(h.ip.version_length, h.ip.fragment, h.ip.protocol) { (0x45, 0 &&& 0x3FFF, 17): udp; default: accept; }
     }
     state udp {
         packet.extract(h.udp);

@@ -36,7 +36,7 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Kind() kind;
     Look_up() look_up;
     Accept() accept_task;
-    Counter() counter;
+    Latest() latest;
     Judge() judge;
     Enter() enter;
     Count_1_2() count_1_2;
@@ -53,7 +53,7 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
         kind.apply(h, m, INTRINSIC_PASSED);
         look_up.apply(h, m);
         accept_task.apply(h, m);
-        counter.apply(h, m);
+        latest.apply(h, m);
         judge.apply(h, m, INTRINSIC_PASSED);
         enter.apply(h, m);
         count_1_2.apply(h, m);
@@ -69,7 +69,7 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     }
 }
 
-control Ingress(inout headers_t h, inout metadata_t m, INTRINSIC) {
+control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Own() own;
     Queue() queue;
     Forward() forward;
@@ -89,7 +89,7 @@ control Ingress(inout headers_t h, inout metadata_t m, INTRINSIC) {
     }
 }
 
-control Egress(inout headers_t h, inout metadata_t m, INTRINSIC) { apply { } }
+control Leave(inout headers_t h, inout metadata_t m, INTRINSIC) { apply { } }
 
 control Compute(inout headers_t h, inout metadata_t m) {
     apply {
@@ -101,4 +101,4 @@ control Compute(inout headers_t h, inout metadata_t m) {
 
 control Deparse(packet_out packet, in headers_t h) { apply { packet.emit(h); } }
 
-V1Switch(Parse(), Verify(), Ingress(), Egress(), Compute(), Deparse()) main;
+V1Switch(Parse(), Verify(), Pipe(), Leave(), Compute(), Deparse()) main;

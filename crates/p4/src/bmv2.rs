@@ -75,24 +75,24 @@ impl Bmv2 {
         let word = |word: u32| word.to_be_bytes().to_vec();
         let exact = |bytes: Vec<u8>| Key::Exact(bytes);
         let thrift = &mut self.thrift;
-        thrift.add("Ingress.own.own", &[exact(frame::SWITCH.1.to_be_bytes().to_vec())], "Ingress.own.is_own", &[])?;
+        thrift.add("Pipe.own.own", &[exact(frame::SWITCH.1.to_be_bytes().to_vec())], "Pipe.own.is_own", &[])?;
         let present = [exact(word(entered.epoch))];
-        thrift.add("Ingress.queue.look_up.epoch", &present, "Ingress.queue.look_up.is_present", &[])?;
+        thrift.add("Pipe.queue.look_up.epoch", &present, "Pipe.queue.look_up.is_present", &[])?;
         let epoch = [word(entered.epoch)];
-        thrift.set_default("Ingress.queue.answer.turn", "Ingress.queue.answer.turn_round", &epoch)?;
+        thrift.set_default("Pipe.queue.answer.turn", "Pipe.queue.answer.turn_round", &epoch)?;
         for &(slot, generation, ip, port) in &entered.slots {
             let [high, low] = port.to_be_bytes().map(|byte| vec![byte]);
             let key = [word(slot), word(generation), word(ip), high, low].map(Key::Exact);
-            thrift.add("Ingress.queue.look_up.slot", &key, "Ingress.queue.look_up.is_known", &[])?;
+            thrift.add("Pipe.queue.look_up.slot", &key, "Pipe.queue.look_up.is_known", &[])?;
         }
         let port = |number: u16| number.to_be_bytes().to_vec();
         for number in [frame::CLIENTS, frame::EXECUTORS, frame::NEIGHBOURS, frame::RECIRCULATION, frame::CPU] {
             let key = [exact(frame::marker_to(number).to_vec())];
-            thrift.add("Ingress.forward.mac", &key, "Ingress.forward.bridge_to", &[port(number)])?;
+            thrift.add("Pipe.forward.mac", &key, "Pipe.forward.bridge_to", &[port(number)])?;
         }
         let via = [port(frame::NEIGHBOURS), frame::NEIGHBOUR.0.to_vec(), frame::SWITCH.0.to_vec()];
         let net = [Key::Prefix(word(frame::NEIGHBOUR.1), 16)];
-        thrift.add("Ingress.forward.route", &net, "Ingress.forward.via", &via)?;
+        thrift.add("Pipe.forward.route", &net, "Pipe.forward.via", &via)?;
         self.set_up(entered)
     }
 
@@ -109,17 +109,17 @@ impl Bmv2 {
                 ("kind.credit_seen", full),
             ];
             for (name, value) in all {
-                self.thrift.write(&format!("Ingress.queue.{name}"), level, value)?;
+                self.thrift.write(&format!("Pipe.queue.{name}"), level, value)?;
             }
         }
         // All are 0 at first.
         let slots = if start == 0 { 0 } else { slot_cells };
-        (0..slots).try_for_each(|slot| self.thrift.write("Ingress.queue.counter.last_counter", slot, start))
+        (0..slots).try_for_each(|slot| self.thrift.write("Pipe.queue.latest.last_counter", slot, start))
     }
 
     /// All cells of a register of the queue.
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
-        self.thrift.read(&format!("Ingress.queue.{name}"))
+        self.thrift.read(&format!("Pipe.queue.{name}"))
     }
 
     fn port(&self, number: u16) -> Result<&Port, P4Error> {

@@ -51,7 +51,7 @@ pub(crate) struct Twin {
 const REGISTERS: [(&str, &str, Word); 24] = [
     ("kind.credit_seen", "credit_seen", Word::Low),
     ("accept_task.accepted", "accepted", Word::Low),
-    ("counter.last_counter", "last_counter", Word::Low),
+    ("latest.last_counter", "last_counter", Word::Low),
     ("enter.add_ptr", "add_ptr", Word::Low),
     ("count_1_2.queued_1_2_low", "queued_1_2", Word::Low),
     ("count_1_2.queued_1_2_high", "queued_1_2", Word::High),
