@@ -10,6 +10,9 @@ fn without_a_compiler_it_says_so_and_compares_nothing() {
     let output = command.args(["check", "p4"]).env("P4C", "/nowhere").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.starts_with("SKIPPED: check p4: p4c-bm2-ss is missing: set P4C") && said.lines().count() == 1, "{said}");
+    assert!(
+        said.starts_with("SKIPPED: check p4: p4c-bm2-ss is missing: set P4C") && said.lines().count() == 1,
+        "{said}"
+    );
     assert!(output.stdout.is_empty());
 }
