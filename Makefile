@@ -54,7 +54,7 @@ demo: release ## the main job: schedule a generated workload through the switch 
 package: release ## a Debian package of this build, with manual pages, completions and services; installs cargo-deb
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deb
 	@deploy/debian/contents $(BUILT)/midflight $(BUILT)/package
-	@$(CARGO) deb --locked --package midflight-cli --no-build
+	@$(CARGO) deb --locked --package midflight-cli --no-build --strip
 
 # How often `make properties` runs all property tests.
 SEEDS ?= 10

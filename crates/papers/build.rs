@@ -98,7 +98,9 @@ const RULES: [&str; 3] =
     ["crates/papers/src/calibration.rs", "crates/papers/src/figures", "crates/papers/src/findings"];
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Where the sources are now: a build directory may be shared, and the script have been compiled elsewhere.
+    let directory = std::env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?;
+    let root = Path::new(&directory).join("../..");
     let parts: Vec<&str> =
         FAMILIES.iter().flat_map(|(_, parts)| parts.iter().flat_map(|part| part.iter().copied())).collect();
     for (family, own) in FAMILIES {

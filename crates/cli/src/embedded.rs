@@ -8,7 +8,6 @@ use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder, ra
 use midflight_terminal::switches::ANSWER_WITHIN;
 use rustix::process::geteuid;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 
 /// All resources: executors on this machine may use all of it.
 const ALL_RESOURCES: u8 = u8::MAX;
@@ -23,7 +22,7 @@ pub(crate) enum ServedUsers {
 }
 
 /// The executors that are started in this process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LocalExecutors<'a> {
     /// How many.
     pub executors: u32,
@@ -33,6 +32,8 @@ pub(crate) struct LocalExecutors<'a> {
     pub counted: &'a [CountedResource],
     /// Where they are, in turn; empty: nowhere.
     pub places: &'a [String],
+    /// Where each keeps large outputs, and how many bytes of them.
+    pub blobs: BlobOptions,
 }
 
 /// A running switch and its executors; dropping it ends them and kills what runs.
@@ -46,16 +47,7 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// The executors are all registered when this returns.
-    pub(crate) fn start(config: &Config, executors: &LocalExecutors<'_>, served: ServedUsers) -> Result<Self> {
-        Self::start_with(config, executors, served, &BlobOptions::default())
-    }
-
-    fn start_with(
-        config: &Config,
-        here: &LocalExecutors<'_>,
-        served: ServedUsers,
-        blobs: &BlobOptions,
-    ) -> Result<Self> {
+    pub(crate) fn start(config: &Config, here: &LocalExecutors<'_>, served: ServedUsers) -> Result<Self> {
         let slots = here.slots;
         raise_open_files(here.executors.saturating_mul(slots));
         let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
@@ -68,7 +60,8 @@ impl Embedded {
         let ahead = config.program.executors.ahead;
         let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
         let start = |place: Option<&String>| {
-            let builder = here.counted.iter().cloned().fold(builder().blobs(blobs.clone()), ExecutorBuilder::count);
+            let builder =
+                here.counted.iter().cloned().fold(builder().blobs(here.blobs.clone()), ExecutorBuilder::count);
             place.iter().fold(builder, |builder, place| builder.place(place)).start()
         };
         let mut places = here.places.iter().cycle();
@@ -83,13 +76,12 @@ impl Embedded {
         Ok(Self { executors, running })
     }
 
-    /// One executor on free ports, without HTTP; large outputs are in this directory.
-    pub(crate) fn quiet(slots: u32, directory: &Path) -> Result<Self> {
+    /// One executor on free ports, without HTTP.
+    pub(crate) fn quiet(slots: u32, blobs: BlobOptions) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
-        let blobs = BlobOptions { directory: Some(directory.to_owned()), ..BlobOptions::default() };
-        let here = LocalExecutors { executors: 1, slots, counted: &[], places: &[] };
-        Self::start_with(&Config { switch, ..Config::default() }, &here, ServedUsers::Own, &blobs)
+        let here = LocalExecutors { executors: 1, slots, counted: &[], places: &[], blobs };
+        Self::start(&Config { switch, ..Config::default() }, &here, ServedUsers::Own)
     }
 
     /// The address of the switch for clients on this machine.

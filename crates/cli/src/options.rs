@@ -3,9 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 use midflight_control::{Config, ProgramTable, SwitchTable};
+use midflight_host::BlobOptions;
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
-use midflight_terminal::usage::{duration, error, resolve};
+use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
 use midflight_wire::SLOT_PLACES;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +39,51 @@ impl ConfigFile {
     }
 }
 
+/// Room for outputs that are too large for memory.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct OutputDisk {
+    /// MiB of files for commands' outputs beyond 512 KiB; a command without room fails; default: 16384
+    #[arg(long, value_name = "MIB")]
+    pub output_disk: Option<u32>,
+}
+
+impl OutputDisk {
+    /// The options of a blob store with files in this directory.
+    pub(crate) fn blobs(self, directory: Option<PathBuf>) -> BlobOptions {
+        let default = BlobOptions::default();
+        let max_file_bytes = self.output_disk.map_or(default.max_file_bytes, |mib| u64::from(mib) << 20);
+        BlobOptions { max_file_bytes, directory, ..default }
+    }
+}
+
+/// Where executors keep such outputs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct OutputFiles {
+    #[command(flatten)]
+    disk: OutputDisk,
+    /// Directory of these files, which have no names there; default: $TMPDIR or /tmp
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+}
+
+impl OutputFiles {
+    /// The options of an executor's blob store.
+    pub(crate) fn blobs(&self) -> Result<BlobOptions> {
+        if let Some(directory) = self.output_dir.as_deref().filter(|directory| !directory.is_dir()) {
+            let path = directory.display();
+            return Err(error(format!("--output-dir {path} is no directory: make it, or name another one")));
+        }
+        Ok(self.disk.blobs(self.output_dir.clone()))
+    }
+
+    /// The same options for an executor that is another process.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let disk = self.disk.output_disk.map(|mib| format!("--output-disk={mib}").into());
+        let directory = self.output_dir.clone().map(PathBuf::into_os_string);
+        disk.into_iter().chain(directory.into_iter().flat_map(|directory| ["--output-dir".into(), directory])).collect()
+    }
+}
+
 /// What tasks ask for.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TaskOptions {
@@ -49,8 +96,8 @@ pub(crate) struct TaskOptions {
     /// Place where the tasks prefer to run, a name that executors give by --place
     #[arg(long, value_name = "PLACE")]
     pub prefer: Option<String>,
-    /// How long they wait for a slot there before they go anywhere; at most 32s
-    #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration, default_value = "50ms")]
+    /// How long they wait for a slot there before they go anywhere; 0s to 32s
+    #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration_or_zero, default_value = "50ms")]
     pub patience: Duration,
     /// How long one attempt may take, such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -32,6 +32,7 @@ fn t13_t14_an_attacker_harms_nobody() {
             "clients",
             "reset_all",
             "complete",
+            "stop",
             "reflection",
             "stolen_cookies",
             "connections",

@@ -116,6 +116,24 @@ fn commands_run_once_however_often_the_submitter_is_killed() {
 }
 
 #[test]
+fn who_waits_for_a_job_outlives_the_submitter() {
+    let site = Site::new("jobs-waits", 1);
+    let gate = site.directory.path("gate");
+    let job = site.submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo out"), &[]);
+    let all = [&["job", "wait", &job][..], &["job", "output", &job, "--follow"]];
+    let waiting = all.map(|args| site.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for _ in 0..2 {
+        site.kill_submitter();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    std::fs::write(&gate, "").unwrap();
+    let [wait, output]: [Said; 2] = waiting.map(|child| child.wait_with_output().unwrap().into());
+    assert_eq!(wait.code, Some(0), "{wait:?}");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "out\n"), "{output:?}");
+}
+
+#[test]
 fn a_second_submitter_is_refused() {
     let site = Site::new("jobs-second", 1);
     let first = site.submitter();
@@ -228,6 +246,31 @@ fn another_cluster_has_to_wait_for_the_jobs_of_the_first_one() {
     let said = site.run(&["submit", "--detach", "--switch", "127.0.0.1:1", "exec", "true"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("no switch answers on 127.0.0.1:1"), "{said:?}");
+}
+
+#[test]
+fn a_switch_that_was_killed_is_said_to_be_silent_and_since_when() {
+    let mut site = Site::new("jobs-silent", 1);
+    let job = site.submit("true", &[]);
+    assert_eq!(site.wait(&job), Some(0));
+    let connected = |site: &Site| {
+        let said = site.run(&["job", "status", "--json"]);
+        serde_json::from_str::<Value>(&said.stdout).unwrap()["connected"].clone()
+    };
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
+    assert_eq!(connected(&site), true, "nothing is open, but it is asked");
+    site.switch.child.kill().unwrap();
+    site.switch.child.wait().unwrap();
+    let switch = site.switch.address().to_string();
+    let said = site.run(&["submit", "--detach", "--switch", &switch, "exec", "true"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains(&format!("no switch answers on {switch} (the last answer came ")), "{said:?}");
+    assert_eq!(connected(&site), false);
+    let said = site.run(&["job", "status"]);
+    assert!(said.stdout.contains(&format!("{switch}: no answer (the last answer came ")), "{said:?}");
+    site.switch = Running::switch(&switch, &[]);
+    assert_eq!(site.wait("last"), Some(0));
+    assert_eq!(connected(&site), true);
 }
 
 #[test]

@@ -243,10 +243,10 @@ fn output_that_has_to_wait_goes_to_a_file_and_is_whole() {
 
 #[test]
 fn a_command_whose_output_cannot_be_kept_has_failed() {
-    let said = waiting_for_the_first("map-no-spill", &[400_000; 80], &["--tmpdir", "/nonexistent"]);
+    let said = waiting_for_the_first("map-no-spill", &[400_000; 80], &["--tmpdir", "/proc"]);
     let failed = usize::try_from(said.code.unwrap()).unwrap();
     assert!((30..=41).contains(&failed), "{failed} failed: {}", said.stderr);
-    let notes = said.stderr.matches("400001 bytes of output cannot be kept in /nonexistent: No such file").count();
+    let notes = said.stderr.matches("400001 bytes of output cannot be kept in /proc: No such file").count();
     assert_eq!((notes, said.stdout.lines().count()), (failed, 81 - failed), "{}", said.stderr);
 }
 
@@ -257,7 +257,7 @@ fn the_output_whose_turn_it_is_needs_no_room_on_the_disk() {
     let output = "head -c 400000 /dev/zero | tr '\\0'";
     let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; {output} a\n");
     let input = first + &format!("{output} b; echo >> {done}\n").repeat(60);
-    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/nonexistent"], &input);
+    let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/proc"], &input);
     wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().len() == 60);
     directory.write("go", "");
     let said: Said = map.wait_with_output().unwrap().into();
@@ -377,6 +377,30 @@ fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
 }
 
 #[test]
+fn t19_a_task_may_have_no_patience_at_all() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1", "--place", "a"]);
+    let switch = up.address().to_string();
+    for place in ["a", "b"] {
+        let said = run(&["submit", "noop", "--prefer", place, "--patience", "0s", "--switch", &switch]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
+fn large_outputs_have_a_bound_that_can_be_set() {
+    let said = run_with(&["map", "--output-disk", "1"], "yes\necho small\n");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "small\n"), "{said:?}");
+    assert!(said.stderr.contains("output could not be kept whole"), "{said:?}");
+    let up = ["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1", "--output-disk", "1"];
+    let up = Running::start(&up);
+    let switch = up.address().to_string();
+    let said = run(&["submit", "--switch", &switch, "exec", "head -c 3000000 /dev/zero"]);
+    assert!(said.code == Some(1) && said.stderr.contains("output could not be kept whole"), "{said:?}");
+    let said = run(&["up", "--output-dir", "/nowhere"]);
+    assert_error(&said, 2, &["--output-dir /nowhere is no directory"]);
+}
+
+#[test]
 fn t5_a_switch_that_vanishes_later_is_missed() {
     let directory = Directory::new("map-vanished");
     let ran = directory.path("ran");
@@ -394,4 +418,22 @@ fn t5_a_switch_that_vanishes_later_is_missed() {
         said.stderr.lines().last().unwrap().starts_with("error: no executor has taken a command within"),
         "{said:?}"
     );
+}
+
+#[test]
+fn submit_says_that_switch_and_executors_have_vanished() {
+    let mut switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let executor = Running::executor(address, 1, &[]);
+    let submit = ["submit", "sleep", "50ms", "-n", "1000", "--switch", &address.to_string()];
+    let mut submit = spawn_with(&submit, "");
+    let mut stderr = BufReader::new(submit.stderr.take().unwrap()).lines().map_while(Result::ok);
+    std::thread::sleep(Duration::from_millis(500));
+    switch.child.kill().unwrap();
+    drop(executor);
+    let words = format!("the switch {address} does not answer any more");
+    let said = stderr.find(|line| line.contains("midflight: "));
+    submit.kill().unwrap();
+    submit.wait().unwrap();
+    assert!(said.as_ref().is_some_and(|line| line.contains(&words)), "{said:?}");
 }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, midflight, run, run_with, spawn_with, wait_until};
+use common::{Directory, Said, assert_error, midflight, run, run_with, signal, spawn_with, wait_until};
+use rustix::process::Signal;
 use std::path::Path;
 
 /// Runs it, and asserts that all commands succeeded; the lines of its stdout.
@@ -206,6 +207,34 @@ fn a_run_goes_on_where_the_joblog_ends() {
     assert_eq!(all_ran(), "1\n2\n3\n4\n2\n");
     assert_error(&map(&["--resume-failed"], "1\n7\n"), 2, &["another command as number 2", "--resume needs the input"]);
     assert_eq!(all_ran(), "1\n2\n3\n4\n2\n");
+}
+
+#[test]
+fn resume_runs_again_what_was_stopped_and_what_has_no_output() {
+    let directory = Directory::new("map-undone");
+    let (log, gate) = (directory.path("log"), directory.path("gate"));
+    let line = "echo begun >&2; test -e GATE || sleep 60; echo done; head -c SIZE /dev/zero".replace("GATE", &gate);
+    let input = format!("{}\n{}\n", line.replace("SIZE", "0"), line.replace("SIZE", "3000000"));
+    let map = spawn_with(&["map", "-j", "2", "--joblog", &log], &input);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    signal(&map, Signal::INT);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    signal(&map, Signal::INT);
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert!(said.code == Some(130) && said.stderr.contains("line 1: stopped"), "{said:?}");
+    assert_eq!(joblog(&log), [""; 0], "they were stopped");
+    std::fs::write(&gate, "").unwrap();
+    let map = |more: &[&str]| run_with(&[&["map", "--joblog", &log, "--resume"], more].concat(), &input);
+    let said = map(&["--output-disk", "1"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "done\n"), "{said:?}");
+    assert_eq!(joblog(&log).len(), 1, "the other one has no output");
+    let said = map(&[]);
+    assert_eq!((said.code, said.stdout.len()), (Some(0), 3_000_005), "{}", said.stderr);
+}
+
+#[test]
+fn a_directory_for_what_has_to_wait_that_is_none_is_named_at_once() {
+    assert_error(&run(&["map", "--tmpdir", "/nowhere", "true", ":::", "a"]), 2, &["--tmpdir /nowhere is no directory"]);
 }
 
 #[test]

@@ -18,6 +18,9 @@ const STANDBY_IPV4: &str = "10.77.4.2";
 /// Whether a host tells its neighbours when its hardware address changes.
 const ANNOUNCE: &str = "/proc/sys/net/ipv4/conf/eth0/arp_notify";
 
+/// Leases much longer than a machine with other work makes a replica wait: a session ends by what a test does, and by nothing else.
+const LONG_LEASES: &str = "timing = { session_lease = \"1s\", leader_lease = \"900ms\", promise = \"1s\", stagger = \"100ms\" }";
+
 /// Three replicas and a switch, each on a host of its own.
 struct Store {
     lab: Lab,
@@ -58,7 +61,7 @@ impl Store {
         let replicas: String = (1..=3).map(replica).collect();
         format!(
             "http = \"\"\n[reads]\ncookie = \"500ms\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{SWITCH_IPV4}:{}\"]\n\
-             policy = \"{policy}\"\nkgroup_bits = {kgroup_bits}\nreplicas = [\n{replicas}]\n",
+             policy = \"{policy}\"\nkgroup_bits = {kgroup_bits}\n{LONG_LEASES}\nreplicas = [\n{replicas}]\n",
             self.port
         )
     }

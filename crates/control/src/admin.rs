@@ -8,13 +8,17 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the process waits for a whole request, and for its answer to be read; and who asks a switch, for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+/// Files that a process which starts looks at, for sockets of dead ones.
+const LOOKED_AT: usize = 1024;
+/// A younger socket may be of a process that begins to listen at this moment.
+const JUST_MADE: Duration = Duration::from_secs(10);
 /// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
@@ -60,13 +64,15 @@ pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     directory.join(format!("{process}-{which}.sock"))
 }
 
-/// Listens there; a socket file that a dead process left is replaced. Only its owner, and root, may connect.
+/// Listens there; a socket file that a dead process left is replaced, and those of its kind beside it are removed. Only its owner,
+/// and root, may connect.
 ///
 /// # Errors
 /// Where another process listens there, its directory is somebody else's, or it cannot be made.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     if let Some(directory) = path.parent() {
         own_directory(directory)?;
+        remove_dead(directory, path);
     }
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -80,6 +86,25 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     }?;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
     Ok(listener)
+}
+
+/// Removes sockets beside `path` of processes of the same kind that have ended: where the system chooses the port, none replaces them.
+/// What cannot be removed stays.
+fn remove_dead(directory: &Path, path: &Path) {
+    let process = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".sock")?.split_once('-')?.0.to_owned());
+    let (Some(own), Ok(files)) = (process(path), std::fs::read_dir(directory)) else { return };
+    for file in files.flatten().take(LOOKED_AT) {
+        let path = file.path();
+        let Ok(about) = file.metadata() else { continue };
+        let age = about.modified().ok().and_then(|made| made.elapsed().ok());
+        if process(&path).as_ref() == Some(&own)
+            && about.file_type().is_socket()
+            && age.is_some_and(|age| age > JUST_MADE)
+            && UnixStream::connect(&path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 }
 
 /// Checks that no other user can write to the directory, because he could put a socket of his own there.
@@ -213,6 +238,33 @@ mod tests {
         assert!(listen(&path).is_err());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         drop(second);
+    }
+
+    #[test]
+    fn sockets_of_the_dead_are_removed_by_the_next_of_their_kind() {
+        let directory = directory("dead");
+        let at = |name: &str| directory.join(name);
+        let old = |path: &Path| {
+            let file = std::fs::File::open(path.parent().unwrap()).unwrap();
+            let long_ago = rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+            let times = rustix::fs::Timestamps { last_access: long_ago, last_modification: long_ago };
+            rustix::fs::utimensat(&file, path.file_name().unwrap(), &times, rustix::fs::AtFlags::empty()).unwrap();
+        };
+        let living = listen(&at("switch-1.sock")).unwrap();
+        for name in ["switch-2.sock", "switch-3.sock", "replica-4.sock"] {
+            drop(listen(&at(name)).unwrap());
+        }
+        std::fs::write(at("switch-5.sock"), "no socket").unwrap();
+        for name in ["switch-1.sock", "switch-2.sock", "replica-4.sock", "switch-5.sock"] {
+            old(&at(name));
+        }
+        let _next = listen(&at("switch-6.sock")).unwrap();
+        let there = |name: &str| at(name).exists();
+        assert!(!there("switch-2.sock"), "its process has ended");
+        assert!(there("switch-1.sock"), "it lives");
+        assert!(there("switch-3.sock"), "it was just made");
+        assert!(there("replica-4.sock") && there("switch-5.sock"), "of others");
+        drop(living);
     }
 
     #[test]

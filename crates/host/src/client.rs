@@ -218,6 +218,13 @@ impl Client {
         self.shared.driver.peek(|endpoint, _| endpoint.switch())
     }
 
+    /// For how long no switch has answered although one is asked, as it is while tasks are open.
+    #[must_use]
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        let since = self.shared.driver.peek(|endpoint, _| endpoint.unanswered_since())?;
+        Some(Duration::from_nanos(clock::now().saturating_sub(since)))
+    }
+
     /// The address that the switch sees, once it has said so. If its port is not [`Self::local_addr`]'s there is NAT
     /// between them, and executors cannot reach this client.
     #[must_use]

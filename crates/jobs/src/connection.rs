@@ -12,11 +12,15 @@ use std::time::{Duration, Instant};
 
 /// How long a submitter may take to start: it may have to look through a large store.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to say who it is, for which it needs no disk.
+const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Exit code of a submitter whose directory has one already.
 pub const CODE_LOCKED: i32 = 3;
+/// Bytes of a log at which the next submitter begins another one, and keeps this one beside it.
+const LOG_MAX: u64 = 1 << 20;
 /// Bytes of the log that are read for its last line.
 const LOG_TAIL: u64 = 4_096;
 
@@ -47,13 +51,13 @@ impl Connection {
     /// Where it is of another version.
     pub fn open(directory: &StateDirectory) -> Result<Option<Self>, ConnectError> {
         let Ok(mut stream) = UnixStream::connect(directory.socket()) else { return Ok(None) };
-        let limited = stream.set_read_timeout(Some(ANSWER_PATIENCE));
-        limited.and_then(|()| stream.set_write_timeout(Some(ANSWER_PATIENCE))).map_err(ProtocolError::Io)?;
+        limit(&stream, GREETING_PATIENCE)?;
         match greet(&mut stream) {
-            Ok(()) => Ok(Some(Self { stream })),
-            Err(ProtocolError::Io(error)) if error.kind() != io::ErrorKind::WouldBlock => Ok(None), // it was just ending
-            Err(error) => Err(error.into()),
+            Ok(()) => limit(&stream, ANSWER_PATIENCE)?,
+            Err(ProtocolError::Io(_)) => return Ok(None), // it was just ending
+            Err(error) => return Err(error.into()),
         }
+        Ok(Some(Self { stream }))
     }
 
     /// The same; starts `program submitter` in the background if none runs.
@@ -65,6 +69,9 @@ impl Connection {
             return Ok(connection);
         }
         let failed = |error: io::Error| ConnectError::NotStarted(error.to_string());
+        if std::fs::metadata(directory.log()).is_ok_and(|about| about.len() > LOG_MAX) {
+            let _ = std::fs::rename(directory.log(), directory.log().with_extension("log.1")); // else it becomes longer
+        }
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.log()).map_err(failed)?;
         let from = log.metadata().map_or(0, |about| about.len());
         let spawn = || -> io::Result<Child> {
@@ -123,6 +130,12 @@ impl Connection {
     }
 }
 
+/// Waits no longer than this for the submitter.
+fn limit(stream: &UnixStream, patience: Duration) -> Result<(), ProtocolError> {
+    let limited = stream.set_read_timeout(Some(patience));
+    Ok(limited.and_then(|()| stream.set_write_timeout(Some(patience)))?)
+}
+
 /// What the log says last, since it had that many bytes.
 fn last_line(log: &PathBuf, from: u64) -> String {
     use std::io::{Read, Seek, SeekFrom};
@@ -138,5 +151,5 @@ fn last_line(log: &PathBuf, from: u64) -> String {
     let tail = String::from_utf8_lossy(&tail);
     let last = tail.lines().rev().find(|line| !line.trim().is_empty());
     let said = last.map(|line| line.trim_start_matches("error: ").to_owned());
-    said.unwrap_or_else(|| format!("it says nothing; see {}", log.display()))
+    said.unwrap_or_else(|| format!("it says nothing in {}: is its disk full?", log.display()))
 }

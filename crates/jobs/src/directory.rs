@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Bytes of the path of the directory: that of a socket in it has at most 107.
+const PATH_MAX: usize = 100;
+
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
@@ -25,6 +28,14 @@ pub enum DirectoryError {
         "the state directory {path} belongs to another user, or others may enter it: chmod 700 it, or set MIDFLIGHT_STATE to another one"
     )]
     NotPrivate {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The kernel takes no socket of a longer path.
+    #[error(
+        "the path of the state directory {path} is too long for a socket: set MIDFLIGHT_STATE to one of at most {PATH_MAX} bytes"
+    )]
+    TooLong {
         /// The directory.
         path: PathBuf,
     },
@@ -70,6 +81,9 @@ impl StateDirectory {
         let about = std::fs::metadata(&path).map_err(failed)?;
         if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o077 != 0 {
             return Err(DirectoryError::NotPrivate { path });
+        }
+        if path.as_os_str().len() > PATH_MAX {
+            return Err(DirectoryError::TooLong { path });
         }
         Ok(Self { path })
     }
@@ -131,5 +145,7 @@ mod tests {
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let refused = StateDirectory::at(directory.path()).unwrap_err();
         assert!(matches!(refused, DirectoryError::NotPrivate { .. }), "{refused}");
+        let refused = StateDirectory::at(&temporary.path().join("a".repeat(100))).unwrap_err();
+        assert!(matches!(refused, DirectoryError::TooLong { .. }), "{refused}");
     }
 }

@@ -5,9 +5,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// The version of these messages.
 pub const VERSION: u16 = 1;
+/// In the place of a version: there are [`CONNECTIONS_MAX`] connections already.
+const BUSY: u16 = u16::MAX;
+/// Connections at one time.
+pub const CONNECTIONS_MAX: usize = 256;
 /// Bytes of a message.
 pub const MESSAGE_MAX: usize = 8 << 20;
 /// Bytes of an output, or of command lines, in one message.
@@ -19,18 +24,30 @@ const MAGIC: &[u8; 14] = b"midflight-jobs";
 pub enum ProtocolError {
     /// The connection.
     #[error("the submitter has closed the connection: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+    /// It says nothing.
+    #[error("the submitter does not answer: its process is stopped (kill -CONT continues it), or its disk hangs")]
+    Silent,
     /// Another version of Midflight.
     #[error(
         "the submitter that runs is of another version of midflight (protocol {0}, here {VERSION}): end that one (its process has the file `lock` open), and run the command again"
     )]
     Version(u16),
+    /// It serves as many connections as it may.
+    #[error("the submitter has {CONNECTIONS_MAX} connections, of `job wait` for example: try again when one has ended")]
+    Busy,
     /// Something else listens there.
     #[error("what listens on the socket is no submitter of midflight")]
     NoSubmitter,
     /// A message that is too long or malformed.
     #[error("a message of the submitter is malformed")]
     Malformed,
+}
+
+impl From<io::Error> for ProtocolError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::WouldBlock { Self::Silent } else { Self::Io(error) }
+    }
 }
 
 /// What a command asks for.
@@ -80,7 +97,7 @@ pub enum Request {
     Cancel(Vec<u64>),
     /// Forget these jobs.
     Remove(Vec<u64>),
-    /// How the submitter is.
+    /// How the submitter is. It asks the switch, too: the next answer to this tells what the switch has said.
     Status,
 }
 
@@ -91,8 +108,10 @@ pub struct Status {
     pub pid: u32,
     /// The switches; none before the first job.
     pub switches: Vec<SocketAddr>,
-    /// Whether one of them answers.
-    pub connected: bool,
+    /// How long ago one of them last answered.
+    pub answered: Option<Duration>,
+    /// For how long none has answered although one is asked; nothing while there is nothing to ask.
+    pub unanswered: Option<Duration>,
     /// Commands that were begun and have not ended.
     pub open: u32,
     /// Bytes of command lines and outputs.
@@ -141,18 +160,29 @@ pub enum Answer {
 /// # Errors
 /// Where that is nobody who understands us.
 pub fn greet(stream: &mut (impl Read + Write)) -> Result<(), ProtocolError> {
-    let mut greeting = MAGIC.to_vec();
-    greeting.extend_from_slice(&VERSION.to_be_bytes());
-    stream.write_all(&greeting)?;
+    let sent = stream.write_all(&greeting(VERSION)); // one that refuses us may have closed already, and still be read
     let mut theirs = [0; MAGIC.len() + 2];
     stream.read_exact(&mut theirs)?;
     let (magic, version) = theirs.split_at(MAGIC.len());
     let version = u16::from_be_bytes([version[0], version[1]]);
     match (magic == MAGIC, version) {
         (false, _) => Err(ProtocolError::NoSubmitter),
-        (true, VERSION) => Ok(()),
+        (true, VERSION) => Ok(sent?),
+        (true, BUSY) => Err(ProtocolError::Busy),
         (true, other) => Err(ProtocolError::Version(other)),
     }
+}
+
+/// Says that there is no room for a connection.
+///
+/// # Errors
+/// Where the connection is closed.
+pub(crate) fn refuse(stream: &mut impl Write) -> io::Result<()> {
+    stream.write_all(&greeting(BUSY))
+}
+
+fn greeting(version: u16) -> Vec<u8> {
+    [MAGIC.as_slice(), &version.to_be_bytes()].concat()
 }
 
 /// Sends a message.
@@ -203,7 +233,15 @@ mod tests {
         };
         assert!(says(b"midflight-jobs\0\x01").is_ok());
         assert!(matches!(says(b"midflight-jobs\0\x07"), Err(ProtocolError::Version(7))));
+        assert!(matches!(says(b"midflight-jobs\xff\xff"), Err(ProtocolError::Busy)));
         assert!(matches!(says(b"HTTP/1.1 400 Bad request"), Err(ProtocolError::NoSubmitter)));
+    }
+
+    #[test]
+    fn who_says_nothing_is_named() {
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert!(matches!(greet(&mut ours), Err(ProtocolError::Silent)));
     }
 
     #[test]

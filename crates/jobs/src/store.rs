@@ -48,6 +48,12 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
+    /// Its pages contradict each other.
+    #[error("the jobs' store {path} is damaged: restore a copy of it, or move it away and lose its jobs")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
     /// A row that this version cannot read.
     #[error(
         "the jobs' store {path} is damaged: a row of `{table}` is malformed; restore a copy of it, or move it away and lose its jobs"
@@ -165,20 +171,52 @@ impl Store {
     /// # Errors
     /// Where the file cannot be used: see [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            Self::make(path)?;
+        }
         let store = Self { path: path.to_owned(), database: Mutex::new(None) };
         store.open_file()?;
         let found: Option<u32> = store.meta("format")?;
         match found {
             Some(FORMAT) => {}
             Some(found) => return Err(StoreError::Format { path: store.path, found }),
-            None => {
-                let mut change = store.change()?;
-                change.put_meta("format", &FORMAT)?;
-                change.make_tables()?;
-                change.commit()?;
-            }
+            None => return Err(StoreError::Row { path: store.path, table: "meta" }),
         }
         Ok(store)
+    }
+
+    /// Makes an empty store. It gets its name when it is whole, so that a process that is killed meanwhile leaves nothing that the next
+    /// one could not open.
+    fn make(path: &Path) -> Result<(), StoreError> {
+        let unfinished = path.with_extension("new");
+        let store = Self { path: unfinished.clone(), database: Mutex::new(None) };
+        let failed = |error: std::io::Error| store.failed(redb::Error::Io(error));
+        match std::fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let made = store.fill().and_then(|()| std::fs::rename(&unfinished, path).map_err(failed));
+        if made.is_err() {
+            let _ = std::fs::remove_file(&unfinished); // what is left of it would only take room
+        }
+        let directory = path.parent().unwrap_or(Path::new("."));
+        made.and_then(|()| std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed))
+    }
+
+    /// Writes what an empty store has.
+    fn fill(&self) -> Result<(), StoreError> {
+        let database = Database::builder().create(&self.path).map_err(|error| self.failed(error))?;
+        self.set(Some(database));
+        let mut change = self.change()?;
+        change.put_meta("format", &FORMAT)?;
+        change.make_tables()?;
+        change.commit()?;
+        self.close();
+        Ok(())
+    }
+
+    fn set(&self, database: Option<Database>) {
+        *self.database.lock().unwrap_or_else(PoisonError::into_inner) = database.map(Arc::new);
     }
 
     /// The file.
@@ -187,19 +225,12 @@ impl Store {
     }
 
     fn open_file(&self) -> Result<(), StoreError> {
-        let length = std::fs::metadata(&self.path).ok().map(|about| about.len());
-        if length == Some(0) {
+        if std::fs::metadata(&self.path).is_ok_and(|about| about.len() == 0) {
             let empty = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is empty");
             return Err(self.failed(redb::Error::Io(empty)));
         }
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(&self.path);
-        let database = database.map_err(|error| {
-            if length.is_none() {
-                let _ = std::fs::remove_file(&self.path); // a start of a file that holds nothing yet
-            }
-            self.failed(error)
-        })?;
-        *self.database.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(database));
+        let database = Database::builder().set_cache_size(CACHE_BYTES).open(&self.path);
+        self.set(Some(database.map_err(|error| self.failed(error))?));
         Ok(())
     }
 
@@ -450,6 +481,18 @@ mod tests {
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.open_rows().unwrap(), [(1, 2, OpenRow { tries: 3, sent: None })]);
+    }
+
+    #[test]
+    fn what_a_process_has_left_that_was_killed_while_it_made_the_store_is_no_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, unfinished) = (directory.path().join("jobs.redb"), directory.path().join("jobs.new"));
+        std::fs::write(&unfinished, "half").unwrap();
+        drop(Store::open(&path).unwrap());
+        assert!(!unfinished.exists());
+        std::fs::write(&path, "").unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("the file is empty"), "somebody has cut it: {error}");
     }
 
     #[test]

@@ -4,15 +4,29 @@
 
 use midflight_host::{Executor, Switch, SwitchConfig};
 use midflight_jobs::connection::{ConnectError, Connection};
-use midflight_jobs::directory::StateDirectory;
+use midflight_jobs::directory::{DirectoryError, StateDirectory};
 use midflight_jobs::model::{After, EndedRow, How, Indices, JobRow, JobSpec, JobState, When};
-use midflight_jobs::protocol::{Answer, Request};
-use midflight_jobs::submitter::{Settings, Stopper, Submitter};
+use midflight_jobs::protocol::{Answer, CONNECTIONS_MAX, ProtocolError, Request};
+use midflight_jobs::submitter::{Settings, Stopper, Submitter, SubmitterError};
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a submitter in a directory that nobody uses. A process that another test is just starting may hold a copy of the former one's
+/// lock for a moment.
+fn start(state: &StateDirectory, settings: Settings) -> Result<Submitter, SubmitterError> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Submitter::start(state, settings) {
+            Err(SubmitterError::Directory(DirectoryError::Locked { .. })) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            started => return started,
+        }
+    }
+}
 
 struct Site {
     directory: tempfile::TempDir,
@@ -37,7 +51,7 @@ impl Site {
     }
 
     fn start(&mut self) {
-        let submitter = Submitter::start(&self.state(), self.settings).unwrap();
+        let submitter = start(&self.state(), self.settings).unwrap();
         let stopper = submitter.stopper();
         self.running = Some((stopper, std::thread::spawn(move || submitter.run())));
     }
@@ -124,6 +138,20 @@ fn each_command_ends_once_though_the_submitter_is_started_anew() {
 }
 
 #[test]
+fn who_finds_no_room_for_a_connection_is_told_so() {
+    let site = Site::new(Settings::default());
+    let mut all: Vec<Connection> = (0..CONNECTIONS_MAX).map(|_| site.connect()).collect();
+    let refused = Connection::open(&site.state());
+    assert!(matches!(refused, Err(ConnectError::Protocol(ProtocolError::Busy))), "{refused:?}");
+    all.pop();
+    let began = Instant::now();
+    while Connection::open(&site.state()).is_err() {
+        assert!(began.elapsed() < PATIENCE, "one has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn what_ended_while_nobody_listened_is_lost_or_tried_again() {
     let mut site = Site::new(Settings::default());
     let ran = site.directory.path().join("ran");
@@ -161,4 +189,32 @@ fn bounds_are_kept_and_named() {
     assert!(site.submit(missing).unwrap_err().to_string().contains("no job 77"));
     let nothing = JobSpec { indices: Vec::new(), ..array("true", 1) };
     assert!(site.submit(nothing).unwrap_err().to_string().contains("commands"));
+}
+
+/// The store's library panics at some of these.
+#[test]
+fn a_store_with_holes_is_refused_with_advice_or_opened() {
+    let mut site = Site::new(Settings::default());
+    let job = site.submit(array("head -c 3000 /dev/zero", 50)).unwrap();
+    site.wait(job);
+    site.stop();
+    let path = site.state().store();
+    let whole = std::fs::read(&path).unwrap();
+    let mut refused = 0;
+    for hole in (4_096..whole.len()).step_by(4_096).take(120) {
+        let mut bytes = whole.clone();
+        bytes[hole..(hole + 4_096).min(whole.len())].fill(0);
+        std::fs::write(&path, &bytes).unwrap();
+        match start(&site.state(), site.settings) {
+            Ok(submitter) => {
+                submitter.stopper().stop();
+                submitter.run();
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("restore a copy"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0, "a hole was where it matters");
 }

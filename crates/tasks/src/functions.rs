@@ -33,6 +33,9 @@ pub const EXEC: &str = "exec";
 /// so that any bytes stay a command line for [`EXEC`]. Argument: an [`ExecRequest`]. Result: an [`ExecResult`].
 pub const COMMAND: &str = "command";
 
+/// How the message of a command's failure begins whose outputs could not be kept whole.
+pub const OUTPUT_NOT_KEPT: &str = "its output could not be kept whole";
+
 /// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`; `replay` measures with it. Encoded as 8 bytes
 /// each, in network byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

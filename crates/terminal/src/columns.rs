@@ -2,10 +2,17 @@
 
 use std::fmt::Write;
 
-/// A line of text for each of `lines`; `sides` has a letter for each column: `l` to the left, `r` to the right, as numbers
-/// stand.
+/// A text of others on one line of a terminal: what would move its cursor, or do more, is a blank.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A line of text for each of `lines`, with each cell [`plain`]; `sides` has a letter for each column: `l` to the left, `r` to the
+/// right, as numbers stand.
 #[must_use]
 pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
+    let lines: Vec<[String; N]> = lines.iter().map(|line| line.each_ref().map(|cell| plain(cell))).collect();
     let widths: [usize; N] =
         std::array::from_fn(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
@@ -30,5 +37,6 @@ mod tests {
     fn each_column_stands_on_its_side() {
         let lines = [["µs", "1", "one"], ["a", "100", ""]].map(|line| line.map(str::to_owned));
         assert_eq!(aligned(&lines, "lrl"), "µs    1  one\na   100\n");
+        assert_eq!(aligned(&[["a\x1b[2Jb".to_owned(), "c\nd".to_owned()]], "ll"), "a [2Jb  c d\n");
     }
 }

@@ -82,11 +82,11 @@ MF_INLINE const struct mf_preference *preference_in(const struct mf_datagram *in
 
 /* Accepts tasks in order until no record is free or their source has its share; returns how many. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
-                                uint32_t client, uint32_t submission, enum mf_reason *reason)
+                                uint32_t client, const struct mf_preference *preference, enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
-    const struct mf_preference *preference = preference_in(in);
+    uint32_t submission = mf_net32(packet->header.sequence);
     struct source *source = source_at(s, client_at(s, client)->source);
     uint32_t records = packet->header.count, index = MF_ZERO;
     int64_t left = share_left(source->tasks, s->room);
@@ -132,6 +132,15 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     s->stats.submitted += index;
     return index;
 }
+
+#ifndef __bpf__
+/* The same for tasks that have a preference: a function of its own, so that others do not pay for it. */
+MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
+                                   uint32_t client, enum mf_reason *reason)
+{
+    return accept_tasks(s, now_ns, in, out, client, preference_in(in), reason);
+}
+#endif
 
 /* Checks the fields of all tasks before any is accepted: a bad task in the last place must not change any state either (T11). */
 MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
@@ -208,7 +217,12 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
     enum freshness fresh = hear_client(s, i, now_ns, in, ahead, at_home);
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
-        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, sequence, reason);
+#ifdef __bpf__ /* the verifier would follow the same loop twice, and the stack of all calls is bounded */
+        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, preference_in(in), reason);
+#else
+        uint32_t accepted = MF_LIKELY(preference_in(in) == NULL) ? accept_tasks(s, now_ns, in, out, i, NULL, reason)
+                                                                 : accept_preferring(s, now_ns, in, out, i, reason);
+#endif
         c->open += accepted;
         if (MF_MUTANT(16) && accepted > 16) { /* planted bug: half of the bitmap is stored */
             *stored = 0xffff;

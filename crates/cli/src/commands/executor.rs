@@ -8,12 +8,11 @@ use crate::watched::Watched;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_host::{BlobOptions, Executor, raise_open_files};
+use midflight_host::{Executor, raise_open_files};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,12 +70,8 @@ pub(crate) struct Args {
     /// TCP address of /metrics, /healthz and /status; default: off
     #[arg(long, value_name = "HOST:PORT", default_value = "off", hide_default_value = true)]
     http: String,
-    /// MiB of files for commands' outputs beyond 512 KiB; a command without room fails
-    #[arg(long, value_name = "MIB", default_value_t = 16_384)]
-    output_disk: u32,
-    /// Directory of these files, which have no names there; default: $TMPDIR or /tmp
-    #[arg(long, value_name = "DIR")]
-    output_dir: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: options::OutputFiles,
     /// How long tasks may go on after SIGTERM before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1h")]
     drain: Duration,
@@ -90,12 +85,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let slots = args.slots.or_else(slurm::cpus_of_step).unwrap_or_else(cores);
     let resources = args.config.mask(&args.resources)?;
-    if let Some(directory) = args.output_dir.as_deref().filter(|directory| !directory.is_dir()) {
-        let error = format!("--output-dir {} is no directory: make it, or name another one", directory.display());
-        return Err(usage::error(error));
-    }
-    let max_file_bytes = u64::from(args.output_disk) << 20;
-    let blobs = BlobOptions { max_file_bytes, directory: args.output_dir.clone(), ..BlobOptions::default() };
+    let blobs = args.outputs.blobs()?;
     raise_open_files(slots);
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
     let mut builder = builder.ahead(args.config.ahead()?);

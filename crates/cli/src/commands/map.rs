@@ -17,6 +17,7 @@ mod spill;
 mod tag;
 mod template;
 mod waiting;
+mod window;
 
 use super::job::detach::DetachOptions;
 use crate::embedded::Embedded;
@@ -49,6 +50,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use template::Template;
 use waiting::Waiting;
+use window::{AHEAD, Window};
 
 /// The most that the exit code counts, as in GNU parallel.
 const MOST_FAILED: u64 = 101;
@@ -56,8 +58,6 @@ const MOST_FAILED: u64 = 101;
 const COMMAND_SHOWN: usize = 120;
 /// The most of `--jobs`.
 const JOBS_MAX: u32 = 4096;
-/// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
-const AHEAD: usize = 256;
 
 /// Bytes of a result above which it is fetched into a file.
 const VALUE_MAX: u32 = 512 << 10;
@@ -158,9 +158,22 @@ struct OutputOptions {
     /// Where the temporary file of outputs that have to wait is; default: $TMPDIR or /tmp
     #[arg(long, value_name = "DIR")]
     tmpdir: Option<PathBuf>,
+    #[command(flatten)]
+    disk: options::OutputDisk,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+impl OutputOptions {
+    /// Where outputs wait. One that is named wrongly would be noticed when the first one has to.
+    fn directory(&self) -> Result<PathBuf> {
+        if let Some(directory) = self.tmpdir.as_deref().filter(|directory| !directory.is_dir()) {
+            let path = directory.display();
+            return Err(usage::error(format!("--tmpdir {path} is no directory: make it, or name another one")));
+        }
+        Ok(self.tmpdir.clone().unwrap_or_else(std::env::temp_dir))
+    }
 }
 
 /// What is remembered from run to run.
@@ -222,13 +235,15 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         args.jobs = Some(open_files.jobs(args.jobs)?);
     }
     let (joblog, done) = args.log.open()?;
-    let directory = args.output.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
+    let directory = args.output.directory()?;
     let embedded = match &switches {
         Some(_) => None,
-        None => Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), &directory)?),
+        None => {
+            Some(Embedded::quiet(args.jobs.unwrap_or_else(cores), args.output.disk.blobs(Some(directory.clone())))?)
+        }
     };
     let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
-    let client = connect_with(client_options(switches, &directory))?;
+    let client = connect_with(client_options(switches, args.output.disk.blobs(Some(directory.clone()))))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each_step(move |step| {
@@ -245,8 +260,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         resources,
         prefer: args.tasks.preference()?,
         retries: args.tasks.retries,
-        in_flight,
-        refill: refill(in_flight, args.jobs.unwrap_or_else(cores) as usize),
+        window: Window::new(in_flight, args.jobs.unwrap_or_else(cores) as usize, embedded.is_some()),
         template,
         is_tagged: args.output.tag,
         halt: args.halt,
@@ -271,10 +285,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 }
 
 /// A client that fetches large results into files, so that many of them need little memory.
-fn client_options(switches: Vec<SocketAddr>, directory: &Path) -> ClientOptions {
-    let options = ClientOptions::new(switches);
-    let blobs = BlobOptions { directory: Some(directory.to_owned()), ..options.blobs };
-    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..options }
+fn client_options(switches: Vec<SocketAddr>, blobs: BlobOptions) -> ClientOptions {
+    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..ClientOptions::new(switches) }
 }
 
 fn end(outcome: Outcome) -> Result<ExitCode> {
@@ -311,11 +323,6 @@ impl Args {
             (false, None) => WINDOW,
         }
     }
-}
-
-/// The room at which commands are submitted: a quarter of what waits at the switch while as many run as may, so that no slot waits.
-fn refill(in_flight: usize, jobs: usize) -> usize {
-    (in_flight.saturating_sub(jobs) / 4).clamp(1, AHEAD)
 }
 
 /// These variables of the environment.

@@ -15,6 +15,7 @@ mod map;
 mod plan;
 mod purge;
 mod replica;
+mod silence;
 mod status;
 mod submit;
 mod submitter;

@@ -3,13 +3,15 @@
 use super::ends::{Ends, LOOK_EVERY, signals};
 use super::job::detach::{self, Array, DetachOptions, Items};
 use super::map::{directory, variables};
+use super::silence::Silence;
 use crate::options;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_host::{Completions, Job, TaskError, TaskOutcome, TaskResult};
+use midflight_host::{Client, Completions, Job, TaskError, TaskOutcome, TaskResult};
 use midflight_jobs::model::{Indices, JobSpec};
 use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
+use midflight_terminal::columns::plain;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::switches::connect;
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let started = Instant::now();
     let completions = client.submit(job)?.completions();
     let mut tally = Tally::new(args)?;
-    collect(completions, &mut tally, args.count)?;
+    collect(&client, completions, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)
 }
 
@@ -148,15 +150,19 @@ pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
 }
 
 /// Takes outcomes until all are there, or the third Ctrl-C.
-fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
+fn collect(client: &Client, mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
     let signals = signals()?;
+    let mut silence = Silence::default();
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
             progress.advance();
             tally.add(outcome, &progress)?;
         } else {
-            progress.wait();
+            match silence.look(client) {
+                Some(words) => progress.suspend(|| eprintln!("midflight: {words}")),
+                None => progress.wait(),
+            }
         }
         let (asked, heard) = (signals.load(Ordering::Relaxed), tally.interrupted);
         match asked {
@@ -211,7 +217,7 @@ impl Tally {
             Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {
                 if self.ends.failed + self.ends.lost < 10 {
-                    progress.suspend(|| eprintln!("a task failed: {error}"));
+                    progress.suspend(|| eprintln!("a task failed: {}", plain(&error.to_string())));
                 }
                 let failed = matches!(error, TaskError::Failed { .. } | TaskError::Unknown);
                 *(if failed { &mut self.ends.failed } else { &mut self.ends.lost }) += 1;

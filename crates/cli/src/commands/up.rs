@@ -70,11 +70,13 @@ pub(crate) struct Args {
     /// TCP address of /metrics, /healthz and /status, or "off"; default: 127.0.0.1:7701, or the configuration's
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
+    #[command(flatten)]
+    outputs: options::OutputFiles,
     /// How long tasks may go on after Ctrl-C before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
     drain: Duration,
     /// A store instead of a task queue: three replicas and a switch
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "output_disk", "output_dir"])]
     store: bool,
     /// Directory in which the store's data stays; default: a temporary one
     #[arg(long, value_name = "DIR", requires = "store")]
@@ -83,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
     reads: ReadMode,
     /// A replicated cache instead of a task queue: three memcached, their agents, an operator and a controller
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir"])]
     replicas: bool,
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
@@ -125,7 +127,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.one_executor_counts()?;
     let counted = args.counts.resources(&args.file)?;
     let counting = counts::summary(&counted);
-    let here = LocalExecutors { executors: args.executors, slots, counted: &counted, places: &args.place };
+    let blobs = args.outputs.blobs()?;
+    let here = LocalExecutors { executors: args.executors, slots, counted: &counted, places: &args.place, blobs };
     let embedded = Embedded::start(&config, &here, served)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;

@@ -12,7 +12,7 @@ use crate::job::TaskSpec;
 use crate::results::{TaskError, TaskOutcome};
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
-use midflight_endpoint::Endpoint;
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Marks, Outcome, Resumption, Saved, TaskKey};
 use midflight_wire::{ARGUMENT_BLOB_MAX, PACKET_MAX};
 use std::collections::HashMap;
@@ -165,6 +165,19 @@ impl DurableClient {
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         self.endpoint.switch()
+    }
+
+    /// How long ago a switch last answered, and for how long none has although one is asked.
+    #[must_use]
+    pub fn contact(&self) -> (Option<Duration>, Option<Duration>) {
+        let now = clock::now();
+        let ago = |time: Option<Nanos>| time.map(|time| Duration::from_nanos(now.saturating_sub(time)));
+        (ago(self.endpoint.answered()), ago(self.endpoint.unanswered_since()))
+    }
+
+    /// Asks whether a switch answers, until one does, also if no task is open.
+    pub fn ask_switch(&mut self) {
+        self.endpoint.ask_switch(clock::now());
     }
 
     /// Tasks that have not ended.

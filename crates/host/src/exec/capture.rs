@@ -5,6 +5,7 @@ use super::run::until;
 use crate::blob::Piece;
 use crate::spill::{SpillFile, SpillRoom};
 use crate::waker::Waker;
+use midflight_tasks::functions::OUTPUT_NOT_KEPT;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -134,9 +135,7 @@ impl Capture {
     /// stdout and stderr.
     pub(super) fn into_kept(self) -> Result<(Kept, Kept), String> {
         if let Some(why) = self.lost {
-            return Err(format!(
-                "its output could not be kept whole, and the command was ended: {why}; let it write to a file"
-            ));
+            return Err(format!("{OUTPUT_NOT_KEPT}, and the command was ended: {why}; let it write to a file"));
         }
         let [stdout, stderr] = self.streams.map(|stream| stream.kept);
         Ok((stdout, stderr))

@@ -2,10 +2,11 @@
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::scripted::{Scripted, answer, behaves};
-use crate::{options, start, wait_for, wait_until};
+use crate::{PATIENCE, options, start, wait_for, wait_until};
 use midflight_host::agent::AgentOptions;
 use midflight_wire::replicas::store::StoreAnswer;
 use std::net::TcpListener;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 fn value(value: &[u8]) -> Vec<u8> {
@@ -133,13 +134,16 @@ fn n8_what_no_store_may_send_is_refused_by_its_name() {
 /// What comes between two requests would be taken for the answer to the next one: Redis names no keys.
 #[test]
 fn a_store_that_speaks_unasked_gives_nobody_a_wrong_value() {
-    let store = Scripted::start(|number, talk| {
+    let (said, has_spoken) = std::sync::mpsc::channel();
+    let said = Mutex::new(said);
+    let store = Scripted::start(move |number, talk| {
         while let Some(line) = talk.line() {
             if line.starts_with("good") {
                 talk.say("$4\r\ngood\r\n");
                 if number == 0 {
                     std::thread::sleep(Duration::from_millis(30));
                     talk.say("$5\r\nwrong\r\n");
+                    said.lock().unwrap().send(()).unwrap();
                 }
             }
         }
@@ -147,7 +151,7 @@ fn a_store_that_speaks_unasked_gives_nobody_a_wrong_value() {
     let agent = start(AgentOptions { slots: 1, ..options(&store.redis()) });
     let mut asker = Asker::new(agent.local_addr());
     assert_eq!(asker.get("good1"), value(b"good"));
-    std::thread::sleep(Duration::from_millis(100));
+    has_spoken.recv_timeout(PATIENCE).unwrap();
     assert_eq!(asker.get("good2"), value(b"good"));
     let counters = agent.report().counters;
     assert_eq!((counters.store_spoke_unasked, counters.store_garbage), (1, 0));

@@ -1,5 +1,6 @@
 //! The turns of the submitter: begin commands, hear what has happened, save it, and only then go on.
 
+use super::day::Day;
 use super::draft::{Draft, Effect};
 use super::task::{Place, task};
 use super::{Ask, Settings, Shared, SubmitterError, Wish, lock, unix_ms};
@@ -9,6 +10,7 @@ use crate::store::{ClientRow, StoreError};
 use midflight_host::{DurableClient, DurableOptions, Happened, Resumption, TaskSpec};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -79,7 +81,10 @@ pub(super) struct Engine {
     /// Commands that cannot be run at all, and why.
     unable: Vec<(Place, String)>,
     trouble: Option<String>,
+    /// Nothing was saved since the last trouble.
+    had_trouble: bool,
     housekept: Instant,
+    day: Day,
     /// The job whose turn it is to begin commands.
     turn_of: u64,
 }
@@ -107,7 +112,9 @@ impl Engine {
             unsaved: Vec::new(),
             unable: Vec::new(),
             trouble: None,
+            had_trouble: false,
             housekept: Instant::now(),
+            day: Day::new(Instant::now(), unix_ms()),
             turn_of: 0,
             shared: Arc::clone(&shared),
         };
@@ -240,6 +247,9 @@ impl Engine {
         }
         let can_wait = self.unable.is_empty() && self.trouble.is_none();
         let mut asks: Vec<Ask> = Vec::new();
+        if let Some(client) = self.client.as_mut().filter(|_| self.shared.is_asked.swap(false, Ordering::AcqRel)) {
+            client.ask_switch();
+        }
         match &mut self.client {
             Some(client) if !is_too_much(&self.unsaved) => {
                 let happened = client.turn(if can_wait { TURN } else { TURN / 10 });
@@ -279,7 +289,7 @@ impl Engine {
         let asks = self.prepare(asks, &mut answers);
         match self.draft(&asks, is_due) {
             Ok((effects, of_asks)) => {
-                self.trouble = None;
+                (self.trouble, self.had_trouble) = (None, false);
                 if is_due {
                     self.housekept = Instant::now();
                 }
@@ -288,8 +298,10 @@ impl Engine {
                 self.shared.announce();
             }
             Err(error) => {
-                tracing::error!("{error}");
                 let why = error.to_string();
+                if !std::mem::replace(&mut self.had_trouble, true) {
+                    tracing::error!("{why}"); // once, not each second
+                }
                 answers.extend(asks.into_iter().map(|ask| (ask.answer, Answer::Refused(why.clone()))));
                 self.trouble = Some(why);
             }
@@ -322,6 +334,7 @@ impl Engine {
     }
 
     fn draft(&mut self, asks: &[Ask], is_due: bool) -> Result<(Vec<Effect>, Vec<Answer>), StoreError> {
+        let removes_old = is_due && self.day.is_steady(Instant::now(), unix_ms());
         let mut draft = Draft::begin(self)?;
         for happened in &self.unsaved {
             draft.happened(happened)?;
@@ -337,7 +350,7 @@ impl Engine {
                 Wish::Remove(jobs) => draft.remove(jobs)?,
             });
         }
-        if is_due {
+        if removes_old {
             draft.remove_old(unix_ms(), OLD_MAX)?;
         }
         let row = self.row.as_ref().map(|row| {
@@ -457,9 +470,11 @@ impl Engine {
     }
 
     fn publish(&self) {
-        let mut status = lock(&self.shared.status);
+        let mut published = lock(&self.shared.status);
+        let (status, at) = &mut *published;
+        *at = Instant::now();
+        (status.answered, status.unanswered) = self.client.as_ref().map_or((None, None), DurableClient::contact);
         status.switches = self.row.as_ref().map(|row| row.switches.clone()).unwrap_or_default();
-        status.connected = self.client.as_ref().is_some_and(|client| client.switch().1 != 0);
         status.open = u32::try_from(self.job_of.len()).unwrap_or(u32::MAX);
         status.bytes = self.bytes;
         status.trouble.clone_from(&self.trouble);

@@ -6,7 +6,9 @@
 //! | `draft` | one transaction: what has happened, and what commands ask for |
 //! | `task` | commands as tasks, outcomes as ends of commands |
 //! | `server` | connections |
+//! | `day` | whether the time of day can be believed |
 
+mod day;
 mod draft;
 mod engine;
 mod server;
@@ -14,12 +16,13 @@ mod task;
 
 use crate::directory::{DirectoryError, StateDirectory};
 use crate::model::JobSpec;
-use crate::protocol::{Answer, Status};
+use crate::protocol::{Answer, CONNECTIONS_MAX, Status};
 use crate::store::{Store, StoreError};
 use engine::Engine;
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -79,10 +82,13 @@ struct Shared {
     store: Store,
     stop: AtomicBool,
     waker: Mutex<Option<WakesDurable>>,
+    /// Somebody wants to know whether a switch answers.
+    is_asked: AtomicBool,
     /// Counts what has changed in the store.
     changed: Mutex<u64>,
     announce: Condvar,
-    status: Mutex<Status>,
+    /// As it was at this time.
+    status: Mutex<(Status, Instant)>,
 }
 
 impl Shared {
@@ -90,6 +96,15 @@ impl Shared {
         if let Some(waker) = &*lock(&self.waker) {
             waker.wake();
         }
+    }
+
+    /// How the submitter is; the switch is asked.
+    fn status(&self) -> Status {
+        self.is_asked.store(true, Ordering::Release);
+        self.wake();
+        let (status, at) = lock(&self.status).clone();
+        let ago = |time: Option<Duration>| time.map(|time| time + at.elapsed());
+        Status { answered: ago(status.answered), unanswered: ago(status.unanswered), ..status }
     }
 
     fn announce(&self) {
@@ -114,6 +129,12 @@ impl Shared {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the store at a start. The library of the store panics where pages contradict each other that their checksums do not cover.
+fn undamaged<T, E: From<StoreError>>(directory: &StateDirectory, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let damaged = |_panic| Err(StoreError::Damaged { path: directory.store() }.into());
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
 }
 
 /// Milliseconds since 1970.
@@ -160,11 +181,12 @@ impl Submitter {
     /// See [`SubmitterError`].
     pub fn start(directory: &StateDirectory, settings: Settings) -> Result<Self, SubmitterError> {
         let held = directory.lock()?;
-        let store = Store::open(&directory.store())?;
+        let store = undamaged(directory, || Store::open(&directory.store()))?;
         let status = Status {
             pid: std::process::id(),
             switches: Vec::new(),
-            connected: false,
+            answered: None,
+            unanswered: None,
             open: 0,
             bytes: 0,
             bytes_max: settings.bytes_max,
@@ -174,12 +196,13 @@ impl Submitter {
             store,
             stop: AtomicBool::new(false),
             waker: Mutex::new(None),
+            is_asked: AtomicBool::new(false),
             changed: Mutex::new(1),
             announce: Condvar::new(),
-            status: Mutex::new(status),
+            status: Mutex::new((status, Instant::now())),
         });
-        let (sender, asks) = mpsc::sync_channel(server::CONNECTIONS_MAX);
-        let engine = Engine::load(settings, Arc::clone(&shared), asks)?;
+        let (sender, asks) = mpsc::sync_channel(CONNECTIONS_MAX);
+        let engine = undamaged(directory, || Engine::load(settings, Arc::clone(&shared), asks))?;
         server::listen(directory, Arc::clone(&shared), sender).map_err(SubmitterError::Listen)?;
         Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
     }

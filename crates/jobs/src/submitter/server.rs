@@ -1,9 +1,9 @@
 //! Connections of commands: one thread each. They read the store themselves, and ask the engine to change it.
 
-use super::{Ask, Shared, Wish, lock};
+use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
 use crate::model::{COMMANDS_MAX, ITEMS_BYTES_MAX, JobSpec};
-use crate::protocol::{Answer, PIECE_MAX, ProtocolError, Request, greet, receive, send};
+use crate::protocol::{Answer, CONNECTIONS_MAX, PIECE_MAX, ProtocolError, Request, greet, receive, refuse, send};
 use crate::store::StoreError;
 use rustix::net::sockopt::socket_peercred;
 use std::io;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Connections at one time; more are closed at once.
-pub(super) const CONNECTIONS_MAX: usize = 64;
 /// How long a [`Request::Wait`] is answered late.
 const WAIT: Duration = Duration::from_secs(5);
+/// How long who connects may take to say that it understands us.
+const GREETED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a connection may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Rows of one answer.
@@ -39,22 +39,26 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
             if shared.stop.load(Ordering::Acquire) {
                 return;
             }
-            let Ok(stream) = stream else {
+            let Ok(mut stream) = stream else {
                 std::thread::sleep(Duration::from_millis(10)); // no file descriptors: must not keep a core busy
                 continue;
             };
-            if !is_ours(&stream) || open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-                open.fetch_sub(1, Ordering::Relaxed);
-                tracing::warn!("a connection was refused: of another user, or one of more than {CONNECTIONS_MAX}");
+            if !is_ours(&stream) {
+                tracing::warn!("a connection of another user was refused");
                 continue;
             }
-            let (shared, asks, open) = (Arc::clone(&shared), asks.clone(), Arc::clone(&open));
+            let Some(counted) = Counted::one_of(&open) else {
+                tracing::warn!("a connection was refused: there are {CONNECTIONS_MAX}");
+                let _ = refuse(&mut stream); // the few bytes fit into its buffer; an error means that it was closed
+                continue;
+            };
+            let (shared, asks) = (Arc::clone(&shared), asks.clone());
             let serve = move || {
+                let _counted = counted;
                 let mut peer = Peer { stream, shared: &shared, asks: &asks };
                 if let Err(error) = peer.serve() {
                     tracing::debug!("a connection has ended: {error}");
                 }
-                open.fetch_sub(1, Ordering::Relaxed);
             };
             if let Err(error) = std::thread::Builder::new().name("mf-jobs-peer".into()).spawn(serve) {
                 tracing::error!("cannot start a thread for a connection: {error}");
@@ -62,6 +66,22 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
         }
     };
     std::thread::Builder::new().name("mf-jobs".into()).spawn(accept).map(|_| ())
+}
+
+/// One of the connections that there may be, for as long as it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn one_of(open: &Arc<AtomicUsize>) -> Option<Self> {
+        let one = Self(Arc::clone(open));
+        (open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX).then_some(one)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Whether this user or root is at the other end.
@@ -78,9 +98,10 @@ struct Peer<'a> {
 
 impl Peer<'_> {
     fn serve(&mut self) -> Result<(), ProtocolError> {
-        self.stream.set_read_timeout(Some(SILENCE_MAX))?;
+        self.stream.set_read_timeout(Some(GREETED_WITHIN))?;
         self.stream.set_write_timeout(Some(SILENCE_MAX))?;
         greet(&mut self.stream)?;
+        self.stream.set_read_timeout(Some(SILENCE_MAX))?;
         loop {
             let request = receive(&mut self.stream)?;
             let answer = self.answer(request)?;
@@ -101,7 +122,7 @@ impl Peer<'_> {
             }),
             Request::Ended { job, place } => store.ended_from(job, place, ROWS).map(Answer::Ended),
             Request::Wait { seen } => Ok(Answer::Changed(self.shared.wait(seen, WAIT))),
-            Request::Status => Ok(Answer::Status(lock(&self.shared.status).clone())),
+            Request::Status => Ok(Answer::Status(self.shared.status())),
             Request::Cancel(jobs) => return Ok(self.ask(Wish::Cancel(jobs))),
             Request::Remove(jobs) => return Ok(self.ask(Wish::Remove(jobs))),
         };

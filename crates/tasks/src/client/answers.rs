@@ -42,7 +42,8 @@ impl Client {
                         self.change_switch(now, epoch);
                     }
                     self.release_resumed();
-                    self.switches.heard = now;
+                    self.switches.hear(now);
+                    self.is_asking = false;
                     return true;
                 }
             }

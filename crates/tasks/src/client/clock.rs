@@ -9,13 +9,13 @@ use midflight_wire::PROBE_MAX;
 impl Client {
     /// Whether an answer of the switch is expected.
     pub(super) fn is_watching(&self) -> bool {
-        self.open() > 0 || !self.flights.is_empty() || !self.switches.is_settled()
+        self.open() > 0 || !self.flights.is_empty() || !self.switches.is_settled() || self.is_asking
     }
 
     /// An answer of the switch is now expected. If none was before, its silence counts from now.
     pub(super) fn begin_to_watch(&mut self, now: Nanos) {
         if !self.is_watching() {
-            self.switches.heard = now;
+            self.switches.expect(now);
             self.probe.restart(now + self.config.probe_interval);
         }
     }
@@ -138,6 +138,6 @@ impl Client {
         }
         let heard_lately = now < self.switches.heard + self.config.probe_interval;
         let is_certain = self.switches.is_settled() && !self.switches.keeps_no_record;
-        self.probe.ready = !self.probe.tasks.is_empty() || !heard_lately || !is_certain;
+        self.probe.ready = !self.probe.tasks.is_empty() || !heard_lately || !is_certain || self.is_asking;
     }
 }

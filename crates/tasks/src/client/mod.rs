@@ -74,6 +74,8 @@ pub struct Client {
     acks: Acks,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
+    /// The driver wants to know whether a switch answers, though the client has nothing to ask.
+    is_asking: bool,
     /// The driver was told to save something, and has not said that it did.
     unsaved: bool,
 }
@@ -105,6 +107,7 @@ impl Client {
             acks: Acks::default(),
             events: VecDeque::new(),
             seen_as: None,
+            is_asking: false,
             unsaved: false,
             rng,
             config,
@@ -205,6 +208,27 @@ impl Client {
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         (self.switches.address(), self.switches.epoch())
+    }
+
+    /// When a switch last answered; `None` before the first answer.
+    #[must_use]
+    pub fn answered(&self) -> Option<Nanos> {
+        self.switches.contact().0
+    }
+
+    /// Since when no switch of the list has answered although one is asked; `None` while there is nothing to ask.
+    #[must_use]
+    pub fn unanswered_since(&self) -> Option<Nanos> {
+        self.is_watching().then(|| self.switches.contact().1)
+    }
+
+    /// Asks whether a switch answers, until one does, also where nothing else is to be asked.
+    pub fn ask_switch(&mut self, now: Nanos) {
+        if !self.is_watching() {
+            self.begin_to_watch(now);
+            self.probe.restart(now);
+            self.is_asking = true;
+        }
     }
 
     /// The smoothed round trip to the switch; `None` before the first was measured.

@@ -54,6 +54,10 @@ pub(super) struct Switches {
     holder: Option<(usize, u32)>,
     /// When the current switch last answered, or came into use.
     pub(super) heard: Nanos,
+    /// When any switch last answered.
+    answered: Option<Nanos>,
+    /// The same, or when an answer was first expected after that.
+    expected: Nanos,
     /// Whether it keeps no record of tasks. Then PROBEs name no tasks, and tasks that take too long are submitted again.
     pub(super) keeps_no_record: bool,
     /// Other versions that switches of the list have answered with.
@@ -74,6 +78,8 @@ impl Switches {
             asked: 0,
             holder: None,
             heard: now,
+            answered: None,
+            expected: now,
             keeps_no_record: false,
             other_versions: BTreeSet::new(),
             resend_from: [now; 2],
@@ -88,6 +94,21 @@ impl Switches {
             (self.asked, self.holder) = (switch, Some((switch, epoch)));
             self.list[switch].epoch = epoch;
         }
+    }
+
+    /// The current switch has answered.
+    pub(super) fn hear(&mut self, now: Nanos) {
+        (self.heard, self.answered, self.expected) = (now, Some(now), now);
+    }
+
+    /// An answer is expected from now on, and none was before.
+    pub(super) fn expect(&mut self, now: Nanos) {
+        (self.heard, self.expected) = (now, now);
+    }
+
+    /// When a switch last answered, and since when an answer has been expected if one is.
+    pub(super) fn contact(&self) -> (Option<Nanos>, Nanos) {
+        (self.answered, self.expected)
     }
 
     /// Where to send.

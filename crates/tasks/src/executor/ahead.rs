@@ -26,8 +26,8 @@ pub(super) struct Ahead {
     is_outdated: bool,
     /// The switch had more tasks for us when it answered last.
     pub(super) has_backlog: bool,
-    /// When it last asked ahead.
-    pub(super) last_asked: Option<Nanos>,
+    /// When it last looked for slots that do not ask.
+    pub(super) looked_for_unused: Nanos,
     /// No slot for asking ahead registers before this time: the switch has refused some.
     refused_until: Nanos,
 }
@@ -43,7 +43,7 @@ impl Ahead {
             long_and_usual: None,
             is_outdated: false,
             has_backlog: false,
-            last_asked: None,
+            looked_for_unused: 0,
             refused_until: 0,
         }
     }

@@ -21,14 +21,12 @@ impl Executor {
             && let Some(local) = self.slots.next_idle()
         {
             self.slots.wait(local);
-            self.ahead.last_asked = Some(now);
             more -= 1;
         }
         while let Some(local) = self.slots.next_untold() {
             self.slots.tell_done(local);
         }
         if more > 0 && self.registrar.is_quiet() && self.ahead.may_register(now) {
-            self.ahead.last_asked = Some(now);
             // Each task that runs keeps its slot until it is done.
             let slots = wanted + self.slots.census.ahead(State::Running);
             self.slots.unregistered_ahead(slots).into_iter().for_each(|local| self.registrar.want(local));
@@ -95,17 +93,18 @@ impl Executor {
         resting > 0 && resting + census.ordinary(State::Returning) > census.overdue && busy < self.slots.ordinary().end
     }
 
-    /// When slots for asking ahead that are not used are given up.
+    /// When slots for asking ahead that are not used are looked for.
     pub(super) fn unused_due(&self) -> Option<Nanos> {
         let is_held = self.drain == Drain::No && self.registered_ahead() > 0;
-        is_held.then(|| self.ahead.last_asked.unwrap_or(0) + self.link.lease)
+        is_held.then(|| self.ahead.looked_for_unused + self.link.lease / 2)
     }
 
-    /// Gives up the slots for asking ahead, once none was used for a lease: others may need the room.
+    /// Gives up each slot for asking ahead that has not asked for a lease: others may need the room, and the switch forgets it soon.
     pub(super) fn leave_unused(&mut self, now: Nanos) {
         if self.unused_due().is_some_and(|due| due <= now) {
-            self.slots.unused().into_iter().for_each(|local| self.slots.leave(local));
-            self.ahead.last_asked = Some(now);
+            let before = now.saturating_sub(self.link.lease);
+            self.slots.unused(before).into_iter().for_each(|local| self.slots.leave(local));
+            self.ahead.looked_for_unused = now;
         }
     }
 }

@@ -230,7 +230,7 @@ impl ExecResult {
     /// Encodes what comes before the outputs, where stdout has this many bytes.
     #[must_use]
     pub fn encode_head(&self, stdout_bytes: u32) -> Vec<u8> {
-        let host = cut(&self.host);
+        let host = named(&self.host);
         let mut bytes = Vec::with_capacity(FIXED_BYTES + host.len() + self.stdout.len() + self.stderr.len());
         bytes.extend_from_slice(&self.code.to_be_bytes());
         bytes.push(self.signal.unwrap_or(0));
@@ -267,7 +267,7 @@ impl ExecResult {
         if host_bytes > HOST_MAX || flags & !TIMED_OUT != 0 {
             return None;
         }
-        let host = std::str::from_utf8(bytes.get(..host_bytes)?).ok()?.to_owned();
+        let host = named(std::str::from_utf8(bytes.get(..host_bytes)?).ok()?);
         let signal = Some(signal).filter(|&signal| signal != 0);
         let begin = FIXED_BYTES + host_bytes;
         let result =
@@ -279,9 +279,11 @@ impl ExecResult {
 /// The longest host name in a result.
 const HOST_MAX: usize = 255;
 
-/// A host name as it travels.
-fn cut(host: &str) -> &str {
-    &host[..host.floor_char_boundary(HOST_MAX)]
+/// A host name as it travels, and as it is believed: one word, because it stands in lines of logs and on terminals.
+fn named(host: &str) -> String {
+    let plain = host.chars().map(|c| if c.is_control() || c.is_whitespace() { '?' } else { c });
+    let plain: String = plain.collect();
+    plain[..plain.floor_char_boundary(HOST_MAX)].to_owned()
 }
 
 /// The longest time that can be said is 584 years.
@@ -387,6 +389,11 @@ mod tests {
         for result in [result(), ExecResult::default()] {
             assert_eq!(ExecResult::decode(&result.encode()), Some(result));
         }
+        let forged = ExecResult { host: "a\t0\n2\t\x1b[2J".to_owned(), ..ExecResult::default() };
+        let mut bytes = forged.encode();
+        let begin = bytes.len() - forged.host.len();
+        bytes[begin..].copy_from_slice(forged.host.as_bytes());
+        assert_eq!(ExecResult::decode(&bytes).unwrap().host, "a?0?2??[2J", "it would be a line of a joblog");
         let long = ExecResult { host: "ä".repeat(200), ..ExecResult::default() };
         assert_eq!(
             ExecResult::decode(&long.encode()).map(|result| result.host.len()),

@@ -1,6 +1,7 @@
 //! `submit --detach` and `map --detach`: a job goes to the submitter, and the command returns.
 
-use super::{connect, status};
+use super::list::last_answer;
+use super::{connect, status_and_switch};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args as ClapArgs;
 use midflight_jobs::connection::Connection;
@@ -10,10 +11,6 @@ use midflight_terminal::units::thousands;
 use midflight_terminal::{stdout, usage};
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How long a submitter may look for the switch before the user hears that none answers.
-const SWITCH_WITHIN: Duration = Duration::from_secs(1);
 
 /// Options of a job that outlives its terminal.
 #[derive(ClapArgs, Clone, Debug)]
@@ -144,22 +141,16 @@ fn send_items(connection: &mut Connection, items: Vec<Vec<u8>>) -> Result<()> {
 
 /// A job is accepted without a cluster, but its user should know.
 fn tell_of_the_switch(connection: &mut Connection) -> Result<()> {
-    let began = Instant::now();
-    loop {
-        let status = status(connection)?;
-        if status.connected {
-            return Ok(());
-        }
-        if began.elapsed() > SWITCH_WITHIN {
-            let switches: Vec<_> = status.switches.iter().map(ToString::to_string).collect();
-            eprintln!(
-                "no switch answers on {}: start one with `midflight up`, and the job begins; or cancel it, and give --switch",
-                switches.join(",")
-            );
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    let (status, is_answered) = status_and_switch(connection)?;
+    if !is_answered {
+        let switches: Vec<_> = status.switches.iter().map(ToString::to_string).collect();
+        eprintln!(
+            "no switch answers on {}{}: start one with `midflight up`, and the job begins; or cancel it, and give --switch",
+            switches.join(","),
+            last_answer(&status)
+        );
     }
+    Ok(())
 }
 
 #[cfg(test)]

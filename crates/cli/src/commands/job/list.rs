@@ -1,9 +1,10 @@
 //! `midflight job list` and `midflight job status`.
 
-use super::{all, connect, status as ask_status};
+use super::{all, connect, status_and_switch};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_jobs::model::{JobRow, JobState};
+use midflight_jobs::protocol::Status;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::stdout;
 use midflight_terminal::units::{self, thousands};
@@ -63,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn line(row: &JobRow) -> [String; 10] {
     let count = |number: u32| thousands(number.into());
-    let name: String = row.spec.name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(40).collect();
+    let name: String = row.spec.name.chars().take(40).collect();
     [
         row.job.to_string(),
         name,
@@ -125,21 +126,32 @@ pub(super) fn as_json(row: &JobRow) -> Value {
     })
 }
 
+/// When a switch last answered, for people; nothing if none ever did.
+pub(super) fn last_answer(status: &Status) -> String {
+    let ago = status.answered.map(|ago| humantime::format_duration(Duration::from_secs(ago.as_secs())));
+    ago.map_or_else(String::new, |ago| format!(" (the last answer came {ago} ago)"))
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 pub(super) fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let status = ask_status(&mut connect()?)?;
+    let (status, is_connected) = status_and_switch(&mut connect()?)?;
     let switches: Vec<String> = status.switches.iter().map(ToString::to_string).collect();
     if args.json {
         let shown = json!({
-            "pid": status.pid, "switches": switches, "connected": status.connected, "open": status.open,
+            "pid": status.pid, "switches": switches, "connected": is_connected, "open": status.open,
+            "answered_ms_ago": status.answered.map(ms), "unanswered_ms": status.unanswered.map(ms),
             "bytes": status.bytes, "bytes_max": status.bytes_max, "trouble": status.trouble,
         });
         stdout::print(&format!("{shown}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let switch = match (switches.is_empty(), status.connected) {
+    let switch = match (switches.is_empty(), is_connected) {
         (true, _) => "none before the first job".to_owned(),
         (false, true) => switches.join(","),
-        (false, false) => format!("{}: no answer", switches.join(",")),
+        (false, false) => format!("{}: no answer{}", switches.join(","), last_answer(&status)),
     };
     let mut lines = vec![
         ["process".to_owned(), status.pid.to_string()],

@@ -10,15 +10,17 @@ mod wait;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, Subcommand};
-use midflight_jobs::connection::Connection;
+use midflight_jobs::connection::{ConnectError, Connection};
 use midflight_jobs::directory::StateDirectory;
 use midflight_jobs::model::JobRow;
-use midflight_jobs::protocol::{Answer, Request, Status};
+use midflight_jobs::protocol::{Answer, ProtocolError, Request, Status};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often at most a command that waits asks again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a switch may take to answer before the user hears that none does; it is asked some ten times meanwhile.
+const SWITCH_WITHIN: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -86,11 +88,22 @@ fn connect() -> Result<Connection> {
     Ok(Connection::open_or_start(&directory, &program)?)
 }
 
+/// Asks what may be asked twice: if the submitter has ended meanwhile, another one answers, as it goes on with the jobs.
+fn ask(connection: &mut Connection, request: &Request) -> Result<Answer> {
+    match connection.ask(request) {
+        Err(ConnectError::Protocol(ProtocolError::Io(_))) => {
+            *connection = connect()?;
+            Ok(connection.ask(request)?)
+        }
+        answer => Ok(answer?),
+    }
+}
+
 /// All jobs.
 fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
     let mut jobs = Vec::new();
     let mut first = 0;
-    while let Answer::Jobs(rows) = connection.ask(&Request::List { first })? {
+    while let Answer::Jobs(rows) = ask(connection, &Request::List { first })? {
         let Some(last) = rows.last() else { return Ok(jobs) };
         first = last.job + 1;
         jobs.extend(rows);
@@ -100,16 +113,30 @@ fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
 
 /// One job.
 fn one(connection: &mut Connection, job: u64) -> Result<JobRow> {
-    match connection.ask(&Request::Show { job })? {
+    match ask(connection, &Request::Show { job })? {
         Answer::Jobs(rows) if rows.len() == 1 => Ok(rows.into_iter().next().context("one row")?),
         other => bail!("the submitter has answered {other:?}"),
     }
 }
 
 fn status(connection: &mut Connection) -> Result<Status> {
-    match connection.ask(&Request::Status)? {
+    match ask(connection, &Request::Status)? {
         Answer::Status(status) => Ok(status),
         other => bail!("the submitter has answered {other:?}"),
+    }
+}
+
+/// How the submitter is, and whether a switch has answered since this was asked.
+fn status_and_switch(connection: &mut Connection) -> Result<(Status, bool)> {
+    let began = Instant::now();
+    loop {
+        let status = status(connection)?;
+        let has_answered = status.answered.is_some_and(|ago| ago <= began.elapsed());
+        let is_silent = status.unanswered.is_some_and(|silence| silence >= SWITCH_WITHIN);
+        if has_answered || is_silent || status.switches.is_empty() || began.elapsed() >= 2 * SWITCH_WITHIN {
+            return Ok((status, has_answered));
+        }
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -118,7 +145,7 @@ fn wait_for_change(connection: &mut Connection, seen: &mut u64) -> Result<()> {
     if *seen > 0 {
         std::thread::sleep(LOOK_EVERY);
     }
-    match connection.ask(&Request::Wait { seen: *seen })? {
+    match ask(connection, &Request::Wait { seen: *seen })? {
         Answer::Changed(now) => {
             *seen = now;
             Ok(())

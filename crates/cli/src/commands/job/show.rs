@@ -133,7 +133,7 @@ fn line(row: &JobRow, place: u32, ended: &EndedRow) -> [String; 7] {
         ended.host.clone(),
         if ended.ran.is_zero() { String::new() } else { units::duration(ended.ran) },
         (ended.tries + 1).to_string(),
-        ended.why.replace('\n', " "),
+        ended.why.clone(),
     ]
 }
 

@@ -50,6 +50,14 @@ impl Captured {
         }
     }
 
+    /// Bytes of memory.
+    pub(super) fn in_memory(&self) -> usize {
+        match self {
+            Self::Memory { stdout, stderr } => stdout.len() + stderr.len(),
+            Self::File { .. } => 0,
+        }
+    }
+
     /// Writes one of the two.
     pub(super) fn copy(&self, stream: Stream, to: &mut impl Write) -> Result<()> {
         let (file, range) = match (self, stream) {

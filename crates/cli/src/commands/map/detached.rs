@@ -24,6 +24,7 @@ pub(super) fn check(args: &Args, template: &Template) -> Result<()> {
         ("--tag", output.tag),
         ("--results", output.results.is_some()),
         ("--tmpdir", output.tmpdir.is_some()),
+        ("--output-disk", output.disk.output_disk.is_some()),
         ("--joblog", log.joblog.is_some()),
     ];
     let wrong = told.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name);

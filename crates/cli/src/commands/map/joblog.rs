@@ -110,7 +110,7 @@ pub(super) fn date() -> SystemTime {
 /// without a result. Nothing of one that did not start.
 pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, started: SystemTime) -> Vec<u8> {
     let (host, started, run_time, code, signal) = match end {
-        End::Cancelled => return Vec::new(),
+        End::Cancelled | End::Undone(_) => return Vec::new(),
         End::Lost(_) => {
             let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
             ("-", since, started.elapsed().unwrap_or_default(), -1, 0)
@@ -261,6 +261,7 @@ mod tests {
         assert_eq!(line(&result(2, None)), "3\tworker\t1500.250\t     0.020\t11\t3\t2\t0\techo a\0true\n");
         assert!(line(&result(137, Some(9))).contains("\t0\t9\techo"));
         assert!(line(&End::Lost("gone".into())).contains("\t-1\t0\techo"));
+        assert_eq!(line(&End::Undone("stopped".into())), "");
         assert_eq!(line(&End::Cancelled), "");
     }
 

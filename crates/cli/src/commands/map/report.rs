@@ -13,6 +13,8 @@ pub(super) enum End {
     Ran(ExecResult),
     /// It has no exit code: the message says why.
     Lost(String),
+    /// The same, but it is to run again with --resume: it was stopped, or its output is not kept.
+    Undone(String),
     /// It was not started.
     Cancelled,
 }
@@ -29,7 +31,7 @@ impl End {
             Self::Ran(result) if result.code == 0 => return String::new(),
             Self::Cancelled => return String::new(),
             Self::Ran(result) => reason(result, timeout),
-            Self::Lost(why) => shown(why.as_bytes(), COMMAND_SHOWN),
+            Self::Lost(why) | Self::Undone(why) => shown(why.as_bytes(), COMMAND_SHOWN),
         };
         format!("{place}: {why}: {}", shown(command, COMMAND_SHOWN))
     }
@@ -83,7 +85,7 @@ impl Report {
         match end {
             End::Ran(result) if result.code == 0 => self.ok += 1,
             End::Ran(_) => self.failed.add(number),
-            End::Lost(_) => self.lost.add(number),
+            End::Lost(_) | End::Undone(_) => self.lost.add(number),
             End::Cancelled => self.cancelled.add(number),
         }
     }

@@ -11,9 +11,10 @@ use super::say;
 use super::sources::Entry;
 use super::template::{Template, Values};
 use super::waiting::Waiting;
+use super::window::Window;
 use anyhow::Result;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
-use midflight_tasks::functions::{COMMAND, ExecRequest};
+use midflight_tasks::functions::{COMMAND, ExecRequest, OUTPUT_NOT_KEPT};
 use midflight_tasks::place::Preference;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units::thousands;
@@ -49,9 +50,7 @@ pub(super) struct Settings {
     /// Further runs of a command that failed.
     pub retries: u32,
     /// Commands that may be with the switch at once.
-    pub in_flight: usize,
-    /// The room for commands at which those that wait are submitted: a packet for each would cost more than it carries.
-    pub refill: usize,
+    pub window: Window,
     pub is_tagged: bool,
     pub halt: Halt,
     pub results: Option<Results>,
@@ -272,15 +271,14 @@ impl<'a> Session<'a> {
     /// Submits while there is room.
     fn fill(&mut self) -> Result<()> {
         let waiting = self.again.len() + self.input.pending();
-        if self.settings.in_flight.saturating_sub(self.open.len()) < self.settings.refill.min(waiting) {
+        let window = self.settings.window;
+        if window.size().saturating_sub(self.open.len()) < window.refill().min(waiting) {
             return Ok(());
         }
         while self.stop.is_none() {
             let window_end = self.outputs.room(WINDOW as u64);
             let mut runs: Vec<(Run, Vec<u8>)> = Vec::new();
-            while runs.len() < JOB
-                && self.open.len() + runs.len() < self.settings.in_flight
-                && self.open_bytes < IN_FLIGHT_BYTES
+            while runs.len() < JOB && self.open.len() + runs.len() < window.size() && self.open_bytes < IN_FLIGHT_BYTES
             {
                 let Some(run) = self.next(window_end) else { break };
                 runs.extend(self.prepare(run));
@@ -375,9 +373,10 @@ impl<'a> Session<'a> {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
         let (end, captured) = match outcome {
-            Err(TaskError::Cancelled) if self.is_stopping => (End::Lost("stopped".into()), Captured::default()),
+            Err(TaskError::Cancelled) if self.is_stopping => (End::Undone("stopped".into()), Captured::default()),
             outcome => end_of(outcome),
         };
+        self.settings.window.note(captured.in_memory());
         let failed = !end.is_ok() && end != End::Cancelled;
         if failed && run.before < self.settings.retries && self.stop.is_none() {
             self.slots.give_back(std::mem::take(&mut run.slot));
@@ -398,8 +397,8 @@ impl<'a> Session<'a> {
         if let (Some(results), End::Ran(_)) = (&self.settings.results, &end)
             && let Err(why) = results.write(&run.entry.arguments, run.sequence, &captured)
         {
-            end = End::Lost(why);
-            log.clear(); // --resume runs it again
+            end = End::Undone(why);
+            log.clear();
         }
         let number = run.entry.number;
         let place = format!("{} {number}", self.settings.noun);
@@ -408,9 +407,9 @@ impl<'a> Session<'a> {
         let output = Output { tag, captured, note: note(&end), log, number };
         if let Err(why) = self
             .outputs
-            .put(run.place, output, |why| Output { note: note(&End::Lost(why.into())), ..Output::default() })
+            .put(run.place, output, |why| Output { note: note(&End::Undone(why.into())), ..Output::default() })
         {
-            end = End::Lost(why);
+            end = End::Undone(why);
         }
         self.report.add(number, &end);
         let halt = self.settings.halt;
@@ -461,7 +460,7 @@ impl<'a> Session<'a> {
         let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
         rest.sort_by_key(|run| run.place);
         for run in rest {
-            self.finish(run, End::Lost("not waited for".into()), Captured::default());
+            self.finish(run, End::Undone("not waited for".into()), Captured::default());
         }
     }
 
@@ -515,7 +514,17 @@ fn end_of(outcome: TaskOutcome) -> (End, Captured) {
             None => lost("the executor's answer is no command's result: it must be of this version"),
         },
         Err(TaskError::Cancelled) => (End::Cancelled, Captured::default()),
+        Err(error) if is_output_not_kept(&error) => (End::Undone(error.to_string()), Captured::default()),
         Err(error) => lost(&error.to_string()),
+    }
+}
+
+/// Whether the command ran, and its output had no room, at its executor or here.
+fn is_output_not_kept(error: &TaskError) -> bool {
+    match error {
+        TaskError::NotKept { .. } => true,
+        TaskError::Failed { message, .. } => message.starts_with(OUTPUT_NOT_KEPT),
+        _ => false,
     }
 }
 

@@ -1,12 +1,11 @@
 //! Whether anything happens. A client does not see executors, but it sees that one fetches a command, that commands end, and that the
 //! switch answers.
 
+use crate::commands::silence::{ASK_AFTER, Silence};
 use anyhow::{Result, bail};
 use midflight_host::{Client, ClientCounts};
 use std::time::{Duration, Instant};
 
-/// When to ask for executors, or for the switch.
-const ASK_AFTER: Duration = Duration::from_secs(3);
 /// No run gives up before this.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How long after its timeout a command may take to end.
@@ -24,10 +23,9 @@ pub(super) struct Waiting {
     is_own: bool,
     /// The last that happened to commands, and when.
     moved: Option<(Moves, Instant)>,
-    /// The datagrams that came, and when the last one did.
-    heard: Option<(u64, Instant)>,
+    /// The question for executors was asked.
     has_asked: bool,
-    has_missed_the_switch: bool,
+    silence: Silence,
 }
 
 /// What has happened to commands.
@@ -56,7 +54,7 @@ impl Waiting {
     /// Of commands that need these resources. `is_own`: the switch and an executor that has them are in this process.
     pub(super) fn new(resources: &str, timeout: Option<Duration>, is_own: bool) -> Self {
         let resources = resources.to_owned();
-        Self { resources, timeout, is_own, moved: None, heard: None, has_asked: false, has_missed_the_switch: false }
+        Self { resources, timeout, is_own, moved: None, has_asked: false, silence: Silence::default() }
     }
 
     /// Call now and then; `open` commands are at the switch. A question for people, once, if nobody takes one for some time, or the
@@ -69,20 +67,15 @@ impl Waiting {
             return Ok(None);
         }
         if open == 0 {
-            (self.moved, self.heard) = (None, None);
+            self.moved = None;
             return Ok(None);
         }
         let (now, counts) = (Instant::now(), client.counts());
         let moves = Moves::of(&counts);
         let waited = unchanged(&mut self.moved, moves, now);
-        let silent = unchanged(&mut self.heard, counts.socket.received, now);
-        let question = self.after(waited, moves, open as u64)?;
-        if silent >= ASK_AFTER && !std::mem::replace(&mut self.has_missed_the_switch, true) {
-            self.has_asked = true; // without a switch nobody can take a command
-            let switch = client.switch().0;
-            return Ok(Some(format!("the switch {switch} does not answer any more; it is asked until it does")));
-        }
-        Ok(question)
+        let silence = self.silence.look(client);
+        self.has_asked |= silence.is_some(); // without a switch nobody can take a command
+        Ok(self.after(waited, moves, open as u64)?.or(silence))
     }
 
     /// Nothing has happened for so long.

@@ -5,7 +5,7 @@ use crate::attack::forge::{Forge, task};
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
     Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
-    Released, Reset, Retrieve, SLOT_PLACES, SlotKind, SlotName, Status, SubmitAck, TaskName,
+    Released, Reset, Retrieve, RunName, SLOT_PLACES, SlotKind, SlotName, Status, Stop, SubmitAck, TaskName,
 };
 use rand::RngExt;
 
@@ -184,6 +184,15 @@ pub(super) fn complete_ack(forge: &mut Forge) {
         reserved: 0,
     });
     forge.write_all(&fixed, &completed);
+    (forge.out.from, forge.out.to) = (forge.client(), forge.executor());
+}
+
+pub(super) fn stop(forge: &mut Forge) {
+    let fixed = Stop { header: header_of_any_epoch(forge, Operation::Stop) };
+    let names = std::array::from_fn::<_, 32, _>(|index| {
+        RunName::new(forge.name(), forge.submission(), index as u8) // its tasks, if the guess is right
+    });
+    forge.write_all(&fixed, &names);
     (forge.out.from, forge.out.to) = (forge.client(), forge.executor());
 }
 

@@ -46,7 +46,7 @@ const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> A
 pub(super) static LINK: Attack = send("link", "as many packets past everybody", noise::past_everybody);
 
 /// All kinds.
-pub(crate) static KINDS: [Attack; 43] = [
+pub(crate) static KINDS: [Attack; 44] = [
     send("random_to_switch", "random bytes to the switch", noise::random_to_switch),
     send("random_to_others", "random bytes to clients and executors", noise::random_to_others),
     send("malformed", "each operation with random fields and counts, to everybody", noise::malformed),
@@ -91,6 +91,7 @@ pub(crate) static KINDS: [Attack; 43] = [
     send("cancel_ack", "CANCEL_ACKs to clients", forgeries::cancel_ack),
     send("complete", "COMPLETEs to clients, from executors' addresses", forgeries::complete),
     send("complete_ack", "COMPLETE_ACKs to executors, from clients' addresses", forgeries::complete_ack),
+    send("stop", "STOPs to executors, from clients' addresses", forgeries::stop),
     send("retrieve", "RETRIEVEs of guessed generations from executors' addresses", forgeries::retrieve),
     send("keepalive", "KEEPALIVEs of guessed generations from executors' addresses", forgeries::keepalive),
     send("release", "RELEASEs of guessed generations from executors' addresses", forgeries::release),

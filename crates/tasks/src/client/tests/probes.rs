@@ -103,3 +103,37 @@ fn t13_a_better_switch_is_turned_to_only_for_an_answer_to_the_question_it_was_as
     hand.switch_says(&probe_ack(EPOCH, probed, 0, 0));
     assert_eq!(hand.client.switch().0, switch_a());
 }
+
+#[test]
+fn silence_counts_from_the_last_answer_or_the_first_question_whichever_switch_is_asked() {
+    let mut hand = Hand::settled();
+    let settled = hand.now;
+    hand.pass(10_000 * MS);
+    assert_eq!((hand.client.answered(), hand.client.unanswered_since()), (Some(settled), None), "nobody was asked");
+    let asked = hand.now;
+    let (submission, _) = hand.submit(&[task()]);
+    assert_eq!(hand.client.unanswered_since(), Some(asked));
+    hand.pass(2_500 * MS);
+    assert_eq!(hand.client.unanswered_since(), Some(asked), "also after another switch was asked");
+    while hand.client.switch().0 != switch_a() {
+        hand.pass(100 * MS);
+    }
+    hand.switch_says(&submit_ack(EPOCH, submission, 1, 1, Reason::None));
+    let now = hand.now;
+    assert_eq!((hand.client.answered(), hand.client.unanswered_since()), (Some(now), Some(now)));
+}
+
+#[test]
+fn an_idle_client_can_be_made_to_ask_until_a_switch_answers() {
+    let mut hand = Hand::settled();
+    hand.pass(10_000 * MS);
+    hand.client.ask_switch(hand.now);
+    let sent = probes(&hand.pass(0));
+    let [(_, sequence)] = sent[..] else { panic!("one question at once: {sent:?}") };
+    assert_eq!(hand.client.unanswered_since(), Some(hand.now));
+    hand.client.ask_switch(hand.now);
+    assert_eq!(probes(&hand.pass(0)), [], "it is asked already");
+    hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+    assert_eq!((hand.client.answered(), hand.client.unanswered_since()), (Some(hand.now), None));
+    assert_eq!(hand.client.poll_timeout(), None, "it is idle again");
+}

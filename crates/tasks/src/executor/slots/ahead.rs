@@ -178,11 +178,11 @@ impl Slots {
             .flatten()
     }
 
-    /// Slots for asking ahead that are registered and have no task: nobody would miss them.
-    pub(in super::super) fn unused(&self) -> Vec<u32> {
+    /// Slots for asking ahead that are registered, have no task, and have not asked for one since `before`: nobody would miss them.
+    pub(in super::super) fn unused(&self, before: Nanos) -> Vec<u32> {
         let is_unused = |&local: &u32| {
             let slot = &self.slots[local as usize];
-            slot.registered && slot.state == State::Resting
+            slot.registered && slot.state == State::Resting && slot.asked <= before
         };
         (self.ordinary..self.slots.len() as u32).filter(is_unused).collect()
     }

@@ -267,12 +267,28 @@ fn t14_it_gives_up_slots_that_it_does_not_use() {
     let (number, waits) = ask(&world);
     let all = world.executor.registered_ahead();
     nothing_ahead(&mut world, number, &waits);
-    world.pass(world.now + 300 * MS);
+    world.pass(world.now + 450 * MS);
     let left: Vec<u32> = names(&world, Operation::Release).concat();
     assert!(left.len() >= all as usize, "{left:?}");
     let slots: Vec<_> = (0..all).map(|n| (102 + n, 7)).collect();
     world.released(EPOCH, &slots);
     assert_eq!((world.executor.registered_ahead(), world.executor.registered()), (0, 2));
+}
+
+/// Else it would ask for them after the switch has forgotten them.
+#[test]
+fn t14_slots_that_rest_while_others_ask_are_given_up_too() {
+    let mut world = busy(2);
+    let (number, waits) = ask(&world);
+    nothing_ahead(&mut world, number, &waits);
+    let asked = world.now - ROUND_TRIP;
+    world.pass(asked + 250 * MS);
+    let local = world.executor.slots.next_idle().unwrap();
+    world.executor.slots.wait(local);
+    world.turn();
+    assert_eq!(world.executor.slots.unused(asked - 1), [0; 0]);
+    let unused = world.executor.slots.unused(asked);
+    assert!(!unused.contains(&local) && unused.len() == waits.len() - 1, "{unused:?}");
 }
 
 #[test]
