@@ -35,7 +35,6 @@ control Answer(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Op.RESET, _): reset_all();
         }
         const default_action = NoAction;
-        size = 8;
     }
     // The controller sets the default action: the switch's epoch.
     action turn_round(bit<32> epoch) {

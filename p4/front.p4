@@ -21,7 +21,6 @@ control Look_up(inout headers_t h, inout metadata_t m) {
             LENGTHS(25) LENGTHS(26) LENGTHS(27) LENGTHS(28) LENGTHS(29) LENGTHS(30) LENGTHS(31) LENGTHS(32)
         }
         const default_action = NoAction;
-        size = 128;
     }
     action is_present() { m.present = 1; }
     AT_STAGE(0) table epoch {
@@ -56,7 +55,6 @@ control Latest(inout headers_t h, inout metadata_t m) {
         actions = { is_later; @defaultonly NoAction; }
         const entries = { (Role.RETRIEVE, 0, 1, 1, 1): is_later(); }
         const default_action = NoAction;
-        size = 1;
     }
     apply { compare.apply(); }
 }
@@ -79,7 +77,6 @@ control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Role.RETRIEVE, _, _, _, _, _): reset();
         }
         const default_action = NoAction;
-        size = 8;
     }
     apply { judge.apply(); }
 }

@@ -57,7 +57,6 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Op.CANCEL, _, _, _, _, _): to_controller();
         }
         const default_action = malformed();
-        size = 40;
     }
     apply { kind.apply(); }
 }
@@ -72,7 +71,6 @@ control Accept(inout headers_t h, inout metadata_t m) {
         actions = { accept_it; @defaultonly NoAction; }
         const entries = { (Role.SUBMIT, 1): accept_it(); (Role.REST, 1): accept_it(); }
         const default_action = NoAction;
-        size = 2;
     }
     apply { accept.apply(); }
 }
@@ -89,7 +87,6 @@ control Enter(inout headers_t h, inout metadata_t m) {
         actions = { enter_it; @defaultonly NoAction; }
         const entries = { (Role.SUBMIT): enter_it(); (Role.REST): enter_it(); }
         const default_action = NoAction;
-        size = 2;
     }
     AT_STAGE(2) table tail { actions = { tail_of; } const default_action = tail_of(); }
     apply {

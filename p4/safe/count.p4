@@ -29,7 +29,6 @@ control Count_1_2(inout headers_t h, inout metadata_t m) {
             (Role.RETRIEVE, 1): take_lower();
         }
         const default_action = NoAction;
-        size = 4;
     }
     // A search at the tail: its task is placed there.
     AT_STAGE(3) table place {
@@ -37,7 +36,6 @@ control Count_1_2(inout headers_t h, inout metadata_t m) {
         actions = { place_low; place_high; @defaultonly NoAction; }
         const entries = { (0): place_low(); (1): place_high(); }
         const default_action = NoAction;
-        size = 2;
     }
     apply {
         if (m.role == Role.SWAP) { if (m.add == h.swap.at) { place.apply(); } }
@@ -60,14 +58,12 @@ control Count_3_4(inout headers_t h, inout metadata_t m) {
             (Role.RETRIEVE, 3, _): take_lower();
         }
         const default_action = NoAction;
-        size = 8;
     }
     AT_STAGE(4) table place {
         key = { m.lvl: exact; }
         actions = { place_low; place_high; @defaultonly NoAction; }
         const entries = { (2): place_low(); (3): place_high(); }
         const default_action = NoAction;
-        size = 2;
     }
     apply {
         if (m.role == Role.SWAP) { if (m.add == h.swap.at) { place.apply(); } }

@@ -15,8 +15,7 @@
         actions = { name##_store; name##_place; name##_load; name##_exchange; @defaultonly NoAction; } \
         const entries = { \
             (Role.STORE): name##_store(); (Role.PLACE): name##_place(); (Role.TAKE): name##_load(); (Role.SWAP): name##_exchange(); } \
-        const default_action = NoAction; \
-        size = 4; }
+        const default_action = NoAction; }
 
 // The mask comes first: the decisions that depend on it need two more stages.
 control First_words(inout headers_t h, inout metadata_t m) {

@@ -22,7 +22,6 @@ control Head(inout headers_t h, inout metadata_t m) {
             (_, 4): take(3, 4, 3);
         }
         const default_action = NoAction;
-        size = 8;
     }
     AT_STAGE(5) table search { actions = { later; } const default_action = later(); }
     apply {

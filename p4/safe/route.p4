@@ -10,7 +10,6 @@ control Compare(inout headers_t h, inout metadata_t m) {
         actions = { behind; there; @defaultonly NoAction; }
         const entries = { (Role.TAKE): behind(); (Role.SWAP): behind(); (Role.AGAIN): there(); }
         const default_action = NoAction;
-        size = 4;
     }
     apply { compare.apply(); next.apply(); }
 }
@@ -33,7 +32,6 @@ control Credit(inout headers_t h, inout metadata_t m) {
             (Role.STORE, _): read();
         }
         const default_action = NoAction;
-        size = 8;
     }
     apply { leave.apply(); }
 }
@@ -81,7 +79,6 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Role.RESET, _, _, _): reset();
         }
         const default_action = NoAction;
-        size = 16;
     }
     apply { route.apply(); }
 }
