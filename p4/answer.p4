@@ -1,5 +1,13 @@
-// What an answer looks like, and its way back: to the port and the addresses from which its question came.
-control Answer(inout headers_t h, inout metadata_t m, INTRINSIC) {
+// How a pass ends: as an answer, or with another pass.
+#define ANSWER(kind) h.mf.op = kind; m.answer = 1; OUT_BY(m.came_from)
+#define AROUND(kind) h.mf.op = kind; h.round.setValid(); h.round.came_from = m.came_from; OUT_BY(RECIRCULATION_PORT)
+#define COUNTED h.round.left = m.left - 1; h.ack.index = h.ack.index + 1
+#define TAKEN COUNTED; h.ack.taken = h.ack.taken | h.round.word
+// The bit is shifted behind the OR: statements are one after the other.
+#define NEXT AROUND(Op.REST); h.round.word = h.round.word << 1; h.round.level = 0; m.popped = 1
+
+// What an answer looks like, and its way back to the addresses from which its question came.
+control Answer(inout headers_t h, inout metadata_t m) {
 #define BYTES(n) h.udp.length = n + 8; h.ip.length = n + 28
 #define WITHOUT_A_QUESTION h.round.setInvalid(); h.retrieve.setInvalid(); h.swap.setInvalid()
     action submit_ack() {
@@ -44,7 +52,6 @@ control Answer(inout headers_t h, inout metadata_t m, INTRINSIC) {
         h.udp.from_high = h.udp.to[15:8]; h.udp.from_low = h.udp.to[7:0]; h.udp.to = port;
         h.ip.hops = 64; h.ip.id = 0; h.ip.service = 0; h.udp.checksum = 0;
         h.mf.epoch = epoch; h.mf.reserved = 0; h.mf.tag = 0;
-        OUT_BY(m.came_from);
     }
     AT_STAGE(11) table turn { actions = { turn_round; } default_action = turn_round(0); }
     apply {

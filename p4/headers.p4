@@ -9,14 +9,17 @@ const bit<16> MF_PORT = MF_UDP_PORT;
 const bit<16> MF_MAGIC = 0x4D46;
 const bit<8> MF_VERSION = 3;
 
-// Operations of the wire, and two that only the switch itself sends, through its recirculation port.
+// Operations of the wire, and from 200 on those that only the switch itself sends, through its recirculation port.
 enum bit<8> Op {
     SUBMIT = 1, SUBMIT_ACK = 2, REGISTER = 3, RESET = 5, RETRIEVE = 6, ASSIGN = 7, KEEPALIVE = 8, RELEASE = 9, PROBE = 13, CANCEL = 15,
     NO_OP = 17,
     // A search: it carries a task that needs a place, and an executor that needs a task.
     SWAP = 200,
     // The rest of a SUBMIT.
-    REST = 201
+    REST = 201,
+    // Of the published program: a task that a search has found no place for, and that is queued as if it came from its client; an executor
+    // that gets none; the right value of a pointer.
+    BACK = 202, OWE_NO_OP = 203, REPAIR_ADD = 204, REPAIR_RETRIEVE = 205
 }
 
 header ethernet_h { bit<48> to; bit<48> from; bit<16> type; }
@@ -35,12 +38,13 @@ header mf_h {
 // Behind `mf_h` of a packet that goes round, and only there.
 header round_h {
     bit<16> came_from;
-    // The level of a search, or of the rest of a RETRIEVE.
+    // The level of a search, of the rest of a RETRIEVE, of a pointer.
     bit<8> level;
     // Records of a SUBMIT that are left.
     bit<8> left;
-    // The first record's bit in the bitmaps of SUBMIT_ACK.
-    bit<32> bitmap;
+    // Of a SUBMIT: the first record's bit in the bitmaps of SUBMIT_ACK. Of a pointer: what it is set to. Of a search of the published
+    // program: `retrieve_ptr` when `at` was set.
+    bit<32> word;
 }
 // SUBMIT and SUBMIT_ACK.
 header client_h { bit<64> client; }
@@ -83,65 +87,4 @@ enum bit<8> Found {
     VERSION = 2,
     // For the queue's port, and nothing that it knows.
     MALFORMED = 3
-}
-
-// What a packet is doing.
-enum bit<8> Role {
-    NONE = 0,
-    // A task is to be queued; the limit is the lagging copy of the credit.
-    SUBMIT = 1,
-    // A task is to be queued; the limit is a value of the credit that the packet has read, or a newer one.
-    REST = 2,
-    // A task that the switch cannot queue, whatever room there is.
-    REFUSE = 3,
-    // An executor wants a task; behind the counts: there is none.
-    RETRIEVE = 4,
-    // A search within the queue.
-    SWAP = 5,
-    // A task was taken in, and is written.
-    STORE = 6,
-    // A search is at the tail, where its task is written.
-    PLACE = 7,
-    // An executor takes the head.
-    TAKE = 8,
-    // A search during which the queue ran empty.
-    AGAIN = 13,
-    // A RETRIEVE of a slot that is void.
-    RESET = 14
-}
-
-struct metadata_t {
-    bit<8> found;
-    bit<8> role;
-    // From 0.
-    bit<8> lvl;
-    // `accepted` may not go beyond this.
-    bit<32> limit;
-    // `accepted` as it was.
-    bit<32> number;
-    // `add_ptr` as a search found it.
-    bit<32> add;
-    // The pointer to the entry that this packet is about.
-    bit<32> at;
-    // Which of two levels gave a task, one-hot: 2 the first, 4 the second, 8 the first of two; 1: none; 0: nobody has looked.
-    bit<8> found_1_2;
-    bit<8> found_3_4;
-    // The resources that the task needs and the executor does not have.
-    bit<8> missing;
-    bit<8> level;
-    bit<8> left;
-    bit<16> came_from;
-    // Its lengths agree with its count.
-    bit<1> formed;
-    // It has gone round: it was checked before.
-    bit<1> checked;
-    // It is an answer.
-    bit<1> answer;
-    // Its first record is done with.
-    bit<1> popped;
-    // Of a RETRIEVE: the epoch is the present one, the slot is the sender's, the counter is later than its last.
-    bit<1> present;
-    bit<1> known;
-    // One-hot, as `found_1_2`: 2 is yes.
-    bit<8> fresh;
 }

@@ -1,6 +1,6 @@
 // The sizes: -DCELL_BITS=… and so on for others.
 
-// Bits that number the entries of all four levels: 16,384 each. The lowest two are the level.
+// Bits that number the entries of all four levels: 16,384 each. Two of them are the level.
 #ifndef CELL_BITS
 #define CELL_BITS 16
 #endif

@@ -1,5 +1,5 @@
     // The states behind `start`, for both targets. A SUBMIT's other records stay behind the first, unparsed; each pass takes one off.
-    // REST, SWAP and a RETRIEVE that goes on are believed only if they come by the recirculation port.
+    // What only the switch itself sends is believed only if it comes by the recirculation port.
     state ethernet {
         packet.extract(h.ethernet);
         transition select(h.ethernet.type) { 0x0800: ip; default: accept; }
@@ -31,6 +31,10 @@
         transition select(INGRESS_PORT, h.mf.op) {
             (RECIRCULATION_PORT, Op.REST): rest;
             (RECIRCULATION_PORT, Op.SWAP): swap;
+            (RECIRCULATION_PORT, Op.BACK): swap;
+            (RECIRCULATION_PORT, Op.OWE_NO_OP): swap;
+            (RECIRCULATION_PORT, Op.REPAIR_ADD): repair;
+            (RECIRCULATION_PORT, Op.REPAIR_RETRIEVE): repair;
             (RECIRCULATION_PORT, Op.RETRIEVE): again;
             (RECIRCULATION_PORT, _): accept;
             (_, Op.SUBMIT): submit;
@@ -78,6 +82,14 @@
         packet.extract(h.retrieve);
         packet.extract(h.name);
         packet.extract(h.wait);
+        transition accept;
+    }
+    state repair {
+        packet.extract(h.round);
+        m.level = h.round.level;
+        m.came_from = h.round.came_from;
+        m.checked = 1;
+        m.formed = 1;
         transition accept;
     }
     state swap {

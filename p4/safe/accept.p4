@@ -8,7 +8,7 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
         if (BEFORE(v, SERIAL(h.ack.credit))) { v = SERIAL(h.ack.credit); }
         rv = PLAIN(v);)
 // A SUBMIT comes in: nothing is taken, nothing is refused, no record has an index yet.
-#define FRESH m.role = role; m.left = h.mf.count; h.round.setValid(); h.round.bitmap = 1; \
+#define FRESH m.role = role; m.left = h.mf.count; h.round.setValid(); h.round.word = 1; \
     h.ack.setValid(); h.ack.taken = 0; h.ack.refused = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; h.ack.credit = 0
     action first(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.lvl = lvl; FRESH; }
     action first_refused(bit<8> role) { FRESH; }

@@ -37,14 +37,8 @@ control Credit(inout headers_t h, inout metadata_t m) {
 }
 
 control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
-#define ANSWER(kind) h.mf.op = kind; m.answer = 1
-#define AROUND(kind) h.mf.op = kind; h.round.setValid(); h.round.came_from = m.came_from; OUT_BY(RECIRCULATION_PORT)
-#define COUNTED h.round.left = m.left - 1; h.ack.index = h.ack.index + 1
-#define TAKEN COUNTED; h.ack.taken = h.ack.taken | h.round.bitmap
 // The wire has one reason for all refusals: 1, FULL.
-#define REFUSED COUNTED; h.ack.refused = h.ack.refused | h.round.bitmap; h.ack.why = 1
-// The bit is shifted behind the OR: statements are one after the other.
-#define NEXT AROUND(Op.REST); h.round.bitmap = h.round.bitmap << 1; h.round.level = 0; m.popped = 1
+#define REFUSED COUNTED; h.ack.refused = h.ack.refused | h.round.word; h.ack.why = 1
     action taken_last() { ANSWER(Op.SUBMIT_ACK); TAKEN; }
     action taken() { TAKEN; NEXT; }
     action ask_for_credit() { AROUND(Op.REST); h.round.left = m.left; h.round.level = 0; }

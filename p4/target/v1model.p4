@@ -7,10 +7,18 @@ const bit<9> CPU_PORT = 192;
 
 #define INTRINSIC inout standard_metadata_t standard
 #define INTRINSIC_PASSED standard
+#define EGRESS inout standard_metadata_t standard
+#define EGRESS_PASSED standard
 #define INGRESS_PORT standard.ingress_port
 #define OUT_BY(to) standard.egress_spec = (bit<9>)to
 #define DROP mark_to_drop(standard)
+#define DROP_AT_LAST mark_to_drop(standard)
 #define AT_STAGE(n)
+
+// A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
+#define COPIED 1
+#define SEND_COPY clone_preserving_field_list(CloneType.I2E, 1, COPIED)
+#define IS_COPY (standard.instance_type == 1)
 
 // A register; one packet does one thing to one of its cells: `does` sees the cell as `v` and what the packet gets as `rv`.
 #define REGISTER(name, width, number, cells) register<bit<width>>(cells) name;

@@ -3,13 +3,16 @@
 use crate::ports::{Port, enter_a_new_namespace};
 use crate::thrift::{Key, Thrift};
 use crate::tools::Bmv2Tools;
-use crate::{P4Error, frame};
+use crate::twin::set_up;
+use crate::{P4Error, Program, frame};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Where it listens for the controller, in its own namespace.
 const THRIFT_PORT: u16 = 9090;
+/// The mirror session of copies, as in `p4/target/v1model.p4`.
+const COPIES: i32 = 1;
 /// How long it may take to start, or to send out a frame, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -71,7 +74,7 @@ impl Bmv2 {
     }
 
     /// Fills tables and registers as the controller does.
-    pub(crate) fn enter(&mut self, entered: &Entered) -> Result<(), P4Error> {
+    pub(crate) fn enter(&mut self, program: Program, entered: &Entered) -> Result<(), P4Error> {
         let word = |word: u32| word.to_be_bytes().to_vec();
         let exact = |bytes: Vec<u8>| Key::Exact(bytes);
         let thrift = &mut self.thrift;
@@ -79,7 +82,13 @@ impl Bmv2 {
         let present = [exact(word(entered.epoch))];
         thrift.add("Pipe.queue.look_up.epoch", &present, "Pipe.queue.look_up.is_present", &[])?;
         let epoch = [word(entered.epoch)];
-        thrift.set_default("Pipe.queue.answer.turn", "Pipe.queue.answer.turn_round", &epoch)?;
+        // Answers are turned round behind the entries, which the published program has in egress.
+        let (turn, turn_round) = match program {
+            Program::Safe => ("Pipe.queue.answer.turn", "Pipe.queue.answer.turn_round"),
+            Program::Published => ("Leave.behind.answer.turn", "Leave.behind.answer.turn_round"),
+        };
+        thrift.set_default(turn, turn_round, &epoch)?;
+        thrift.mirror(COPIES, frame::RECIRCULATION)?;
         for &(slot, generation, ip, port) in &entered.slots {
             let [high, low] = port.to_be_bytes().map(|byte| vec![byte]);
             let key = [word(slot), word(generation), word(ip), high, low].map(Key::Exact);
@@ -93,33 +102,17 @@ impl Bmv2 {
         let via = [port(frame::NEIGHBOURS), frame::NEIGHBOUR.0.to_vec(), frame::SWITCH.0.to_vec()];
         let net = [Key::Prefix(word(frame::NEIGHBOUR.1), 16)];
         thrift.add("Pipe.forward.route", &net, "Pipe.forward.via", &via)?;
-        self.set_up(entered)
-    }
-
-    /// The registers of the queue, as in the model's `machine_from`.
-    fn set_up(&mut self, entered: &Entered) -> Result<(), P4Error> {
-        let &Entered { room, start, slot_cells, .. } = entered;
-        for level in 0..4 {
-            let (pointer, full) = (start.wrapping_mul(4) | level, start.wrapping_add(room));
-            let all = [
-                ("enter.add_ptr", pointer),
-                ("head.retrieve_ptr_low", pointer),
-                ("accept_task.accepted", start),
-                ("credit.credit", full),
-                ("kind.credit_seen", full),
-            ];
-            for (name, value) in all {
-                self.thrift.write(&format!("Pipe.queue.{name}"), level, value)?;
-            }
+        for (name, cell, value) in set_up(program, entered) {
+            self.thrift.write(name, cell, value)?;
         }
         // All are 0 at first.
-        let slots = if start == 0 { 0 } else { slot_cells };
-        (0..slots).try_for_each(|slot| self.thrift.write("Pipe.queue.latest.last_counter", slot, start))
+        let slots = if entered.start == 0 { 0 } else { entered.slot_cells };
+        (0..slots).try_for_each(|slot| self.thrift.write("Pipe.queue.latest.last_counter", slot, entered.start))
     }
 
-    /// All cells of a register of the queue.
+    /// All cells of a register.
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
-        self.thrift.read(&format!("Pipe.queue.{name}"))
+        self.thrift.read(name)
     }
 
     fn port(&self, number: u16) -> Result<&Port, P4Error> {

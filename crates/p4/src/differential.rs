@@ -1,12 +1,12 @@
 //! The same packets into BMv2 and into the model: the same packets out, and the same registers.
 
-use crate::P4Error;
 use crate::bmv2::{Bmv2, Entered};
-use crate::frame::{CLIENTS, Host, RECIRCULATION};
+use crate::frame::{CLIENTS, Host, MF, RECIRCULATION, byte};
 use crate::heard;
 use crate::random::{Draw, entered};
 use crate::tools::Bmv2Tools;
 use crate::twin::{Expected, Flight, Twin};
+use crate::{P4Error, Program};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
@@ -54,14 +54,14 @@ pub struct Compared {
 ///
 /// # Errors
 /// Where the program does not compile or the switch does not run. Differences are no error.
-pub fn random(tools: &Bmv2Tools, program: &str, packets: u32, seed: u64) -> Result<Compared, P4Error> {
+pub fn random(tools: &Bmv2Tools, program: Program, packets: u32, seed: u64) -> Result<Compared, P4Error> {
     let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
     let json = tools.compile(program, &macros(SIZE, SLOT_BITS), folder.path())?;
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     // Serial numbers begin anywhere; often just before they wrap.
     let start = if rng.random_bool(0.5) { rng.random() } else { u32::MAX - rng.random_range(0..20) };
     let entered = entered(SIZE, 1 << SLOT_BITS, start);
-    apart(|| Both::start(tools, &json, &entered)?.random(&mut Draw::new(entered.clone(), rng), packets))
+    apart(|| Both::start(tools, program, &json, &entered)?.random(&mut Draw::new(entered.clone(), rng), packets))
 }
 
 /// The datagrams of transcripts into both: files' names and texts. Each switch of a transcript is a switch of its own; its
@@ -69,7 +69,7 @@ pub fn random(tools: &Bmv2Tools, program: &str, packets: u32, seed: u64) -> Resu
 ///
 /// # Errors
 /// As [`random`]; where a transcript makes no sense.
-pub fn transcripts(tools: &Bmv2Tools, program: &str, files: &[(String, String)]) -> Result<Compared, P4Error> {
+pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String)]) -> Result<Compared, P4Error> {
     let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
     let json = tools.compile(program, &macros(TRANSCRIPT_SIZE, TRANSCRIPT_SLOT_BITS), folder.path())?;
     let mut all = Compared::default();
@@ -77,7 +77,7 @@ pub fn transcripts(tools: &Bmv2Tools, program: &str, files: &[(String, String)])
         for switch in heard::switches(name, text)? {
             let size = (TRANSCRIPT_SIZE, 1 << TRANSCRIPT_SLOT_BITS);
             let entered = switch.entered(size.0, size.1);
-            all.add(name, apart(|| Both::start(tools, &json, &entered)?.datagrams(&switch.datagrams))?);
+            all.add(name, apart(|| Both::start(tools, program, &json, &entered)?.datagrams(&switch.datagrams))?);
         }
     }
     Ok(all)
@@ -108,10 +108,10 @@ struct Both {
 }
 
 impl Both {
-    fn start(tools: &Bmv2Tools, json: &Path, entered: &Entered) -> Result<Self, P4Error> {
-        let twin = Twin::build(entered)?;
+    fn start(tools: &Bmv2Tools, program: Program, json: &Path, entered: &Entered) -> Result<Self, P4Error> {
+        let twin = Twin::build(program, entered)?;
         let mut switch = Bmv2::start(tools, json)?;
-        switch.enter(entered)?;
+        switch.enter(program, entered)?;
         Ok(Self { switch, twin, flights: Vec::new(), compared: Compared::default() })
     }
 
@@ -173,19 +173,35 @@ impl Both {
     }
 
     fn pass(&mut self, by: u16, frame: &[u8], expected: Expected) -> Result<(), P4Error> {
-        let out = self.switch.pass(by, frame)?;
+        let mut out = self.switch.pass(by, frame)?;
         self.compared.passes += 1;
-        *self.compared.seen.entry(name(&expected)).or_default() += 1;
-        let wrong = match (expected, &out[..]) {
-            (Expected::Nothing, []) => None,
-            (Expected::Frame(port, frame), [(by, sent)]) if port == *by => differs(&frame, sent),
-            (Expected::Round(flight), [(RECIRCULATION, sent)]) => {
-                let wrong = self.twin.differs(&flight, sent);
-                self.flights.push((flight, sent.clone()));
-                wrong
-            }
-            (expected, _) => Some(format!("{} was expected, and by port came {}", name(&expected), listed(&out))),
-        };
+        for kind in names(&expected) {
+            *self.compared.seen.entry(kind).or_default() += 1;
+        }
+        let Expected { frame: answer, round } = expected;
+        let mut wrong = None;
+        for flight in round {
+            let operation = self.twin.operation(&flight);
+            let is_it = |(port, sent): &(u16, Vec<u8>)| *port == RECIRCULATION && byte(sent, MF + 3) == operation;
+            let Some(at) = out.iter().position(is_it) else {
+                wrong = Some(format!("a packet of operation {operation} did not go round; out came {}", listed(&out)));
+                continue;
+            };
+            let sent = out.swap_remove(at).1;
+            wrong = wrong.or(self.twin.differs(&flight, &sent));
+            self.flights.push((flight, sent));
+        }
+        let wrong = wrong.or_else(|| match (answer, &out[..]) {
+            (None, []) => None,
+            (Some((port, frame)), [(by, sent)]) if port == *by => differs(&frame, sent),
+            (Some((port, frame)), _) => Some(format!(
+                "{} was expected by port {port}: {}; out came {}",
+                crate::frame::named(port, &frame),
+                hex(&frame),
+                listed(&out)
+            )),
+            (None, _) => Some(format!("nothing more was expected; out came {}", listed(&out))),
+        });
         if let Some(wrong) = wrong {
             self.compared.differences.push(format!("packet {}: {wrong}; in: {}", self.compared.packets, hex(frame)));
         }
@@ -195,7 +211,7 @@ impl Both {
     fn registers(&mut self) -> Result<(), P4Error> {
         self.compared.registers += 1;
         for (name, model) in self.twin.registers() {
-            let switch = self.switch.register(&name)?;
+            let switch = self.switch.register(name)?;
             if let Some(cell) = (0..model.len()).find(|&cell| switch.get(cell) != Some(&model[cell])) {
                 let (switch, model) = (switch.get(cell), model[cell]);
                 let what = format!("{name}[{cell}] is {switch:x?} in the switch, {model:#x} in the model");
@@ -206,12 +222,11 @@ impl Both {
     }
 }
 
-fn name(expected: &Expected) -> &'static str {
-    match expected {
-        Expected::Nothing => "nothing",
-        Expected::Round(_) => "round",
-        Expected::Frame(port, frame) => crate::frame::named(*port, frame),
-    }
+/// What comes out, for counts.
+fn names(expected: &Expected) -> Vec<&'static str> {
+    let mut names: Vec<_> = expected.round.iter().map(|_| "round").collect();
+    names.extend(expected.frame.iter().map(|(port, frame)| crate::frame::named(*port, frame)));
+    if names.is_empty() { vec!["nothing"] } else { names }
 }
 
 fn differs(model: &[u8], switch: &[u8]) -> Option<String> {

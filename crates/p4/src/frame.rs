@@ -20,9 +20,6 @@ pub(crate) const UDP: usize = 34;
 pub(crate) const MF: usize = 42;
 /// Behind the header: where a packet that goes round has what only such a packet has.
 pub(crate) const ROUND: usize = MF + 24;
-/// Operations that only the switch itself sends.
-pub(crate) const SWAP: u8 = 200;
-pub(crate) const REST: u8 = 201;
 /// Bytes of a record of SUBMIT, and of SUBMIT without records, with its UDP header.
 pub(crate) const RECORD: usize = 28;
 pub(crate) const SUBMIT: usize = 8 + 56;

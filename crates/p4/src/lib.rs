@@ -25,3 +25,26 @@ pub mod tools;
 mod twin;
 
 pub use error::P4Error;
+
+/// A program of `p4/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// The safe queue.
+    Safe,
+    /// The papers' queue.
+    Published,
+}
+
+impl Program {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::Safe, Self::Published];
+
+    /// The name of its files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Safe => "tasks_safe",
+            Self::Published => "tasks_published",
+        }
+    }
+}

@@ -147,6 +147,16 @@ impl Thrift {
         self.call("bm_mt_set_default_action", arguments.strings(4, data)).map(drop)
     }
 
+    /// Where the copies of a mirror session go.
+    ///
+    /// # Errors
+    /// Where the switch is not a simple_switch.
+    pub(crate) fn mirror(&mut self, session: i32, port: u16) -> Result<(), P4Error> {
+        let mut arguments = Arguments::default().number(1, session).field(STRUCT, 2).number(1, port.into());
+        arguments.0.push(STOP);
+        self.call_of("simple_switch", "mirroring_session_add", arguments).map(drop)
+    }
+
     /// Writes a cell of a register.
     ///
     /// # Errors
@@ -166,8 +176,12 @@ impl Thrift {
 
     /// One call. Returns the numbers of its answer, if that is a list of them.
     fn call(&mut self, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
+        self.call_of("standard", name, arguments)
+    }
+
+    fn call_of(&mut self, service: &str, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
         self.calls += 1;
-        let full = format!("standard:{name}");
+        let full = format!("{service}:{name}");
         let mut message = Arguments::default();
         message.0.extend((VERSION_1 | CALL).to_be_bytes());
         message.push(full.as_bytes());

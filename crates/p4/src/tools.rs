@@ -1,6 +1,6 @@
 //! The tools: p4c's back ends for BMv2 and for Tofino, and BMv2's simple_switch. None of them is needed to build or use Midflight.
 
-use crate::P4Error;
+use crate::{P4Error, Program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,17 +11,31 @@ macro_rules! sources {
 /// The sources of all programs, by their path in `p4/`.
 const SOURCES: &[(&str, &str)] = &sources![
     "answer.p4",
+    "entry.p4",
     "forward.p4",
     "front.p4",
     "headers.p4",
+    "metadata.p4",
+    "published/entry.p4",
+    "published/guard.p4",
+    "published/kind.p4",
+    "published/metadata.p4",
+    "published/pointers.p4",
+    "published/queue.p4",
+    "published/route.p4",
+    "roles.p4",
     "safe/accept.p4",
     "safe/count.p4",
     "safe/entry.p4",
     "safe/head.p4",
+    "safe/metadata.p4",
+    "safe/queue.p4",
     "safe/route.p4",
     "sizes.p4",
     "states.p4",
     "target/v1model.p4",
+    "target/v1model_switch.p4",
+    "tasks_published_v1model.p4",
     "tasks_safe_v1model.p4",
 ];
 
@@ -88,8 +102,9 @@ impl Bmv2Tools {
     ///
     /// # Errors
     /// What the compiler says.
-    pub fn compile(&self, program: &str, macros: &[String], to: &Path) -> Result<PathBuf, P4Error> {
+    pub fn compile(&self, program: Program, macros: &[String], to: &Path) -> Result<PathBuf, P4Error> {
         unpack(to)?;
+        let program = program.name();
         let (source, json) = (to.join(format!("{program}_v1model.p4")), to.join(format!("{program}.json")));
         let mut command = Command::new(&self.compiler);
         command.arg("--std").arg("p4-16").args(macros.iter().map(|name| format!("-D{name}")));

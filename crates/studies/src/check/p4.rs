@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_p4::P4Error;
 use midflight_p4::differential::{Compared, random, transcripts};
 use midflight_p4::tools::Bmv2Tools;
+use midflight_p4::{P4Error, Program};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::stdout;
 use std::path::PathBuf;
@@ -31,8 +31,6 @@ EXIT CODES
   0 no differences; 1 differences, or a program could not be compiled or run; 2 wrong usage; 3 a
   tool is missing: nothing was compared";
 
-/// The programs that there are.
-const PROGRAMS: [&str; 1] = ["tasks_safe"];
 /// Nothing was compared.
 const SKIPPED: u8 = 3;
 
@@ -64,9 +62,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut measures = Vec::new();
     let mut is_right = true;
     let files = files(args)?;
-    for program in PROGRAMS {
+    for program in Program::ALL {
         let written = transcripts(&tools, program, &files)?;
         let drawn = random(&tools, program, args.packets, args.seed)?;
+        let program = program.name();
         for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
             is_right &= compared.differences.is_empty();
             compared.differences.iter().for_each(|difference| eprintln!("{program}: {difference}"));
