@@ -4,7 +4,7 @@ use crate::bmv2::{Bmv2, Entered};
 use crate::frame::{CLIENTS, Host, MF, RECIRCULATION, byte};
 use crate::heard;
 use crate::random::{Draw, entered};
-use crate::tools::Bmv2Tools;
+use crate::tools::{Bmv2Tools, Planted};
 use crate::twin::{Expected, Flight, Twin};
 use crate::{P4Error, Program};
 use rand::{RngExt, SeedableRng};
@@ -44,7 +44,7 @@ pub struct Compared {
     pub passes: u32,
     /// How often registers were compared.
     pub registers: u32,
-    /// What came out, counted: by operation, `round`, `nothing`, `forwarded`.
+    /// What came out, counted: by operation, `nothing`, `forwarded`.
     pub seen: BTreeMap<&'static str, u32>,
     /// Differences, each in words.
     pub differences: Vec<String>,
@@ -55,8 +55,22 @@ pub struct Compared {
 /// # Errors
 /// Where the program does not compile or the switch does not run. Differences are no error.
 pub fn random(tools: &Bmv2Tools, program: Program, packets: u32, seed: u64) -> Result<Compared, P4Error> {
+    random_planted(tools, program, &[], packets, seed)
+}
+
+/// The same with changes in the sources, which must show as differences.
+///
+/// # Errors
+/// As [`random`]; where a source has no such text.
+pub fn random_planted(
+    tools: &Bmv2Tools,
+    program: Program,
+    planted: &[Planted],
+    packets: u32,
+    seed: u64,
+) -> Result<Compared, P4Error> {
     let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
-    let json = tools.compile(program, &macros(SIZE, SLOT_BITS), folder.path())?;
+    let json = tools.compile(program, planted, &macros(SIZE, SLOT_BITS), folder.path())?;
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     // Serial numbers begin anywhere; often just before they wrap.
     let start = if rng.random_bool(0.5) { rng.random() } else { u32::MAX - rng.random_range(0..20) };
@@ -71,7 +85,7 @@ pub fn random(tools: &Bmv2Tools, program: Program, packets: u32, seed: u64) -> R
 /// As [`random`]; where a transcript makes no sense.
 pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String)]) -> Result<Compared, P4Error> {
     let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
-    let json = tools.compile(program, &macros(TRANSCRIPT_SIZE, TRANSCRIPT_SLOT_BITS), folder.path())?;
+    let json = tools.compile(program, &[], &macros(TRANSCRIPT_SIZE, TRANSCRIPT_SLOT_BITS), folder.path())?;
     let mut all = Compared::default();
     for (name, text) in files {
         for switch in heard::switches(name, text)? {
@@ -175,7 +189,7 @@ impl Both {
     fn pass(&mut self, by: u16, frame: &[u8], expected: Expected) -> Result<(), P4Error> {
         let mut out = self.switch.pass(by, frame)?;
         self.compared.passes += 1;
-        for kind in names(&expected) {
+        for kind in self.names(&expected) {
             *self.compared.seen.entry(kind).or_default() += 1;
         }
         let Expected { frame: answer, round } = expected;
@@ -208,6 +222,13 @@ impl Both {
         Ok(())
     }
 
+    /// What comes out, for counts.
+    fn names(&self, expected: &Expected) -> Vec<&'static str> {
+        let mut names: Vec<_> = expected.round.iter().map(|flight| self.twin.named(flight)).collect();
+        names.extend(expected.frame.iter().map(|(port, frame)| crate::frame::named(*port, frame)));
+        if names.is_empty() { vec!["nothing"] } else { names }
+    }
+
     fn registers(&mut self) -> Result<(), P4Error> {
         self.compared.registers += 1;
         for (name, model) in self.twin.registers() {
@@ -220,13 +241,6 @@ impl Both {
         }
         Ok(())
     }
-}
-
-/// What comes out, for counts.
-fn names(expected: &Expected) -> Vec<&'static str> {
-    let mut names: Vec<_> = expected.round.iter().map(|_| "round").collect();
-    names.extend(expected.frame.iter().map(|(port, frame)| crate::frame::named(*port, frame)));
-    if names.is_empty() { vec!["nothing"] } else { names }
 }
 
 fn differs(model: &[u8], switch: &[u8]) -> Option<String> {

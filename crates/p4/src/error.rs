@@ -25,6 +25,14 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// A change has no place.
+    #[error("p4/{file} has no text {text:?}")]
+    Planted {
+        /// The source.
+        file: &'static str,
+        /// What is not in it.
+        text: &'static str,
+    },
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {

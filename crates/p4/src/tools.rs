@@ -39,13 +39,31 @@ const SOURCES: &[(&str, &str)] = &sources![
     "tasks_safe_v1model.p4",
 ];
 
+/// A change of a source, to see that tests notice it.
+#[derive(Clone, Copy, Debug)]
+pub struct Planted {
+    /// The file's path in `p4/`.
+    pub file: &'static str,
+    /// A text that occurs in it.
+    pub from: &'static str,
+    /// What stands there instead.
+    pub to: &'static str,
+}
+
 /// Writes the sources into a folder.
-fn unpack(folder: &Path) -> Result<(), P4Error> {
+fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> {
     let failed = |path: &Path| P4Error::io(format!("write {}", path.display()));
     for (name, text) in SOURCES {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).map_err(failed(parent))?;
+        let mut text = (*text).to_owned();
+        for &Planted { from, to, .. } in planted.iter().filter(|planted| planted.file == *name) {
+            if !text.contains(from) {
+                return Err(P4Error::Planted { file: name, text: from });
+            }
+            text = text.replace(from, to);
+        }
         std::fs::write(&path, text).map_err(failed(&path))?;
     }
     Ok(())
@@ -102,8 +120,14 @@ impl Bmv2Tools {
     ///
     /// # Errors
     /// What the compiler says.
-    pub fn compile(&self, program: Program, macros: &[String], to: &Path) -> Result<PathBuf, P4Error> {
-        unpack(to)?;
+    pub fn compile(
+        &self,
+        program: Program,
+        planted: &[Planted],
+        macros: &[String],
+        to: &Path,
+    ) -> Result<PathBuf, P4Error> {
+        unpack(planted, to)?;
         let program = program.name();
         let (source, json) = (to.join(format!("{program}_v1model.p4")), to.join(format!("{program}.json")));
         let mut command = Command::new(&self.compiler);

@@ -57,6 +57,19 @@ impl Carried {
         Self { operation, fields: Vec::new(), sender: None, sequence: None }
     }
 
+    /// The name of its operation.
+    pub(super) fn named(&self) -> &'static str {
+        match self.operation {
+            SWAP => "SWAP",
+            REST => "REST",
+            BACK => "BACK",
+            OWE_NO_OP => "OWE_NO_OP",
+            REPAIR_ADD => "REPAIR_ADD",
+            REPAIR_RETRIEVE => "REPAIR_RETRIEVE",
+            _ => "RETRIEVE of another level",
+        }
+    }
+
     /// Sent by this address, as the frame still says.
     pub(super) fn from(mut self, sender: (u32, u16)) -> Self {
         self.sender = Some(sender);

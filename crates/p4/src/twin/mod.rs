@@ -171,6 +171,11 @@ impl Twin {
         })
     }
 
+    /// The name of a packet that goes round, for counts.
+    pub(crate) fn named(&self, flight: &Flight) -> &'static str {
+        self.queue.carried(flight).named()
+    }
+
     /// The operation of a packet that goes round.
     pub(crate) fn operation(&self, flight: &Flight) -> u8 {
         self.queue.carried(flight).operation
