@@ -9,7 +9,8 @@ const bit<16> MF_PORT = MF_UDP_PORT;
 const bit<16> MF_MAGIC = 0x4D46;
 const bit<8> MF_VERSION = 3;
 
-// Operations of the wire, and from 200 on those that only the switch itself sends, through its recirculation port.
+const bit<8> FIRST_OWN_OP = 200;
+// Operations of the wire, and from 200 to 207 those that only the switch itself sends, through its recirculation port.
 enum bit<8> Op {
     SUBMIT = 1, SUBMIT_ACK = 2, REGISTER = 3, RESET = 5, RETRIEVE = 6, ASSIGN = 7, KEEPALIVE = 8, RELEASE = 9, PROBE = 13, CANCEL = 15,
     NO_OP = 17,

@@ -12,52 +12,67 @@
         packet.extract(h.udp);
         transition select(h.udp.to) { MF_PORT: mf; default: accept; }
     }
+    // Each way sets `found` once.
     state mf {
         packet.extract(h.mf);
-        m.found = Found.MALFORMED;
         transition select(h.mf.magic, h.mf.version, h.mf.key) {
             (MF_MAGIC, MF_VERSION, 0): kind;
-            (MF_MAGIC, MF_VERSION, _): accept;
+            (MF_MAGIC, MF_VERSION, _): malformed;
             (MF_MAGIC, _, _): version;
-            default: accept;
+            default: malformed;
         }
+    }
+    state malformed {
+        m.found = Found.MALFORMED;
+        transition accept;
     }
     state version {
         m.found = Found.VERSION;
         transition accept;
     }
     state kind {
-        m.found = Found.MIDFLIGHT;
         transition select(INGRESS_PORT, h.mf.op) {
-            (RECIRCULATION_PORT, Op.REST): rest;
-            (RECIRCULATION_PORT, Op.SWAP): swap;
-            (RECIRCULATION_PORT, Op.BACK): swap;
-            (RECIRCULATION_PORT, Op.OWE_NO_OP): swap;
-            (RECIRCULATION_PORT, Op.REPAIR_ADD): repair;
-            (RECIRCULATION_PORT, Op.REPAIR_RETRIEVE): repair;
-            (RECIRCULATION_PORT, Op.RETRIEVE): again;
-            (RECIRCULATION_PORT, _): accept;
+            (RECIRCULATION_PORT, FIRST_OWN_OP &&& 0xF8): round;
+            (RECIRCULATION_PORT, Op.RETRIEVE): round;
+            (RECIRCULATION_PORT, _): malformed;
+            (_, FIRST_OWN_OP &&& 0xF8): malformed;
             (_, Op.SUBMIT): submit;
             (_, Op.RETRIEVE): retrieve;
-            default: accept;
+            default: other;
+        }
+    }
+    state other {
+        m.found = Found.MIDFLIGHT;
+        transition accept;
+    }
+    state round {
+        m.found = Found.MIDFLIGHT;
+        packet.extract(h.round);
+        m.level = h.round.level;
+        m.left = h.round.left;
+        m.came_from = h.round.came_from;
+        m.checked = 1;
+        m.formed = 1;
+        transition select(h.mf.op) {
+            Op.REST: rest;
+            Op.RETRIEVE: asker;
+            Op.REPAIR_ADD: accept;
+            Op.REPAIR_RETRIEVE: accept;
+            default: search;
         }
     }
     state submit {
+        m.found = Found.MIDFLIGHT;
         packet.extract(h.client);
         packet.extract(h.submit);
         packet.extract(h.task);
         transition select(h.mf.count, h.udp.length) { (1, 100): preference; default: accept; }
     }
     state rest {
-        packet.extract(h.round);
         packet.extract(h.client);
         packet.extract(h.ack);
         packet.extract(h.submit);
         packet.extract(h.task);
-        m.left = h.round.left;
-        m.came_from = h.round.came_from;
-        m.checked = 1;
-        m.formed = 1;
         transition select(h.round.left, h.ack.prefers) { (1, 1): preference; default: accept; }
     }
     state preference {
@@ -65,39 +80,19 @@
         transition accept;
     }
     state retrieve {
+        m.found = Found.MIDFLIGHT;
         m.level = 1;
+        transition asker;
+    }
+    state asker {
         packet.extract(h.counter);
         packet.extract(h.retrieve);
         packet.extract(h.name);
         packet.extract(h.wait);
         transition accept;
     }
-    state again {
-        packet.extract(h.round);
-        m.level = h.round.level;
-        m.came_from = h.round.came_from;
-        m.checked = 1;
-        m.formed = 1;
-        packet.extract(h.counter);
-        packet.extract(h.retrieve);
-        packet.extract(h.name);
-        packet.extract(h.wait);
-        transition accept;
-    }
-    state repair {
-        packet.extract(h.round);
-        m.level = h.round.level;
-        m.came_from = h.round.came_from;
-        m.checked = 1;
-        m.formed = 1;
-        transition accept;
-    }
-    state swap {
-        packet.extract(h.round);
-        m.level = h.round.level;
-        m.came_from = h.round.came_from;
-        m.checked = 1;
-        m.formed = 1;
+    // SWAP, and what becomes of one.
+    state search {
         packet.extract(h.counter);
         packet.extract(h.retrieve);
         packet.extract(h.swap);

@@ -148,7 +148,9 @@ impl Draw {
     fn corrupted(&mut self) -> (u16, Vec<u8>) {
         let (by, mut frame) =
             if self.rng.random_bool(0.5) { (CLIENTS, self.submit()) } else { (EXECUTORS, self.retrieve()) };
-        match self.rng.random_range(0..4) {
+        match self.rng.random_range(0..5) {
+            // Operations that only the switch itself sends, by its recirculation port.
+            4 => frame[MF + 3] = self.rng.random_range(200..208),
             // Its header, but not the version's byte: another version is the controller's.
             0 => {
                 let at = [0, 1, 3, 4, 5][self.rng.random_range(0..5)];
