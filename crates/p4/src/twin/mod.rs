@@ -135,7 +135,7 @@ impl Twin {
     fn answer(&self, told: Told, question: &[u8]) -> Option<Vec<u8>> {
         let unparsed = match told {
             Told::Submitted { unparsed: records @ 1.., .. } => {
-                let has_preference = (usize::from(word16(question, UDP + 4)) - SUBMIT) % RECORD != 0;
+                let has_preference = !(usize::from(word16(question, UDP + 4)) - SUBMIT).is_multiple_of(RECORD);
                 records * RECORD + if has_preference { PREFERENCE } else { 0 }
             }
             _ => 0,
