@@ -53,6 +53,15 @@ impl Draw {
         }
     }
 
+    /// With any service, identification and hops, as senders and routers leave them.
+    fn sent(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
+        frame[IP + 1] = self.rng.random();
+        frame[IP + 4] = self.rng.random();
+        frame[IP + 8] = self.rng.random_range(1..=255);
+        seal(&mut frame);
+        frame
+    }
+
     fn client(&mut self) -> Host {
         Host::numbered(self.rng.random_range(1..=CLIENTS_OF_TEST))
     }
@@ -86,7 +95,7 @@ impl Draw {
             let (place, patience): (u32, u32) = self.rng.random();
             datagram.extend(Preference { place: place.into(), patience_ms: patience.into() }.as_bytes());
         }
-        client.to_switch(&datagram)
+        self.sent(client.to_switch(&datagram))
     }
 
     fn poll(&mut self, epoch: u32, (slot, generation): (u32, u32), from: Host, counter: u32) -> Vec<u8> {
@@ -97,7 +106,7 @@ impl Draw {
             resources: self.rng.random_range(0..8),
             ..Retrieve::new(epoch, 0)
         };
-        from.to_switch(&packet(&retrieve, &[wait]))
+        self.sent(from.to_switch(&packet(&retrieve, &[wait])))
     }
 
     /// Of a registered slot; now and then with a counter that is not later than its last.
@@ -148,7 +157,9 @@ impl Draw {
     fn corrupted(&mut self) -> (u16, Vec<u8>) {
         let (by, mut frame) =
             if self.rng.random_bool(0.5) { (CLIENTS, self.submit()) } else { (EXECUTORS, self.retrieve()) };
-        match self.rng.random_range(0..5) {
+        match self.rng.random_range(0..6) {
+            // A bit that a cable changed.
+            5 => frame[IP + self.rng.random_range(1..20)] ^= 1 << self.rng.random_range(0..8),
             // Operations that only the switch itself sends, by its recirculation port.
             4 => frame[MF + 3] = self.rng.random_range(200..208),
             // Its header, but not the version's byte: another version is the controller's.

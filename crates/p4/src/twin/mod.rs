@@ -91,6 +91,9 @@ impl Twin {
 
     /// A frame that comes by a port from outside.
     pub(crate) fn frame(&mut self, by: u16, frame: &[u8]) -> Expected {
+        if !is_intact(frame) {
+            return Expected::default();
+        }
         let begun = match class(frame) {
             Class::Malformed => return Expected::default(),
             Class::Forward => return Expected { frame: forwarded(frame), round: Vec::new() },
@@ -275,6 +278,13 @@ fn class(frame: &[u8]) -> Class {
         Some(Operation::Retrieve) if count == 1 && is_whole && length == 60 => Class::Retrieve,
         _ => Class::Malformed,
     }
+}
+
+/// The checksum of an IP header is right.
+fn is_intact(frame: &[u8]) -> bool {
+    let mut sealed = frame.to_vec();
+    frame::seal(&mut sealed);
+    word16(frame, 12) != 0x0800 || byte(frame, IP) != 0x45 || sealed == frame
 }
 
 /// The wait of a RETRIEVE.
