@@ -1,8 +1,8 @@
 //! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP, the other
 //! side fetches them. A reference (`BlobRef`: id, length, port) is in the packet; the IP address is that of its sender.
 //!
-//! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments of tasks that
-//! probably come next (`docs/internals/arguments.md`).
+//! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
+//! of tasks that probably come next (`docs/internals/arguments.md`).
 //!
 //! Format, integers in network byte order. A connection carries any number of requests, one after another:
 //!
@@ -16,8 +16,8 @@
 //! | operation 2: offset in bytes | 32 bits | | |
 //! | operation 2: bytes at most, from 1 on | 32 bits | | |
 //!
-//! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. An id is random: whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client
-//! that gets none receives status 2 before its first request, and tries again a little later. A connection is closed on an
+//! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. An id is random:
+//! whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client that gets none receives status 2 before its first request, and tries again a little later. A connection is closed on an
 //! unknown id, on a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or
 //! closing has a counter of its own in [`BlobCounters`].
 

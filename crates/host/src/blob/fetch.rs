@@ -41,6 +41,8 @@ pub(crate) enum FetchError {
     NotABlobServer(SocketAddr),
     #[error("{length} bytes exceed {max}")]
     TooLarge { length: u32, max: u32 },
+    #[error("{length} bytes cannot be in a pack: the task's client is of another version, or forges")]
+    NotPacked { length: u32 },
     #[error("{length} bytes were not kept: {source}")]
     NotKept { length: u32, source: SpillError },
 }
@@ -137,8 +139,10 @@ impl Fetcher {
 
     /// Of the pack that `blob` is in, the bytes that it names, and as many of those behind them as `most` allows.
     pub(crate) fn fetch_part(&self, ip: IpAddr, blob: &BlobRef, most: u32) -> Result<Vec<u8>, FetchError> {
-        let mut bytes = Vec::with_capacity((most as usize).min(FIRST_ALLOCATION));
-        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::part(blob, most)).map(|()| bytes)
+        let mut bytes = Vec::new(); // there may be far fewer
+        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::part(blob, most))?;
+        bytes.shrink_to_fit();
+        Ok(bytes)
     }
 
     /// The same into an empty file, however many they are.

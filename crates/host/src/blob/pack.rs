@@ -21,6 +21,20 @@ impl Pack {
         lock(&self.0).len()
     }
 
+    /// Puts an argument at the end, with zeros up to `padded` bytes; returns where.
+    fn append(&self, argument: &[u8], padded: usize) -> usize {
+        let mut bytes = lock(&self.0);
+        let (offset, end) = (bytes.len(), bytes.len() + padded);
+        if bytes.capacity() < end {
+            // Doubled, so that few arguments take little; no more than a full pack has.
+            let capacity = (2 * bytes.capacity()).clamp(end, PACK_BYTES);
+            bytes.reserve_exact(capacity - offset);
+        }
+        bytes.extend_from_slice(argument);
+        bytes.resize(end, 0);
+        offset
+    }
+
     /// At most so many bytes from `offset` on; `None` if there is none, or none is wanted.
     pub(super) fn part(&self, offset: u32, most: u32) -> Option<Vec<u8>> {
         let bytes = lock(&self.0);
@@ -47,20 +61,14 @@ impl Packs {
         debug_assert!((1..=PACKED_MAX).contains(&argument.len()));
         let mut open = lock(&self.open);
         let found = open.as_ref().and_then(|(lease, pack)| Some((lease.upgrade()?, Arc::clone(pack))));
-        let has_room = |(_, pack): &(_, Arc<Pack>)| pack.len() + argument.len() <= PACK_BYTES;
+        let padded = argument.len().next_multiple_of(UNIT);
+        let has_room = |(_, pack): &(_, Arc<Pack>)| pack.len() + padded <= PACK_BYTES;
         let (lease, pack) = found.filter(has_room).unwrap_or_else(|| {
             let pack = Arc::new(Pack::default());
             (Arc::new(self.store.keep_pack(&pack)), pack)
         });
-        let padded = argument.len().next_multiple_of(UNIT);
         self.store.reserve(padded)?;
-        let offset = {
-            let mut bytes = lock(&pack.0);
-            let offset = bytes.len();
-            bytes.extend_from_slice(argument);
-            bytes.resize(offset + padded, 0);
-            offset
-        };
+        let offset = pack.append(argument, padded);
         let reference = BlobRef {
             id: lease.id.into(),
             length: (argument.len() as u32).into(),

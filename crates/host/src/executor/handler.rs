@@ -178,7 +178,7 @@ impl RunHandler {
         }
     }
 
-    /// An argument that is not in the packet is fetched by a worker before.
+    /// A worker fetches the argument before, if it is not at hand.
     #[cfg(feature = "async")]
     fn give_to_runtime(&mut self, executor: &mut Executor, run: Run, call: Arc<AsyncCall>, argument: Argument) {
         let token = CancellationToken::default();

@@ -1,11 +1,15 @@
 //! Packs of a client and what executors fetch of them, over loopback.
 
+use super::parts::{KEPT_MAX, PART_OVERHEAD, WINDOWS_MAX};
 use super::*;
 use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore, PACKED_MAX, Packs};
 use proptest::prelude::*;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -31,6 +35,66 @@ impl Client {
     /// Arguments of 200 bytes, which begin 208 bytes apart.
     fn many(&self, count: u32) -> Vec<(Arc<BlobLease>, BlobRef)> {
         (0..count).map(|number| self.add(&argument(number))).collect()
+    }
+}
+
+/// A server of one pack that answers when it is told to.
+struct Told {
+    port: u16,
+    requests: Arc<AtomicUsize>,
+    /// For each request how many zeros it is answered with; `None`: they are not here.
+    answers: mpsc::Sender<Option<u32>>,
+}
+
+impl Told {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (port, requests) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+        let ((answers, told), counted) = (mpsc::channel::<Option<u32>>(), Arc::clone(&requests));
+        std::thread::spawn(move || {
+            let mut streams = Vec::new();
+            listener.set_nonblocking(true).unwrap();
+            loop {
+                if let Ok((mut stream, _)) = listener.accept() {
+                    stream.set_nonblocking(false).unwrap();
+                    stream.read_exact(&mut [0; 24]).unwrap();
+                    streams.push(stream);
+                    counted.fetch_add(1, Relaxed);
+                }
+                match told.recv_timeout(Duration::from_millis(1)) {
+                    Ok(length) => {
+                        let head =
+                            [b"MB\x01", &[u8::from(length.is_none())][..], &length.unwrap_or(0).to_be_bytes()].concat();
+                        let bytes = [head, vec![0; length.unwrap_or(0) as usize]].concat();
+                        let _ = streams.remove(0).write_all(&bytes); // who refuses it has closed
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+        Self { port, requests, answers }
+    }
+
+    fn reference(&self, number: u16) -> BlobRef {
+        BlobRef { id: 7.into(), length: 200.into(), port: self.port.into(), at: (1 + 13 * number).into() }
+    }
+
+    fn wait_for_requests(&self, count: usize) {
+        wait_until(|| self.requests.load(Relaxed) == count);
+    }
+
+    /// Answers so many requests, the oldest first.
+    fn answer(&self, count: usize, is_here: bool) {
+        (0..count).for_each(|_| self.answers.send(is_here.then_some(4_096)).unwrap());
+    }
+}
+
+fn wait_until(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it does not come about");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -61,7 +125,24 @@ fn an_executor_among_many_fetches_little_that_it_does_not_need() {
     let mine = (0u32..).zip(&kept).step_by(100);
     mine.for_each(|(number, (_, blob))| assert_eq!(executor.get(HERE, blob).unwrap(), argument(number)));
     let parts = lock(&executor.parts);
-    assert!(parts.bytes < 10 * 200 * 200, "{} bytes for 200 arguments of 200 bytes, of 4 MB", parts.bytes);
+    let bytes: usize = parts.kept.values().flat_map(BTreeMap::values).map(|part| part.bytes.len()).sum();
+    assert!(bytes < 10 * 200 * 200, "{bytes} bytes for 200 arguments of 200 bytes, of 4 MB");
+}
+
+#[test]
+fn parts_that_are_dropped_before_they_were_of_use_make_windows_smaller() {
+    let mut parts = Parts::default();
+    for number in 0..2_000u32 {
+        let name = (SocketAddr::new(HERE, (number % 100) as u16), 7);
+        let range = 65_536 * (number / 100)..65_536 * (number / 100) + 200;
+        if number < 100 {
+            parts.windows.entry(name.0).or_default().bytes = LARGEST_WINDOW;
+        }
+        let Found::Fetch { most, number } = parts.begin(name, &range) else { panic!("nobody has fetched it") };
+        parts.has_come(number);
+        parts.insert(name, &range, vec![0; most as usize]);
+    }
+    assert!(parts.windows.values().all(|window| window.bytes < 4_096), "{:?}", parts.windows);
 }
 
 #[test]
@@ -78,19 +159,49 @@ fn an_argument_that_was_fetched_with_others_is_at_hand() {
 
 #[test]
 fn threads_that_need_what_is_coming_wait_for_it() {
-    let (client, executor) = (Client::new(1 << 30), executor());
-    let kept = client.many(16);
-    let all = std::sync::Barrier::new(16);
+    let (executor, server) = (executor(), Told::start());
+    let (begin, rest) = (server.reference(0), (1..16).map(|number| server.reference(number)));
     std::thread::scope(|scope| {
-        for (number, (_, blob)) in (0..).zip(&kept) {
-            let (all, executor) = (&all, &executor);
-            scope.spawn(move || {
-                all.wait();
-                assert_eq!(executor.get(HERE, blob).unwrap(), argument(number));
-            });
+        scope.spawn(|| assert_eq!(executor.get(HERE, &begin).unwrap(), [0; 200]));
+        server.wait_for_requests(1);
+        for blob in rest {
+            let executor = &executor;
+            scope.spawn(move || assert_eq!(executor.get(HERE, &blob).unwrap(), [0; 200]));
         }
+        wait_until(|| lock(&executor.parts).waiting == 15);
+        server.answer(1, true);
     });
-    assert!(executor.fetches() < 16, "each thread has fetched");
+    assert_eq!(executor.fetches(), 1);
+}
+
+/// Else the slots of an executor would wait one after the other for a client that is gone.
+#[test]
+fn threads_whose_fetch_has_failed_try_side_by_side() {
+    let (executor, server) = (executor(), Told::start());
+    let (begin, rest) = (server.reference(0), (1..8).map(|number| server.reference(number)));
+    let get = |blob: BlobRef| assert!(matches!(executor.get(HERE, &blob), Err(FetchError::Gone)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| get(begin));
+        server.wait_for_requests(1);
+        rest.for_each(|blob| drop(scope.spawn(move || get(blob))));
+        wait_until(|| lock(&executor.parts).waiting == 7);
+        server.answer(1, false);
+        server.wait_for_requests(8);
+        server.answer(7, false);
+    });
+    assert_eq!(executor.fetches(), 8);
+}
+
+#[test]
+fn a_server_that_sends_more_than_it_was_asked_for_is_refused() {
+    let (executor, server) = (executor(), Told::start());
+    std::thread::scope(|scope| {
+        let got = scope.spawn(|| executor.get(HERE, &server.reference(0)));
+        server.wait_for_requests(1);
+        server.answers.send(Some(LARGEST_WINDOW)).unwrap();
+        let got = got.join().unwrap();
+        assert!(matches!(got, Err(FetchError::Length { expected: 200, .. })), "{got:?}");
+    });
 }
 
 #[test]
@@ -106,7 +217,6 @@ fn what_is_gone_is_gone_for_each_thread() {
             assert!(matches!(got, Err(FetchError::Gone)), "{got:?}");
         }
     });
-    assert!(lock(&executor.parts).coming.is_empty());
 }
 
 #[test]
@@ -128,23 +238,38 @@ fn a_reference_beyond_what_a_pack_has_is_refused() {
     let (_lease, blob) = client.add(&[1; 20]);
     let short = BlobRef { length: 33.into(), ..blob };
     assert!(matches!(executor.get(HERE, &short), Err(FetchError::Length { expected: 33, got: 32 })));
-    let long = BlobRef { length: (LARGEST_WINDOW + 1).into(), ..blob };
-    assert!(matches!(executor.get(HERE, &long), Err(FetchError::TooLarge { .. })));
+    for length in [0, LARGEST_WINDOW + 1] {
+        let wrong = BlobRef { length: length.into(), ..blob };
+        assert!(matches!(executor.get(HERE, &wrong), Err(FetchError::NotPacked { .. })));
+    }
     let behind = BlobRef { at: u16::MAX.into(), ..blob };
     assert!(matches!(executor.get(HERE, &behind), Err(FetchError::Gone)));
-    assert!(lock(&executor.parts).coming.is_empty());
 }
 
 #[test]
-fn what_is_kept_is_bounded_by_bytes_and_clients() {
-    let mut parts = Parts::default();
-    for number in 0..10_000u32 {
-        let name = (SocketAddr::new(HERE, (number % 5_000) as u16), u64::from(number / 5_000));
-        parts.insert(name, number, Part { bytes: vec![0; 1_000], used: 0 });
-        assert!(parts.bytes <= KEPT_MAX && parts.windows.len() <= WINDOWS_MAX);
+fn what_is_kept_is_bounded_by_bytes_parts_and_clients() {
+    for length in [1, 1_000] {
+        let mut parts = Parts::default();
+        for number in 0..20_000u32 {
+            let name = (SocketAddr::new(HERE, (number % 5_000) as u16), u64::from(number / 5_000));
+            parts.insert(name, &(number..number + 1), vec![0; length]);
+            assert!(parts.bytes <= KEPT_MAX && parts.windows.len() <= WINDOWS_MAX);
+        }
+        let kept: usize =
+            parts.kept.values().flat_map(BTreeMap::values).map(|part| part.bytes.len() + PART_OVERHEAD).sum();
+        let count = KEPT_MAX / (length + PART_OVERHEAD);
+        assert_eq!((kept, parts.order.len()), (parts.bytes, count), "{length}");
     }
-    let kept: usize = parts.kept.values().flat_map(BTreeMap::values).map(|part| part.bytes.len()).sum();
-    assert_eq!((kept, parts.order.len()), (parts.bytes, parts.bytes / 1_000));
+}
+
+#[test]
+fn a_part_takes_the_place_of_those_within_it() {
+    let mut parts = Parts::default();
+    let name = (SocketAddr::new(HERE, 1), 1);
+    parts.insert(name, &(208..408), vec![1; 208]);
+    parts.insert(name, &(0..200), vec![2; 1_000]);
+    assert_eq!(parts.find(name, &(416..616)), Some(vec![2; 200]), "the short part would hide it");
+    assert_eq!((parts.bytes, parts.kept[&name].len()), (1_000 + PART_OVERHEAD, 1));
 }
 
 proptest! {
