@@ -17,9 +17,10 @@
 //! | operation 2: bytes at most, from 1 on | 32 bits | | |
 //!
 //! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. An id is random:
-//! whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client that gets none receives status 2 before its first request, and tries again a little later. A connection is closed on an
-//! unknown id, on a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or
-//! closing has a counter of its own in [`BlobCounters`].
+//! whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client that gets none
+//! receives status 2 before its first request, and tries again a little later. A connection is closed on an unknown id, on
+//! a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a
+//! counter of its own in [`BlobCounters`].
 
 mod arguments;
 mod content;
