@@ -19,7 +19,8 @@ control Forward(inout headers_t h, inout metadata_t m, INTRINSIC) {
     }
     apply {
         if (!h.ip.isValid()) { mac.apply(); }
-        else if (h.ip.hops > 1) { route.apply(); }
+        // The checksum is computed without options.
+        else if (h.ip.hops > 1 && h.ip.version_length == 0x45) { route.apply(); }
         else { nowhere(); }
     }
 }

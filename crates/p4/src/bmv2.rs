@@ -5,6 +5,7 @@ use crate::thrift::{Key, Thrift};
 use crate::tools::Bmv2Tools;
 use crate::twin::set_up;
 use crate::{P4Error, Program, frame};
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,17 +50,20 @@ impl Bmv2 {
             command.arg("-i").arg(format!("{port}@{}", Port::interface(port)));
         }
         command.arg("--thrift-port").arg(THRIFT_PORT.to_string()).arg(json);
-        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let log = json.with_extension("log");
+        let said = File::create(&log).map_err(P4Error::io(format!("write {}", log.display())))?;
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn();
         let mut process = process.map_err(P4Error::io(format!("run {}", tools.switch.display())))?;
-        let thrift = Self::connect(&mut process)?;
+        let thrift = Self::connect(&mut process, &log)?;
         Ok(Self { process, thrift, ports })
     }
 
-    fn connect(process: &mut Child) -> Result<Thrift, P4Error> {
+    fn connect(process: &mut Child, log: &Path) -> Result<Thrift, P4Error> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Ok(Some(status)) = process.try_wait() {
-                return Err(P4Error::Switch { what: format!("ended at once: {status}") });
+                let said = std::fs::read(log).map(|said| String::from_utf8_lossy(&said).trim().to_owned());
+                return Err(P4Error::Switch { what: format!("ended at once, {status}: {}", said.unwrap_or_default()) });
             }
             match Thrift::connect(THRIFT_PORT) {
                 Ok(thrift) => return Ok(thrift),

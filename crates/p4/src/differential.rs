@@ -42,9 +42,11 @@ pub struct Compared {
     pub packets: u32,
     /// Passes, also of packets that went round.
     pub passes: u32,
+    /// Datagrams of transcripts that were left out: of IPv6, or too long for a frame.
+    pub left_out: u32,
     /// How often registers were compared.
     pub registers: u32,
-    /// What came out, counted: by operation, `nothing`, `forwarded`.
+    /// What the model says must come out, counted: by operation, `nothing`, `forwarded`.
     pub seen: BTreeMap<&'static str, u32>,
     /// Differences, each in words.
     pub differences: Vec<String>,
@@ -92,6 +94,7 @@ pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String
             let size = (TRANSCRIPT_SIZE, 1 << TRANSCRIPT_SLOT_BITS);
             let entered = switch.entered(size.0, size.1);
             all.add(name, apart(|| Both::start(tools, program, &json, &entered)?.datagrams(&switch.datagrams))?);
+            all.left_out += switch.of_ipv6;
         }
     }
     Ok(all)
@@ -106,6 +109,7 @@ impl Compared {
     fn add(&mut self, name: &str, other: Self) {
         self.packets += other.packets;
         self.passes += other.passes;
+        self.left_out += other.left_out;
         self.registers += other.registers;
         other.seen.into_iter().for_each(|(kind, times)| *self.seen.entry(kind).or_default() += times);
         self.differences.extend(other.differences.into_iter().map(|difference| format!("{name}: {difference}")));
@@ -150,10 +154,13 @@ impl Both {
 
     /// Datagrams one by one, each with all its passes.
     fn datagrams(mut self, datagrams: &[(Host, Vec<u8>)]) -> Result<Compared, P4Error> {
-        let fits = |datagram: &&(Host, Vec<u8>)| datagram.1.len() <= DATAGRAM_MAX;
-        for (from, datagram) in datagrams.iter().filter(fits) {
+        for (from, datagram) in datagrams {
             if self.is_hopeless() {
                 break;
+            }
+            if datagram.len() > DATAGRAM_MAX {
+                self.compared.left_out += 1;
+                continue;
             }
             self.arrives(CLIENTS, &from.to_switch(datagram))?;
             self.finish()?;
@@ -233,6 +240,10 @@ impl Both {
         self.compared.registers += 1;
         for (name, model) in self.twin.registers() {
             let switch = self.switch.register(name)?;
+            if switch.len() != model.len() {
+                let what = format!("{name} has {} cells in the switch, {} in the model", switch.len(), model.len());
+                self.compared.differences.push(what);
+            }
             if let Some(cell) = (0..model.len()).find(|&cell| switch.get(cell) != Some(&model[cell])) {
                 let (switch, model) = (switch.get(cell), model[cell]);
                 let what = format!("{name}[{cell}] is {switch:x?} in the switch, {model:#x} in the model");

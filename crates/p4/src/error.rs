@@ -17,6 +17,24 @@ pub enum P4Error {
         /// Where its source is.
         repository: &'static str,
     },
+    /// A variable names something else than the tool.
+    #[error("{variable} is {named}, which neither is {tool} nor a folder that has it: correct it, or unset it")]
+    Named {
+        /// The tool.
+        tool: &'static str,
+        /// The environment variable.
+        variable: &'static str,
+        /// What it says.
+        named: String,
+    },
+    /// A right or a command of this machine that a comparison needs.
+    #[error("this machine does not let us {what}: {source}; as root, with iproute2, it does")]
+    NotHere {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// The compiler refused a program.
     #[error("{program} does not compile:\n{said}")]
     Compiler {
@@ -67,6 +85,16 @@ pub enum P4Error {
 }
 
 impl P4Error {
+    /// Whether nothing was begun, for want of a tool or of a right.
+    #[must_use]
+    pub fn is_for_want_of_something(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Named { .. } | Self::NotHere { .. })
+    }
+
+    pub(crate) fn not_here(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::NotHere { what, source }
+    }
+
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io { what: what.into(), source }
     }

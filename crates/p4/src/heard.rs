@@ -3,6 +3,7 @@
 use crate::P4Error;
 use crate::bmv2::Entered;
 use crate::frame::Host;
+use midflight_dataplane::TasksConfig;
 use midflight_spec::transcript::{AnyEngine, Heard, PollingAsic, TasksVocabulary, run_asic};
 use midflight_wire::{Packet, parse};
 use std::collections::BTreeSet;
@@ -16,6 +17,8 @@ pub(crate) struct Switch {
     slots: BTreeSet<(u32, u32, u32, u16)>,
     /// In order; without those of IPv6, which the program only forwards.
     pub(crate) datagrams: Vec<(Host, Vec<u8>)>,
+    /// How many those are.
+    pub(crate) of_ipv6: u32,
     /// What the asic engine answered to each.
     #[cfg(test)]
     pub(crate) answers: Vec<Vec<Vec<u8>>>,
@@ -31,14 +34,22 @@ impl Switch {
 
 /// The switches of a transcript.
 pub(crate) fn switches(name: &str, transcript: &str) -> Result<Vec<Switch>, P4Error> {
-    let mut all: Vec<(u32, u32, Heard)> = Vec::new();
+    let refused = |what: String| P4Error::Transcript { name: name.to_owned(), what };
+    let (mut all, mut refusal): (Vec<(u32, u32, Heard)>, _) = (Vec::new(), None);
     let run = run_asic::<TasksVocabulary>(transcript, &mut |config, epoch, secret| -> AnyEngine<TasksVocabulary> {
         let heard = Heard::default();
-        all.push((epoch, config.queue.next_power_of_two(), heard.clone()));
-        let engine = PollingAsic::new(config, epoch, secret).expect("a pipeline has room for a transcript's queue");
-        Box::new(engine.heard_in(&heard))
+        let room = config.queue.checked_next_power_of_two().unwrap_or(u32::MAX);
+        all.push((epoch, room, heard.clone()));
+        let engine = PollingAsic::new(config, epoch, secret).or_else(|error| {
+            refusal = Some(error.to_string());
+            PollingAsic::new(&TasksConfig::default(), epoch, secret) // not compared: the refusal is returned
+        });
+        Box::new(engine.expect("a pipeline has room for the default").heard_in(&heard))
     });
-    run.map_err(|error| P4Error::Transcript { name: name.to_owned(), what: error.to_string() })?;
+    if let Some(what) = refusal {
+        return Err(refused(what));
+    }
+    run.map_err(|error| refused(error.to_string()))?;
     let switch = |(epoch, room, heard): (u32, u32, Heard)| {
         let heard = heard.take();
         let answers = heard.iter().flat_map(|(.., answers)| answers);
@@ -48,12 +59,15 @@ pub(crate) fn switches(name: &str, transcript: &str) -> Result<Vec<Switch>, P4Er
             let ours = heard.iter().filter(|(from, ..)| host(*from).is_some());
             ours.map(|(.., answers)| answers.iter().map(|(_, bytes)| bytes.clone()).collect()).collect()
         };
-        let datagrams = heard.iter().filter_map(|(from, datagram, _)| Some((host(*from)?, datagram.clone()))).collect();
+        let datagrams: Vec<_> =
+            heard.iter().filter_map(|(from, datagram, _)| Some((host(*from)?, datagram.clone()))).collect();
+        let of_ipv6 = (heard.len() - datagrams.len()) as u32;
         Switch {
             epoch,
             room,
             slots,
             datagrams,
+            of_ipv6,
             #[cfg(test)]
             answers,
         }

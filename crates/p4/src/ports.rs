@@ -13,16 +13,19 @@ const FRAME_MAX: usize = 2048;
 pub(crate) fn enter_a_new_namespace() -> Result<(), P4Error> {
     // SAFETY: changes the calling thread's network namespace, and nothing else.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err(P4Error::io("make a network namespace (as root)")(io::Error::last_os_error()));
+        return Err(P4Error::not_here("make a network namespace")(io::Error::last_os_error()));
     }
     // The kernel's own packets would be taken for the switch's.
     let quiet = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    quiet.map_err(P4Error::io("turn IPv6 off in a network namespace"))?;
+    match quiet {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {} // this kernel has no IPv6
+        quiet => quiet.map_err(P4Error::io("turn IPv6 off in a network namespace"))?,
+    }
     ip(&["link", "set", "lo", "up"])
 }
 
 fn ip(arguments: &[&str]) -> Result<(), P4Error> {
-    let output = Command::new("ip").args(arguments).output().map_err(P4Error::io("run ip (package iproute2)"))?;
+    let output = Command::new("ip").args(arguments).output().map_err(P4Error::not_here("run ip"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -46,7 +49,7 @@ impl Port {
         for end in [&near, &far] {
             ip(&["link", "set", end, "arp", "off", "up"])?;
         }
-        let open = Self::open(&far).map_err(P4Error::io(format!("open a raw socket on {far} (as root)")))?;
+        let open = Self::open(&far).map_err(P4Error::not_here("open a raw socket"))?;
         Ok(Self { number, socket: open })
     }
 

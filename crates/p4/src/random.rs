@@ -184,12 +184,13 @@ impl Draw {
         let port = if self.rng.random_bool(0.5) { UDP_PORT } else { 53 };
         let ip = [NEIGHBOUR.1 | 7, 0x0B00_0001][self.rng.random_range(0..2)];
         let mut frame = from.to((SWITCH.0, ip, port), &[0x4D; 120]);
-        match self.rng.random_range(0..4) {
+        match self.rng.random_range(0..5) {
             0 => {
                 frame[IP + 8] = 1;
                 seal(&mut frame);
             }
             1 => frame[12..14].copy_from_slice(&[0x86, 0xDD]),
+            2 => frame[IP] = 0x46, // as if it had options
             _ => {}
         }
         frame

@@ -54,6 +54,15 @@ fn the_twin_says_what_the_engine_says() {
     assert!(compared > 50, "{compared}");
 }
 
+/// A register that the model names otherwise would not be compared.
+#[test]
+fn each_register_of_a_program_is_one_of_the_model() {
+    for (program, count) in [(Program::Safe, 26), (Program::Published, 18 + 1)] {
+        let twin = Twin::build(program, &entered(4, 16, 0)).expect("it fits");
+        assert_eq!(twin.registers().len(), count, "{program:?}");
+    }
+}
+
 /// Each kind of frame is drawn, each answer is a valid packet to the sender of its question, and checksums are right.
 #[test]
 fn random_frames_are_of_all_kinds() {

@@ -1,4 +1,4 @@
-//! The tools: p4c's back ends for BMv2 and for Tofino, and BMv2's simple_switch. None of them is needed to build or use Midflight.
+//! The tools: p4c's back end for BMv2, and BMv2's simple_switch. None of them is needed to build or use Midflight.
 
 use crate::{P4Error, Program};
 use std::path::{Path, PathBuf};
@@ -93,8 +93,8 @@ impl Tool {
                 .ok_or_else(missing);
         };
         let named = PathBuf::from(named);
-        let inside = named.join(name);
-        [named, inside].into_iter().find(|file| file.is_file()).ok_or_else(missing)
+        let is_no_tool = || P4Error::Named { tool: name, variable, named: named.display().to_string() };
+        [named.clone(), named.join(name)].into_iter().find(|file| file.is_file()).ok_or_else(is_no_tool)
     }
 }
 

@@ -319,6 +319,7 @@ fn forwarded(frame: &[u8]) -> Option<(u16, Vec<u8>)> {
     if word16(frame, 12) != 0x0800
         || word32(frame, IP + 16) >> 16 != frame::NEIGHBOUR.1 >> 16
         || byte(frame, IP + 8) < 2
+        || byte(frame, IP) != 0x45
     {
         return None;
     }

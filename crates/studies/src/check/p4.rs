@@ -6,8 +6,8 @@ use midflight_p4::differential::{Compared, random, transcripts};
 use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use midflight_terminal::envelope::{Envelope, Measure};
-use midflight_terminal::stdout;
-use std::path::PathBuf;
+use midflight_terminal::{stdout, usage};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
@@ -29,8 +29,10 @@ RESULTS, of each PROGRAM
 
 EXIT CODES
   0 no differences; 1 differences, or a program could not be compiled or run; 2 wrong usage; 3 a
-  tool is missing: nothing was compared";
+  tool or a right is missing: nothing was compared";
 
+/// Where a clone of the repository has them.
+const TRANSCRIPTS: &str = "transcripts/tasks";
 /// Nothing was compared.
 const SKIPPED: u8 = 3;
 
@@ -42,28 +44,31 @@ pub(super) struct Args {
     /// Which packets
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The folder of transcripts of tasks; where there is none, none run
-    #[arg(long, value_name = "DIR", default_value = "transcripts/tasks")]
-    transcripts: PathBuf,
+    /// The folder of transcripts of tasks; default: transcripts/tasks, if it is there
+    #[arg(long, value_name = "DIR")]
+    transcripts: Option<PathBuf>,
     /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(folder) = args.transcripts.as_deref().filter(|folder| !folder.is_dir()) {
+        let error = format!("--transcripts {} is no directory: name a folder of transcripts", folder.display());
+        return Err(usage::error(error));
+    }
     let tools = match Bmv2Tools::find() {
         Ok(tools) => tools,
-        Err(missing @ P4Error::Missing { .. }) => {
-            eprintln!("SKIPPED: check p4: {missing}");
-            return Ok(ExitCode::from(SKIPPED));
-        }
-        Err(error) => return Err(error.into()),
+        Err(missing) => return skipped(missing),
     };
+    let files = files(args.transcripts.as_deref())?;
     let mut measures = Vec::new();
     let mut is_right = true;
-    let files = files(args)?;
     for program in Program::ALL {
-        let written = transcripts(&tools, program, &files)?;
+        let written = match transcripts(&tools, program, &files) {
+            Err(error) => return skipped(error),
+            Ok(compared) => compared,
+        };
         let drawn = random(&tools, program, args.packets, args.seed)?;
         let program = program.name();
         for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
@@ -83,15 +88,23 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// What was not compared for want of a tool or of a right is no failure.
+fn skipped(error: P4Error) -> Result<ExitCode> {
+    if !error.is_for_want_of_something() {
+        return Err(error.into());
+    }
+    eprintln!("SKIPPED: check p4: {error}");
+    Ok(ExitCode::from(SKIPPED))
+}
+
 /// Names and texts of the transcripts, in the order of their names.
-fn files(args: &Args) -> Result<Vec<(String, String)>> {
-    let Ok(entries) = std::fs::read_dir(&args.transcripts) else {
-        eprintln!(
-            "SKIPPED: there are no transcripts in {}; --transcripts names their folder",
-            args.transcripts.display()
-        );
+fn files(named: Option<&Path>) -> Result<Vec<(String, String)>> {
+    let folder = named.unwrap_or(Path::new(TRANSCRIPTS));
+    if named.is_none() && !folder.is_dir() {
+        eprintln!("SKIPPED: there are no transcripts in {TRANSCRIPTS}; --transcripts names their folder");
         return Ok(Vec::new());
-    };
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
@@ -103,10 +116,10 @@ fn files(args: &Args) -> Result<Vec<(String, String)>> {
 }
 
 fn told(program: &str, what: &str, compared: &Compared) -> String {
-    let Compared { packets, passes, registers, seen, differences } = compared;
+    let Compared { packets, passes, left_out, registers, seen, differences } = compared;
     let seen: Vec<_> = seen.iter().map(|(kind, times)| format!("{times} {kind}")).collect();
     format!(
-        "{program}, {what}: {packets} packets in {passes} passes, registers {registers} times: {} differences\n  {}\n",
+        "{program}, {what}: {packets} packets in {passes} passes ({left_out} left out), registers {registers} times: {} differences\n  {}\n",
         differences.len(),
         seen.join(", ")
     )

@@ -59,7 +59,7 @@ impl PollingAsic {
         let config = AsicConfig {
             program: Program::Safe,
             levels: config.levels.min(4),
-            queue: config.queue.next_power_of_two().clamp(2, AsicConfig::default().queue),
+            queue: config.queue.clamp(2, AsicConfig::default().queue).next_power_of_two(),
             slots: config.slots,
             lease_ms: (config.lease_ns / 1_000_000) as u32,
             slot_idle_ns: config.slot_idle_ns,
