@@ -53,22 +53,27 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match compare(args) {
+        // What was not compared for want of a tool or of a right is no failure.
+        Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
+            eprintln!("SKIPPED: check p4: {error}");
+            Ok(ExitCode::from(SKIPPED))
+        }
+        compared => compared,
+    }
+}
+
+fn compare(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = args.transcripts.as_deref().filter(|folder| !folder.is_dir()) {
         let error = format!("--transcripts {} is no directory: name a folder of transcripts", folder.display());
         return Err(usage::error(error));
     }
-    let tools = match Bmv2Tools::find() {
-        Ok(tools) => tools,
-        Err(missing) => return skipped(missing),
-    };
+    let tools = Bmv2Tools::find()?;
     let files = files(args.transcripts.as_deref())?;
     let mut measures = Vec::new();
     let mut is_right = true;
     for program in Program::ALL {
-        let written = match transcripts(&tools, program, &files) {
-            Err(error) => return skipped(error),
-            Ok(compared) => compared,
-        };
+        let written = transcripts(&tools, program, &files)?;
         let drawn = random(&tools, program, args.packets, args.seed)?;
         let program = program.name();
         for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
@@ -86,15 +91,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         stdout::print(&format!("\n{}", Envelope::new("check p4", Vec::new()).footer()))?;
     }
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What was not compared for want of a tool or of a right is no failure.
-fn skipped(error: P4Error) -> Result<ExitCode> {
-    if !error.is_for_want_of_something() {
-        return Err(error.into());
-    }
-    eprintln!("SKIPPED: check p4: {error}");
-    Ok(ExitCode::from(SKIPPED))
 }
 
 /// Names and texts of the transcripts, in the order of their names.
