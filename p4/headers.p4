@@ -73,9 +73,16 @@ header assigned_h {
     bit<32> submission; bit<8> index; bit<24> reserved_2;
 }
 
+// What ingress hands over to egress, where a target's egress starts with nothing else.
+header handed_over_h {
+    bit<8> kind; bit<8> role; bit<8> level; bit<8> left; bit<32> at;
+    // As the metadata; and which headers the packet has now.
+    bit<1> answer; bit<1> present; bit<1> popped; bit<1> round; bit<1> swap; bit<1> assigned; bit<2> reserved;
+}
+
 // In the order in which the deparser writes them.
 struct headers_t {
-    cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; submit_h submit; task_h task;
+    handed_over_h handed_over; cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; submit_h submit; task_h task;
     preference_h preference; counter_h counter; retrieve_h retrieve; swap_h swap; token_h token; name_h name; wait_h wait; assigned_h assigned;
 }
 

@@ -10,6 +10,8 @@
     // Records of a SUBMIT that are left.
     bit<8> left;
     bit<16> came_from;
+    // The checksum of its IP header is wrong.
+    bool wrong_sum;
     // Its lengths agree with its count.
     bit<1> formed;
     // It has gone round: it was checked before.

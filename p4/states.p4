@@ -6,6 +6,7 @@
     }
     state ip {
         packet.extract(h.ip);
+        CHECK_SUM_OF_IP
         transition select(h.ip.version_length, h.ip.fragment, h.ip.protocol) { (0x45, 0 &&& 0x3FFF, 17): udp; default: accept; }
     }
     state udp {

@@ -11,7 +11,7 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
     // It clears its flag.
     action repairs(bit<8> role, bit<8> lvl, bit<8> flag) { m.role = role; m.lvl = lvl; m.flag = flag; }
     action owes() { m.role = Role.OWE_NO_OP; }
-    action to_controller() { h.cpu.setValid(); h.cpu.port = (bit<16>)INGRESS_PORT; OUT_BY(CPU_PORT); }
+    action to_controller() { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
     action malformed() { DROP; }
 #define OF_LEVEL(role, n) role, n - 1, (n - 1) << (CELL_BITS - 2), 1 << (2 * n - 2), 2 << (2 * n - 2)
 #define KINDS(n) \

@@ -15,7 +15,7 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action update(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_newer, i); m.role = role; m.lvl = lvl; }
     action read(bit<8> role, bit<8> lvl, bit<2> i) { GET(m.limit, seen_read, i); m.role = role; m.lvl = lvl; }
     action plays(bit<8> role, bit<8> lvl) { m.role = role; m.lvl = lvl; }
-    action to_controller() { h.cpu.setValid(); h.cpu.port = (bit<16>)INGRESS_PORT; OUT_BY(CPU_PORT); }
+    action to_controller() { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
     action malformed() { DROP; }
     AT_STAGE(0) table kind {
         key = {

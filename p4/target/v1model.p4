@@ -13,7 +13,10 @@ const bit<9> CPU_PORT = 192;
 #define OUT_BY(to) standard.egress_spec = (bit<9>)to
 #define DROP mark_to_drop(standard)
 #define DROP_AT_LAST mark_to_drop(standard)
+#define TO_CONTROLLER OUT_BY(CPU_PORT)
 #define AT_STAGE(n)
+// Verified in a control of its own.
+#define CHECK_SUM_OF_IP
 
 // A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
 #define COPIED 1

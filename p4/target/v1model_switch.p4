@@ -28,7 +28,8 @@ control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
     apply {
         // A packet leaves only where something below says so.
         DROP;
-        if (standard.parser_error != error.NoError || standard.checksum_error == 1) { exit; }
+        m.wrong_sum = standard.checksum_error == 1;
+        if (standard.parser_error != error.NoError || m.wrong_sum) { exit; }
         if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
         if (m.found != Found.OTHER && m.checked == 0) {
             own.apply(h, m);
@@ -36,7 +37,7 @@ control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
             if (standard.packet_length < 14 + (bit<32>)h.ip.length) { m.found = Found.MALFORMED; }
         }
         if (m.found == Found.MIDFLIGHT) { queue.apply(h, m, INTRINSIC_PASSED); }
-        else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; OUT_BY(CPU_PORT); }
+        else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
         else if (m.found == Found.OTHER) { forward.apply(h, m, INTRINSIC_PASSED); }
     }
 }
