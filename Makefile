@@ -65,22 +65,20 @@ properties: ## the property tests of the protocols and the core SEEDS (10) times
 	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks reads replicas dataplane spec rmt sim); \
 	done
 
-# The tests of midflight-spec that run the C core.
-OF_CORE = transcripts model reads_model replicas_model replicas_asic replicas_selection
-
 # Property tests draw the same cases each time; `make properties` draws others.
 test mutants: export PROPTEST_RNG_SEED ?= 1
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
-	@CARGO="$(CARGO)" .ci/run-tests $(ALL)
-	$(CARGO) test --locked -p midflight-dataplane --features sanitize
-	$(CARGO) test --locked -p midflight-spec --features midflight-dataplane/sanitize $(addprefix --test ,$(OF_CORE))
+	@CARGO="$(CARGO)" .ci/run-tests --sanitize-core $(ALL)
+
+# The packages that have a feature for the kernel engine or the ILP.
+WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host placement spec studies)
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(if $(FEATURES),$(CARGO) clippy --locked $(ALL) --all-targets -- -D warnings)
+	$(CARGO) clippy --locked $(ALL) --all-targets -- -D warnings
+	$(if $(FEATURES),$(CARGO) clippy --locked $(WITHOUT) --all-targets -- -D warnings)
 	.ci/lint-c
 
 docs: ## the Rust documentation, warnings as errors, and the links of the guide
