@@ -28,7 +28,8 @@ const PortId_t CPU_PORT = 192;
 #define COPY_TYPE 1
 #define COPY_SESSION 1
 #define COPIED 1
-#define SEND_COPY leaving.mirror_type = COPY_TYPE
+#define COPY_METADATA MirrorId_t session; bit<8> is_copy;
+#define SEND_COPY leaving.mirror_type = COPY_TYPE; m.session = COPY_SESSION; m.is_copy = 0x80
 #define IS_COPY (m.copy != 0)
 
 // A register; one packet does one thing to one of its cells: `does` sees the cell as `v` and what the packet gets as `rv`.

@@ -1,37 +1,43 @@
 // Egress of a program that goes on there. It starts without metadata and parses the packet anew: what it needs of ingress is in a header
 // in front, as is what goes with a copy.
-const bit<8> OF_INGRESS = 1;
-const bit<8> OF_COPY = 2;
-header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<8> reserved; bit<32> add; }
+header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<32> add; }
 
-#define INTO_EGRESS manager.bypass_egress = 0; h.handed_over.setValid(); h.handed_over.kind = OF_INGRESS;
+#define INTO_EGRESS manager.bypass_egress = 0; h.handed_over.setValid();
 #define HAND_OVER Hand_over.apply(h, m);
-#define COPYING Mirror(COPY_TYPE) mirror;
+#define COPYING Mirror() mirror;
+// Of a copy the first bit is set.
 #define COPY \
-    if (leaving.mirror_type == COPY_TYPE) { mirror.emit<copied_h>(COPY_SESSION, { OF_COPY, m.copy, m.copy_level, 0, m.add }); }
+    if (leaving.mirror_type == COPY_TYPE) { mirror.emit<copied_h>(m.session, { m.is_copy, m.copy, m.copy_level, m.add }); }
 
 control Hand_over(inout headers_t h, inout metadata_t m) {
-    apply {
-        h.handed_over.role = m.role;
-        h.handed_over.level = m.level;
-        h.handed_over.left = m.left;
-        h.handed_over.at = m.at;
-        h.handed_over.answer = m.answer;
-        h.handed_over.present = m.present;
-        h.handed_over.popped = m.popped;
-        if (h.round.isValid()) { h.handed_over.round = 1; }
-        if (h.swap.isValid()) { h.handed_over.swap = 1; }
-        if (h.assigned.isValid()) { h.handed_over.assigned = 1; }
+    action all(bit<1> round, bit<1> swap, bit<1> assigned) {
+        h.handed_over.role = m.role; h.handed_over.level = m.level; h.handed_over.at = m.at;
+        h.handed_over.answer = m.answer; h.handed_over.present = m.present; h.handed_over.popped = m.popped;
+        h.handed_over.round = round; h.handed_over.swap = swap; h.handed_over.assigned = assigned;
     }
+    table hand_over {
+        key = { h.round.isValid(): exact; h.swap.isValid(): exact; h.assigned.isValid(): exact; }
+        actions = { all; @defaultonly NoAction; }
+        const entries = {
+            (false, false, false): all(0, 0, 0);
+            (false, false, true): all(0, 0, 1);
+            (true, false, false): all(1, 0, 0);
+            (true, false, true): all(1, 0, 1);
+            (true, true, true): all(1, 1, 1);
+        }
+        const default_action = NoAction;
+    }
+    apply { hand_over.apply(); }
 }
 #include "tna_ingress.p4"
 
+@egress_intrinsic_metadata_opt
 @pa_auto_init_metadata
 parser Parse_again(packet_in packet, out headers_t h, out metadata_t m, out egress_intrinsic_metadata_t at) {
     copied_h copied;
     state start {
         packet.extract(at);
-        transition select(packet.lookahead<bit<8>>()) { OF_INGRESS: handed_over; OF_COPY: copy; default: reject; }
+        transition select(packet.lookahead<bit<1>>()) { 0: handed_over; 1: copy; }
     }
     state handed_over {
         packet.extract(h.handed_over);
@@ -48,43 +54,37 @@ parser Parse_again(packet_in packet, out headers_t h, out metadata_t m, out egre
         packet.extract(h.ip);
         packet.extract(h.udp);
         packet.extract(h.mf);
-        transition select(h.handed_over.round) { 1: round; default: behind_round; }
+        transition select(h.handed_over.round) { 1: round; default: counter; }
     }
     state round {
         packet.extract(h.round);
-        transition behind_round;
-    }
-    state behind_round {
-        transition select(h.mf.op) { Op.SUBMIT_ACK: submit; Op.REST: submit; default: asker; }
+        transition select(h.mf.op) { Op.SUBMIT_ACK: submit; Op.REST: submit; default: asked; }
     }
     state submit {
         packet.extract(h.client);
         packet.extract(h.ack);
         packet.extract(h.submit);
         packet.extract(h.task);
-        transition select(h.handed_over.left, h.ack.prefers) { (1, 1): preference; default: accept; }
-    }
-    state preference {
-        packet.extract(h.preference);
         transition accept;
     }
-    state asker {
+    state counter {
         packet.extract(h.counter);
+        transition asked;
+    }
+    state asked {
         packet.extract(h.retrieve);
-        transition select(h.handed_over.swap) { 1: swap; default: behind_swap; }
+        transition select(h.handed_over.swap, h.handed_over.assigned) { (1, _): search; (_, 1): task; default: name; }
     }
-    state swap {
+    state search {
         packet.extract(h.swap);
-        transition behind_swap;
-    }
-    state behind_swap {
-        transition select(h.handed_over.assigned) { 1: task; default: name; }
+        transition task;
     }
     state task {
         packet.extract(h.token);
         packet.extract(h.name);
         packet.extract(h.wait);
         packet.extract(h.assigned);
+        packet.extract(h.origin);
         transition accept;
     }
     state name {

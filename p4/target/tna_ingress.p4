@@ -8,8 +8,7 @@ parser Parse(packet_in packet, out headers_t h, out metadata_t m, out ingress_in
     state start {
         packet.extract(arriving);
         packet.advance(PORT_METADATA_SIZE);
-        m.came_from = (bit<16>)INGRESS_PORT;
-        transition select(INGRESS_PORT) { CPU_PORT: cpu; default: ethernet; }
+        transition select(INGRESS_PORT) { CPU_PORT: cpu; RECIRCULATION_PORT: came_round; default: ethernet; }
     }
     state cpu {
         packet.extract(h.cpu);
@@ -22,6 +21,7 @@ control Pipe(inout headers_t h, inout metadata_t m, in ingress_intrinsic_metadat
              in ingress_intrinsic_metadata_from_parser_t parsed, inout ingress_intrinsic_metadata_for_deparser_t leaving,
              inout ingress_intrinsic_metadata_for_tm_t manager) {
     Own() own;
+    Look() look;
     Queue() queue;
     Forward() forward;
     apply {
@@ -30,9 +30,10 @@ control Pipe(inout headers_t h, inout metadata_t m, in ingress_intrinsic_metadat
         else if (m.wrong_sum) { DROP; }
         else {
             if (m.found != Found.OTHER && m.checked == 0) { own.apply(h, m); }
-            if (m.found == Found.MIDFLIGHT) { INTO_EGRESS queue.apply(h, m, INTRINSIC_PASSED); HAND_OVER }
+            if (m.found == Found.MIDFLIGHT) { look.apply(h, m); }
+            if (m.own == 0) { forward.apply(h, m, INTRINSIC_PASSED); }
+            else if (m.found == Found.MIDFLIGHT) { INTO_EGRESS queue.apply(h, m, INTRINSIC_PASSED); HAND_OVER }
             else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; OUT_BY(CPU_PORT); }
-            else if (m.found == Found.OTHER) { forward.apply(h, m, INTRINSIC_PASSED); }
             else { DROP; }
         }
     }

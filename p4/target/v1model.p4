@@ -20,6 +20,7 @@ const bit<9> CPU_PORT = 192;
 
 // A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
 #define COPIED 1
+#define COPY_METADATA
 #define SEND_COPY clone_preserving_field_list(CloneType.I2E, 1, COPIED)
 #define IS_COPY (standard.instance_type == 1)
 

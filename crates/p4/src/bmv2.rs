@@ -84,7 +84,7 @@ impl Bmv2 {
         let thrift = &mut self.thrift;
         thrift.add("Pipe.own.own", &[exact(frame::SWITCH.1.to_be_bytes().to_vec())], "Pipe.own.is_own", &[])?;
         let present = [exact(word(entered.epoch))];
-        thrift.add("Pipe.queue.look_up.epoch", &present, "Pipe.queue.look_up.is_present", &[])?;
+        thrift.add("Pipe.look.look_up.epoch", &present, "Pipe.look.look_up.is_present", &[])?;
         let epoch = [word(entered.epoch)];
         // Answers are turned round behind the entries, which the published program has in egress.
         let (turn, turn_round) = match program {
@@ -96,7 +96,7 @@ impl Bmv2 {
         for &(slot, generation, ip, port) in &entered.slots {
             let [high, low] = port.to_be_bytes().map(|byte| vec![byte]);
             let key = [word(slot), word(generation), word(ip), high, low].map(Key::Exact);
-            thrift.add("Pipe.queue.look_up.slot", &key, "Pipe.queue.look_up.is_known", &[])?;
+            thrift.add("Pipe.look.look_up.slot", &key, "Pipe.look.look_up.is_known", &[])?;
         }
         let port = |number: u16| number.to_be_bytes().to_vec();
         for number in [frame::CLIENTS, frame::EXECUTORS, frame::NEIGHBOURS, frame::RECIRCULATION, frame::CPU] {

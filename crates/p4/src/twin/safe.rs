@@ -11,7 +11,7 @@ use midflight_rmt::{Machine, Packet, Sent, Target, To, Word};
 
 /// A register of the switch: its name there, its name and word in the model.
 const REGISTERS: [(&str, &str, Word); 26] = [
-    ("Pipe.queue.kind.credit_seen", "credit_seen", Word::Low),
+    ("Pipe.look.kind.credit_seen", "credit_seen", Word::Low),
     ("Pipe.queue.accept_task.accepted", "accepted", Word::Low),
     ("Pipe.queue.latest.last_counter", "last_counter", Word::Low),
     ("Pipe.queue.enter.add_ptr", "add_ptr", Word::Low),
@@ -55,7 +55,7 @@ pub(crate) fn set_up(entered: &Entered) -> Vec<(&'static str, u32, u32)> {
             ("Pipe.queue.head.retrieve_ptr_low", level, pointer),
             ("Pipe.queue.accept_task.accepted", level, start),
             ("Pipe.queue.credit.credit", level, full),
-            ("Pipe.queue.kind.credit_seen", level, full),
+            ("Pipe.look.kind.credit_seen", level, full),
         ]
     };
     (0..4).flat_map(of_level).collect()
