@@ -79,10 +79,10 @@ header origin_h {
     bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved; bit<32> submission; bit<8> index; bit<24> reserved_2;
 }
 
-// What ingress hands over to egress, where a target's egress starts with nothing else: of the metadata; and which headers follow.
+// What ingress hands over to egress, where a target's egress starts with nothing else: which headers follow (the bits of ROUND, SEARCH and
+// TASK; the highest bit is a copy's), and of the metadata.
 header handed_over_h {
-    bit<1> copy; bit<1> answer; bit<1> present; bit<1> popped; bit<1> round; bit<1> swap; bit<1> assigned; bit<1> reserved;
-    bit<8> role; bit<8> level; bit<32> at;
+    bit<8> follow; bit<1> answer; bit<1> present; bit<1> popped; bit<5> reserved; bit<8> role; bit<8> level; bit<32> at;
 }
 
 // In the order in which the deparser writes them.

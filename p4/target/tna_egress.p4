@@ -9,21 +9,26 @@ header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<32> add; }
 #define COPY \
     if (leaving.mirror_type == COPY_TYPE) { mirror.emit<copied_h>(m.session, { m.is_copy, m.copy, m.copy_level, m.add }); }
 
+// Bits of `follow`.
+const bit<8> ROUND = 1;
+const bit<8> SEARCH = 2;
+const bit<8> TASK = 4;
+
 control Hand_over(inout headers_t h, inout metadata_t m) {
-    action all(bit<1> round, bit<1> swap, bit<1> assigned) {
-        h.handed_over.role = m.role; h.handed_over.level = m.level; h.handed_over.at = m.at;
+    action with(bit<8> headers) {
+        h.handed_over.follow = headers; h.handed_over.role = m.role; h.handed_over.level = m.level; h.handed_over.at = m.at;
         h.handed_over.answer = m.answer; h.handed_over.present = m.present; h.handed_over.popped = m.popped;
-        h.handed_over.round = round; h.handed_over.swap = swap; h.handed_over.assigned = assigned;
     }
     table hand_over {
         key = { h.round.isValid(): exact; h.swap.isValid(): exact; h.assigned.isValid(): exact; }
-        actions = { all; @defaultonly NoAction; }
+        actions = { with; @defaultonly NoAction; }
         const entries = {
-            (false, false, false): all(0, 0, 0);
-            (false, false, true): all(0, 0, 1);
-            (true, false, false): all(1, 0, 0);
-            (true, false, true): all(1, 0, 1);
-            (true, true, true): all(1, 1, 1);
+            (false, false, false): with(0);
+            (false, false, true): with(TASK);
+            (true, false, false): with(ROUND);
+            (true, false, true): with(ROUND | TASK);
+            (true, true, true): with(ROUND | SEARCH | TASK);
+            (false, true, true): with(SEARCH | TASK);
         }
         const default_action = NoAction;
     }
@@ -54,7 +59,7 @@ parser Parse_again(packet_in packet, out headers_t h, out metadata_t m, out egre
         packet.extract(h.ip);
         packet.extract(h.udp);
         packet.extract(h.mf);
-        transition select(h.handed_over.round) { 1: round; default: counter; }
+        transition select(h.handed_over.follow) { ROUND &&& ROUND: round; default: counter; }
     }
     state round {
         packet.extract(h.round);
@@ -73,7 +78,7 @@ parser Parse_again(packet_in packet, out headers_t h, out metadata_t m, out egre
     }
     state asked {
         packet.extract(h.retrieve);
-        transition select(h.handed_over.swap, h.handed_over.assigned) { (1, _): search; (_, 1): task; default: name; }
+        transition select(h.handed_over.follow) { SEARCH &&& SEARCH: search; TASK &&& TASK: task; default: name; }
     }
     state search {
         packet.extract(h.swap);
