@@ -43,6 +43,14 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// What a tool wrote about a program, or a report of it, is not as expected.
+    #[error("the report of {program}: {what}")]
+    Report {
+        /// Which one.
+        program: &'static str,
+        /// What is wrong.
+        what: String,
+    },
     /// A change has no place.
     #[error("p4/{file} has no text {text:?}")]
     Planted {

@@ -4,7 +4,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `tools` | where the compilers and BMv2 are; compiling |
+//! | `sources` | the programs' sources |
+//! | `tools` | where the compilers and BMv2 are; compiling for BMv2 |
+//! | `tofino` | compiling for Tofino, and what the compiler says of a program |
 //! | `bmv2`, `thrift`, `ports` | a running switch: its process, its tables and registers, its ports |
 //! | `frame` | frames of the wire, and the form that a packet has on its way round |
 //! | `twin` | the model beside the switch: what must come out of a pass, and what the registers must be |
@@ -18,9 +20,11 @@ mod frame;
 mod heard;
 mod ports;
 mod random;
+pub mod sources;
 #[cfg(test)]
 mod tests;
 mod thrift;
+pub mod tofino;
 pub mod tools;
 mod twin;
 
