@@ -1,5 +1,9 @@
     // The states behind `start`, for both targets. A SUBMIT's other records stay behind the first, unparsed; each pass takes one off.
-    // What only the switch itself sends is believed only if it comes by the recirculation port.
+    // What only the switch itself sends is believed only if it comes by the recirculation port, or by the other end of its link:
+    // -DRETURN_PORT=… where that is a port too.
+#ifndef RETURN_PORT
+#define RETURN_PORT RECIRCULATION_PORT
+#endif
     state ethernet {
         packet.extract(h.ethernet);
         transition select(h.ethernet.type) { 0x0800: ip; default: accept; }
@@ -32,9 +36,9 @@
     }
     state kind {
         transition select(INGRESS_PORT, h.mf.op) {
-            (RECIRCULATION_PORT, FIRST_OWN_OP &&& 0xF8): round;
-            (RECIRCULATION_PORT, Op.RETRIEVE): round;
-            (RECIRCULATION_PORT, _): malformed;
+            (RETURN_PORT, FIRST_OWN_OP &&& 0xF8): round;
+            (RETURN_PORT, Op.RETRIEVE): round;
+            (RETURN_PORT, _): malformed;
             (_, FIRST_OWN_OP &&& 0xF8): malformed;
             (_, Op.SUBMIT): submit;
             (_, Op.RETRIEVE): retrieve;
