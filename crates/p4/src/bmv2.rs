@@ -104,7 +104,7 @@ impl Bmv2 {
 }
 
 /// Moves this thread, and the processes that it starts from now on, into a new network namespace, which ends with them.
-fn enter_a_new_namespace() -> Result<(), P4Error> {
+pub(crate) fn enter_a_new_namespace() -> Result<(), P4Error> {
     // SAFETY: changes the calling thread's network namespace, and nothing else.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(P4Error::not_here("make a network namespace")(io::Error::last_os_error()));

@@ -31,7 +31,7 @@ const TRANSCRIPT_SLOT_BITS: u32 = 12;
 const DATAGRAM_MAX: usize = 1472;
 
 /// The macros for switches of this size.
-fn macros(size: u32, slot_bits: u32) -> Vec<String> {
+pub(crate) fn macros(size: u32, slot_bits: u32) -> Vec<String> {
     let cell_bits = (4 * size).trailing_zeros();
     vec![format!("CELL_BITS={cell_bits}"), format!("SLOT_BITS={slot_bits}")]
 }

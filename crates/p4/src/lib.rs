@@ -12,6 +12,7 @@
 //! | `bmv2`, `around` | the same as the comparison needs it, and who is around it |
 //! | `twin` | the model beside the switch: what must come out of a pass, and what the registers must be |
 //! | `random`, `heard` | frames of all kinds, drawn; the datagrams of transcripts |
+//! | `watch` | what a switch has lost, for who sees all its frames |
 //! | `differential` | both side by side |
 
 #[cfg(feature = "compare")]
@@ -21,6 +22,8 @@ mod bmv2;
 #[cfg(feature = "compare")]
 pub mod differential;
 mod error;
+#[cfg(all(test, feature = "compare"))]
+mod failures;
 mod frame;
 #[cfg(feature = "compare")]
 mod heard;
@@ -36,6 +39,8 @@ mod thrift;
 pub mod tools;
 #[cfg(feature = "compare")]
 mod twin;
+#[cfg(feature = "compare")]
+pub mod watch;
 
 pub use error::P4Error;
 

@@ -12,6 +12,8 @@ use {
 
 /// The largest frame.
 const FRAME_MAX: usize = 2048;
+/// `ETH_P_ALL`, as sockets take it.
+const ALL_FRAMES: u16 = (libc::ETH_P_ALL as u16).to_be();
 /// Room for a frame of 1,514 bytes with what goes in front of it, or with the headers of a packet that goes round.
 const MTU: u32 = 2000;
 
@@ -65,17 +67,37 @@ impl Port {
         self.socket.as_fd()
     }
 
-    fn socket(interface: &str) -> io::Result<OwnedFd> {
-        let all = (libc::ETH_P_ALL as u16).to_be();
-        let check = |code: libc::c_int| if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) };
+    /// Not a port: sees all frames of all interfaces, in both directions.
+    #[cfg(feature = "compare")]
+    pub(crate) fn all(buffer: usize) -> Result<Self, P4Error> {
+        let open = || {
+            let socket = Self::unbound()?;
+            // The kernel takes a larger buffer than users may have from CAP_NET_ADMIN.
+            rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, buffer)?;
+            Ok(socket)
+        };
+        Ok(Self { number: u16::MAX, socket: open().map_err(P4Error::not_here("open a raw socket"))? })
+    }
+
+    fn unbound() -> io::Result<OwnedFd> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: opens a socket, which is owned from here on.
-        let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, all.into()))?) };
+        // SAFETY: opens a socket.
+        let socket = unsafe { libc::socket(libc::AF_PACKET, kind, libc::c_int::from(ALL_FRAMES)) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it is owned from here on.
+        Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+    }
+
+    fn socket(interface: &str) -> io::Result<OwnedFd> {
+        let check = |code: libc::c_int| if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) };
+        let socket = Self::unbound()?;
         let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
         // SAFETY: all zero is a valid address.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = all;
+        address.sll_protocol = ALL_FRAMES;
         address.sll_ifindex = index.cast_signed();
         let (one, length): (libc::c_int, _) = (1, size_of::<libc::c_int>() as u32);
         let (to, size) = ((&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32);
@@ -109,6 +131,13 @@ impl Port {
         }
     }
 
+    /// Until a frame has come, or this time has passed.
+    #[cfg(feature = "compare")]
+    pub(crate) fn wait(&self, time: Duration) {
+        // A wait that a signal interrupts is a short wait.
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timespec(time)));
+    }
+
     /// The same, if one comes within this time and before `end` is readable.
     #[cfg(feature = "compare")]
     pub(crate) fn receive(&self, patience: Duration, end: BorrowedFd<'_>) -> Result<Option<Vec<u8>>, P4Error> {
@@ -119,13 +148,17 @@ impl Port {
             }
             let left = until.saturating_duration_since(Instant::now());
             let mut both = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
-            let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
             // A wait that a signal interrupts is a short wait.
-            let _ = poll(&mut both, Some(&timeout));
+            let _ = poll(&mut both, Some(&timespec(left)));
             // What came before the end counts.
             if left.is_zero() || !both[0].revents().is_empty() {
                 return self.next();
             }
         }
     }
+}
+
+#[cfg(feature = "compare")]
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Where it listens for its controller, on this machine: BMv2's own default, so that `simple_switch_CLI` finds it.
-const THRIFT_PORT: u16 = 9090;
+pub(crate) const THRIFT_PORT: u16 = 9090;
 /// How long it may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -80,10 +80,9 @@ impl Process {
         Err(P4Error::Switch { what: format!("{}{}", how(status), last.unwrap_or_default()) })
     }
 
-    /// For tests: a signal that it cannot catch.
     #[cfg(all(test, feature = "compare"))]
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
+        self.child.kill().expect("it runs");
     }
 }
 

@@ -167,6 +167,14 @@ impl Thrift {
         self.number_of("bm_mt_get_num_entries", Arguments::new().bytes(2, table.as_bytes()))
     }
 
+    /// Removes all entries of a table.
+    #[cfg(all(test, feature = "compare"))]
+    pub(crate) fn clear(&mut self, table: &str) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, table.as_bytes()).field(BOOL, 3);
+        let arguments = Arguments([arguments.0, vec![1]].concat());
+        self.call("bm_mt_clear_entries", arguments).map(drop)
+    }
+
     /// The compiled program that the switch runs.
     ///
     /// # Errors
