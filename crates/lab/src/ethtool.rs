@@ -26,9 +26,14 @@ pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(
 /// # Errors
 /// Where there is no such interface, for want of CAP_NET_ADMIN, or where it does not know the setting.
 pub fn single_frames(interface: &str) -> Result<(), LabError> {
-    let settings = [(ETHTOOL_SGRO, ETHTOOL_GGRO), (ETHTOOL_STSO, ETHTOOL_GTSO), (ETHTOOL_SGSO, ETHTOOL_GGSO)];
+    let off = |setting: (u32, u32)| {
+        // What an interface does not have is off, and cannot be switched.
+        let is_on = ethtool(&any_socket()?, interface, setting.1, 0)? != 0;
+        if is_on { switch(interface, setting, false) } else { Ok(()) }
+    };
     let what = || format!("switch off segmentation and merging of {interface}");
-    settings.into_iter().try_for_each(|setting| switch(interface, setting, false).map_err(LabError::io(what())))
+    let settings = [(ETHTOOL_SGRO, ETHTOOL_GGRO), (ETHTOOL_STSO, ETHTOOL_GTSO), (ETHTOOL_SGSO, ETHTOOL_GGSO)];
+    settings.into_iter().try_for_each(|setting| off(setting).map_err(LabError::io(what())))
 }
 
 /// The MAC address of an interface.

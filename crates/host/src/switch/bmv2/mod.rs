@@ -17,7 +17,7 @@ use midflight_p4::live::{Live, NEXT_HOPS_MAX, Options, Question};
 use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use midflight_wire::{Header, Operation};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use zerocopy::FromBytes;
 

@@ -13,8 +13,9 @@ use midflight_terminal::envelope::Measure;
 use midflight_terminal::switches::connect;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,9 +105,9 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
     let lab = guard.up(&Options::new(format!("p4-{}", std::process::id()), 1 + EXECUTORS.len()))?;
     make_plain(&lab)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let config = folder.path().join("switch.toml");
-    std::fs::write(&config, format!("[tasks]\nqueue = {QUEUE}\n")).context("cannot write a configuration")?;
-    let (mut serving, address) = start(&lab, program, &config)?;
+    let files = Files { config: folder.path().join("switch.toml"), log: folder.path().join("switch.log") };
+    std::fs::write(&files.config, format!("[tasks]\nqueue = {QUEUE}\n")).context("cannot write a configuration")?;
+    let (mut serving, address) = start(&lab, program, &files)?;
     let mut executors = Vec::new();
     for (place, resources) in EXECUTORS {
         executors.push(executor_with(at(&lab, place)?, address, SLOTS, &["--resources", resources])?);
@@ -117,11 +118,17 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
         let watching = scope.spawn(|| follow(&watch, &trace, &is_over));
         let ran = lab.within(CLIENT, || {
             let _ends = Sets(&is_over);
-            all(&lab, program, &config, address, tasks, &trace, &mut serving)
+            all(&lab, program, &files, address, tasks, &trace, &mut serving)
         });
         watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         ran?
     })
+}
+
+/// A switch's configuration, and what it writes to stderr.
+struct Files {
+    config: PathBuf,
+    log: PathBuf,
 }
 
 /// Sets a flag as it is dropped.
@@ -149,7 +156,7 @@ fn make_plain(lab: &Lab) -> Result<()> {
     off.context("cannot switch off forwarding by the kernel")
 }
 
-fn start(lab: &Lab, program: Program, config: &Path) -> Result<(Process, SocketAddr)> {
+fn start(lab: &Lab, program: Program, files: &Files) -> Result<(Process, SocketAddr)> {
     let engine = match program {
         Program::Safe => "bmv2",
         Program::Published => "bmv2-published",
@@ -157,15 +164,16 @@ fn start(lab: &Lab, program: Program, config: &Path) -> Result<(Process, SocketA
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
     let mut command = at(lab, Place::Switch)?;
     command.args(["switch", "--engine", engine, "--interface", &lab.interfaces().join(","), "--listen", &listen]);
-    command.args(["--http", "off", "--config"]).arg(config).stderr(std::process::Stdio::piped());
-    switch(&mut command)
+    let log = File::create(&files.log).context("cannot write a switch's log")?;
+    command.args(["--http", "off", "--config"]).arg(&files.config).stderr(log);
+    switch(&mut command).with_context(|| std::fs::read_to_string(&files.log).unwrap_or_default())
 }
 
 /// In the client's namespace.
 fn all(
     lab: &Lab,
     program: Program,
-    config: &Path,
+    files: &Files,
     address: SocketAddr,
     tasks: u32,
     trace: &Mutex<Trace>,
@@ -178,9 +186,9 @@ fn all(
     // The other half is under way when the switch dies.
     let rest = submit(&client, tasks - tasks / 2)?;
     std::thread::sleep(WATCH_FOR);
-    let named = kill(serving)?;
+    let named = kill(serving, &files.log)?;
     trace.lock().unwrap_or_else(PoisonError::into_inner).restart();
-    (*serving, _) = start(lab, program, config)?;
+    (*serving, _) = start(lab, program, files)?;
     wrong += wait(rest)?;
     let counts = client.counts().protocol;
     // What the switch has sent last is seen too.
@@ -221,7 +229,7 @@ fn wait(jobs: Vec<JobHandle>) -> Result<u64> {
 }
 
 /// Kills simple_switch, and returns how long the engine took to say so.
-fn kill(serving: &mut Process) -> Result<Duration> {
+fn kill(serving: &mut Process, log: &Path) -> Result<Duration> {
     let children = format!("/proc/{0}/task/{0}/children", serving.id());
     let children = std::fs::read_to_string(&children).with_context(|| format!("cannot read {children}"))?;
     let child = children.split_whitespace().next().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
@@ -230,10 +238,7 @@ fn kill(serving: &mut Process) -> Result<Duration> {
     let killed = Instant::now();
     let ended = serving.wait(NAMED_WITHIN)?;
     let named = killed.elapsed();
-    let mut said = String::new();
-    if let Some(mut stderr) = serving.stderr().filter(|_| ended.is_some()) {
-        std::io::Read::read_to_string(&mut stderr, &mut said).context("cannot read what a switch says")?;
-    }
+    let said = std::fs::read_to_string(log).context("cannot read what a switch says")?;
     let is_named = ended.is_some_and(|ended| ended.code() == Some(1)) && said.contains("was ended by signal 9");
     ensure!(is_named, "the engine did not say within {NAMED_WITHIN:?} that its switch was killed; it said: {said}");
     Ok(named)
