@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use midflight_lab::LabError;
 use std::io;
 
 /// Why a program was not compiled, run or compared.
@@ -92,7 +93,7 @@ pub enum P4Error {
     },
     /// An interface cannot be a port.
     #[error(transparent)]
-    Interface(#[from] midflight_lab::LabError),
+    Interface(#[from] LabError),
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {
@@ -131,7 +132,13 @@ impl P4Error {
     /// Whether nothing was begun, for want of a tool or of a right.
     #[must_use]
     pub fn is_for_want_of_something(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Named { .. } | Self::NotHere { .. })
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::Named { .. }
+                | Self::NotHere { .. }
+                | Self::Interface(LabError::Privilege | LabError::MissingCommand(_))
+        )
     }
 
     pub(crate) fn not_here(what: &'static str) -> impl FnOnce(io::Error) -> Self {

@@ -77,7 +77,9 @@ impl Process {
         let Some(status) = self.child.try_wait().map_err(P4Error::io("wait for simple_switch"))? else { return Ok(()) };
         let said = std::fs::read(&self.log).map(|said| String::from_utf8_lossy(&said).trim().to_owned());
         let last = said.unwrap_or_default().lines().next_back().map(|line| format!("; it said: {line}"));
-        Err(P4Error::Switch { what: format!("{}{}", how(status), last.unwrap_or_default()) })
+        // A signal came from outside: it has nothing to say to that.
+        let last = last.filter(|_| status.signal().is_none()).unwrap_or_default();
+        Err(P4Error::Switch { what: format!("{}{last}", how(status)) })
     }
 
     #[cfg(all(test, feature = "compare"))]

@@ -90,7 +90,7 @@ fn compare(args: &Args) -> Result<ExitCode> {
     }
     let tools = Bmv2Tools::find()?;
     if args.only_tasks {
-        midflight_lab::available()?;
+        midflight_lab::available().map_err(P4Error::from)?;
     }
     let mut measures = Vec::new();
     let mut is_right = true;
