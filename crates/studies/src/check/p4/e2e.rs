@@ -12,7 +12,7 @@ use midflight_p4::watch::{Hazard, Trace, Watch};
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::switches::connect;
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -25,19 +25,23 @@ const CLIENT: Place = Place::Host(0);
 /// Where executors are, and what they offer.
 const EXECUTORS: [(Place, &str); 2] = [(Place::Host(1), "r0"), (Place::Host(2), "r0,r1")];
 const SLOTS: u32 = 4;
-/// The switch's configuration. Its queue has room for four tasks of each level, so that it is often full. Slots poll seldom: BMv2 may pass a
+/// The switch's configuration. Its queue has room for eight tasks of each level, so that it is often full. Slots poll seldom: BMv2 may pass a
 /// few hundred packets a second on a busy machine.
-const CONFIG: &str = "[tasks]\nqueue = 16\n[tasks.asic]\npoll = \"50ms\"\n";
+const CONFIG: &str = "[tasks]\nqueue = 32\n[tasks.asic]\npoll = \"50ms\"\n";
 /// What tasks require, one after the other: nothing, either resource, both.
 const REQUIRED: [u8; 4] = [0, 1, 2, 3];
-/// Tasks of a job, and jobs that are under way at a time: a client that sends more than BMv2 answers in time repeats its packets, and each
-/// repeat queues its tasks again.
+/// Tasks of a job, and jobs of the last seconds that are under way: a client that sends more than BMv2 answers in time repeats its packets,
+/// and each repeat queues its tasks again. Jobs with a task that waits for its time-out, 10 s at first, hold up no others.
 const JOB: u32 = 8;
-const JOBS_OPEN: usize = 6;
+const YOUNG_MAX: usize = 6;
+const YOUNG: Duration = Duration::from_secs(5);
+/// Jobs that are under way, with those.
+const OPEN_MAX: usize = 64;
 /// The longest time without a result: some time-outs of a client, each twice as long as the one before.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// How long the engine may take to say that its switch was killed.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 const WATCH_FOR: Duration = Duration::from_millis(100);
 
 /// What became of a run.
@@ -185,21 +189,17 @@ fn all(
 ) -> Result<Outcome> {
     let began = Instant::now();
     let client = connect(vec![address])?;
-    let (mut open, mut wrong, mut named) = (VecDeque::new(), 0, None);
+    let (mut open, mut named) = (Open::default(), None);
     for first in (0..tasks).step_by(JOB as usize) {
         if named.is_none() && first >= tasks / 2 {
             named = Some(kill(serving, &files.log)?);
             trace.lock().unwrap_or_else(PoisonError::into_inner).restart();
             (*serving, _) = start(lab, program, files)?;
         }
-        if open.len() == JOBS_OPEN {
-            wrong += wait(open.pop_front())?;
-        }
-        open.push_back(submit(&client, first..tasks.min(first + JOB))?);
+        open.wait_for_room()?;
+        open.jobs.push((Instant::now(), submit(&client, first..tasks.min(first + JOB))?));
     }
-    while !open.is_empty() {
-        wrong += wait(open.pop_front())?;
-    }
+    let wrong = open.wait()?;
     let named = named.unwrap_or_default();
     let counts = client.counts().protocol;
     // What the switch has sent last is seen too.
@@ -228,11 +228,42 @@ fn submit(client: &Client, numbers: Range<u32>) -> Result<JobHandle> {
     Ok(client.submit(numbers.map(task).collect::<Job>())?)
 }
 
-/// How many of a job's tasks ended otherwise than with a result.
-fn wait(job: Option<JobHandle>) -> Result<u64> {
-    let Some(job) = job else { return Ok(0) };
-    ensure!(job.wait_timeout(PATIENCE), "{} tasks of a job have no result after {PATIENCE:?}", job.open());
-    Ok(job.wait().iter().filter(|outcome| outcome.is_err()).count() as u64)
+/// Jobs that are under way, and when each was submitted.
+#[derive(Default)]
+struct Open {
+    jobs: Vec<(Instant, JobHandle)>,
+    /// Tasks that ended otherwise than with a result.
+    wrong: u64,
+}
+
+impl Open {
+    fn wait_for_room(&mut self) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            self.collect();
+            let young = self.jobs.iter().filter(|(submitted, _)| submitted.elapsed() < YOUNG).count();
+            if young < YOUNG_MAX && self.jobs.len() < OPEN_MAX {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < PATIENCE, "{} jobs have no result after {PATIENCE:?}", self.jobs.len());
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn collect(&mut self) {
+        for (_, job) in self.jobs.extract_if(.., |(_, job)| job.open() == 0) {
+            self.wrong += job.wait().iter().filter(|outcome| outcome.is_err()).count() as u64;
+        }
+    }
+
+    /// Waits for all; returns how many tasks ended otherwise than with a result.
+    fn wait(mut self) -> Result<u64> {
+        for (_, job) in &self.jobs {
+            ensure!(job.wait_timeout(PATIENCE), "{} tasks of a job have no result after {PATIENCE:?}", job.open());
+        }
+        self.collect();
+        Ok(self.wrong)
+    }
 }
 
 /// Kills simple_switch, and returns how long the engine took to say so.
