@@ -48,6 +48,17 @@ pub struct Question {
     length: usize,
 }
 
+/// What came by the CPU port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// A packet for the controller.
+    Question(Question),
+    /// A frame that is none.
+    Foreign,
+    /// There is none now.
+    Nothing,
+}
+
 /// Where a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
@@ -177,14 +188,14 @@ impl Live {
         self.descriptor.as_fd()
     }
 
-    /// The next packet for the controller, which serves this UDP port. `None`: there is none now; `Err(())`: it is not one.
+    /// What came next for the controller, which serves this UDP port.
     ///
     /// # Errors
     /// Where the switch has ended.
-    pub fn next(&mut self, port: u16) -> Result<Option<Result<Question, ()>>, P4Error> {
+    pub fn next(&mut self, port: u16) -> Result<Came, P4Error> {
         match self.cpu.next()? {
-            Some(sent) => Ok(Some(Question::read(&sent, port).ok_or(()))),
-            None => self.process.check().map(|()| None),
+            Some(sent) => Ok(Question::read(&sent, port).map_or(Came::Foreign, Came::Question)),
+            None => self.process.check().map(|()| Came::Nothing),
         }
     }
 

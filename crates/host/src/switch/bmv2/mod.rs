@@ -13,7 +13,7 @@ use midflight_dataplane::asic::{self, AsicConfig, Controller};
 use midflight_dataplane::program::{CallError, Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_endpoint::Nanos;
-use midflight_p4::live::{Live, NEXT_HOPS_MAX, Options, Question};
+use midflight_p4::live::{Came, INTERFACES_MAX, Live, NEXT_HOPS_MAX, Options, Question};
 use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use midflight_wire::{Header, Operation};
@@ -23,6 +23,8 @@ use zerocopy::FromBytes;
 
 /// Packets of the CPU port that are answered before the thread does something else.
 const QUESTIONS_PER_TURN: u32 = 64;
+/// Slots at most: each is an entry of BMv2's table, some hundred bytes of its memory.
+const SLOTS_MAX: u32 = 65_536;
 
 #[derive(Debug)]
 pub(super) struct Bmv2Engine {
@@ -63,7 +65,10 @@ impl Bmv2Engine {
             return Err(one_address());
         }
         let Bmv2Options { queue: AsicQueue { program, queue, poll_us, .. }, interfaces } = options;
-        let slots = config.slots.next_power_of_two().min(SLOTS_MAX);
+        if interfaces.len() > INTERFACES_MAX {
+            return Err(Error::Configuration(format!("the engine bmv2 has at most {INTERFACES_MAX} interfaces")));
+        }
+        let slots = config.slots.min(SLOTS_MAX).next_power_of_two();
         let asic = AsicConfig {
             program: *program,
             queue: *queue,
@@ -97,9 +102,9 @@ impl Bmv2Engine {
     fn answer(&mut self) -> Result<(), P4Error> {
         for _ in 0..QUESTIONS_PER_TURN {
             match self.live.next(self.port)? {
-                None => return Ok(()),
-                Some(Err(())) => self.counts.malformed += 1,
-                Some(Ok(question)) => self.take(clock::now(), &question)?,
+                Came::Nothing => return Ok(()),
+                Came::Foreign => self.counts.malformed += 1,
+                Came::Question(question) => self.take(clock::now(), &question)?,
             }
         }
         Ok(())
@@ -150,9 +155,6 @@ impl Bmv2Engine {
         Ok(())
     }
 }
-
-/// `SLOT_BITS` of the programs is at most this: a table's entry of BMv2 is some hundred bytes of its memory.
-const SLOTS_MAX: u32 = 65_536;
 
 fn one_address() -> Error {
     Error::Configuration(
