@@ -2,7 +2,7 @@
 
 use crate::frame::{CPU, IP, MF, RECIRCULATION, UDP, answer, byte, word16, word32};
 use crate::ports::{Port, make_pair, remove_pair};
-use crate::process::Process;
+use crate::process::{Process, check_free};
 use crate::tables::{Start, Tables, Via};
 use crate::tools::Bmv2Tools;
 use crate::{P4Error, Program};
@@ -153,6 +153,8 @@ impl Live {
     /// Where an interface, a right or the program's place is missing, or somebody else has a switch here.
     pub fn start(tools: &Bmv2Tools, options: &Options) -> Result<Self, P4Error> {
         let Options { program, own, epoch, interfaces, queue, .. } = options;
+        // Before anything of another switch is touched.
+        check_free()?;
         let macs = interfaces.iter().map(|name| prepare(name)).collect::<Result<_, _>>()?;
         let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
         let json = tools.compile(*program, &[], &macros(options), folder.path())?;

@@ -31,8 +31,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it with a compiled program and these ports: their numbers, their interfaces. Its log goes beside the program.
     pub(crate) fn start(tools: &Bmv2Tools, json: &Path, ports: &[(u16, &str)]) -> Result<(Self, Thrift), P4Error> {
-        // A switch that is there already would answer in the place of ours.
-        drop(TcpListener::bind((Ipv4Addr::UNSPECIFIED, THRIFT_PORT)).map_err(taken)?);
+        check_free()?;
         let mut command = Command::new(&tools.switch);
         for (number, interface) in ports {
             command.arg("-i").arg(format!("{number}@{interface}"));
@@ -88,8 +87,10 @@ impl Process {
     }
 }
 
-fn taken(source: io::Error) -> P4Error {
-    P4Error::Taken { port: THRIFT_PORT, source }
+/// Whether there is no switch yet: it would answer in the place of ours.
+pub(crate) fn check_free() -> Result<(), P4Error> {
+    let taken = |source| P4Error::Taken { port: THRIFT_PORT, source };
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, THRIFT_PORT)).map(drop).map_err(taken)
 }
 
 fn descriptor(child: &Child) -> Result<OwnedFd, P4Error> {
