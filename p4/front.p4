@@ -44,7 +44,7 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     }
 }
 
-// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to 0 when it enters a generation.
+// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to that of its REGISTER.
 control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
     SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, 8,

@@ -4,6 +4,10 @@
 // The port whose packets come back by themselves, and the one of the switch's own CPU.
 const bit<9> RECIRCULATION_PORT = 68;
 const bit<9> CPU_PORT = 192;
+// Where a link leads from that port to another one: -DRETURN_PORT=… for the latter.
+#ifndef RETURN_PORT
+#define RETURN_PORT RECIRCULATION_PORT
+#endif
 
 #define INTRINSIC inout standard_metadata_t standard
 #define INTRINSIC_PASSED standard

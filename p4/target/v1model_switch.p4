@@ -3,7 +3,7 @@
 
 parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
     state start {
-        transition select(INGRESS_PORT) { CPU_PORT: cpu; RECIRCULATION_PORT: came_round; default: ethernet; }
+        transition select(INGRESS_PORT) { CPU_PORT: cpu; RETURN_PORT: came_round; default: ethernet; }
     }
     state cpu {
         packet.extract(h.cpu);

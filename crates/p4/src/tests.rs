@@ -1,7 +1,8 @@
 //! The model's side alone: it needs neither compiler nor switch.
 
 use crate::Program;
-use crate::frame::{CLIENTS, CPU, IP, MF, seal, word16};
+use crate::around::{CLIENTS, named};
+use crate::frame::{CPU, IP, MF, seal, word16};
 use crate::heard::switches;
 use crate::random::{Draw, entered};
 use crate::twin::{Expected, Flight, Twin};
@@ -93,14 +94,14 @@ fn kinds_of(program: Program) -> BTreeSet<&'static str> {
         }
         flights.extend(round);
         let Some((port, frame)) = frame else { continue };
-        kinds.insert(crate::frame::named(port, &frame));
+        kinds.insert(named(port, &frame));
         let mut sealed = frame[if port == CPU { 2 } else { 0 }..].to_vec();
         let as_sent = sealed.clone();
         seal(&mut sealed);
         assert_eq!(sealed, as_sent, "the checksum");
         if port != CPU {
             let end = IP + usize::from(word16(&frame, IP + 2));
-            assert!(crate::frame::named(port, &frame) == "forwarded" || parse(&frame[MF..end]).is_ok());
+            assert!(named(port, &frame) == "forwarded" || parse(&frame[MF..end]).is_ok());
         }
     }
     kinds

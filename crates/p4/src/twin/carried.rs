@@ -1,7 +1,8 @@
 //! What a packet has on its way round, as the headers of `p4/headers.p4` lay it out.
 
 use super::{Task, Wait, level};
-use crate::frame::{IP, MF, ROUND, UDP, byte, word16, word32};
+use crate::around::ROUND;
+use crate::frame::{IP, MF, UDP, byte, word16, word32};
 
 /// Operations that only the switch itself sends.
 pub(super) const SWAP: u8 = 200;

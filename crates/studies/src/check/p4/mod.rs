@@ -1,5 +1,8 @@
-//! `midflight check p4`: the P4 programs in BMv2, beside the model.
+//! `midflight check p4`: the P4 programs in BMv2, beside the model, and with clients and executors.
 
+mod e2e;
+
+use crate::lab_guard::LabGuard;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_p4::differential::{Compared, random, transcripts};
@@ -18,18 +21,29 @@ EXAMPLES
 
 Compiles each program for v1model, runs it in BMv2, and gives the same packets to it and to the
 model of a switch, in which the program was searched. What comes out must be the same, and what
-is in the registers. It needs p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and
-the right to make a network namespace. docs/internals/p4.md explains the programs and the test.
+is in the registers. Then our client and executors run tasks of all levels and requirements through
+it in a lab (`midflight switch --engine bmv2`), and the switch is killed midway. It needs
+p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and the right to make a network
+namespace. docs/internals/p4.md explains the programs and the test.
 
 RESULTS, of each PROGRAM
   p4.PROGRAM.bmv2.transcripts      transcripts whose packets both were given
   p4.PROGRAM.bmv2.random_packets   packets from outside, of all kinds
   p4.PROGRAM.bmv2.passes           passes, with those of packets that went round
   p4.PROGRAM.bmv2.differences      differences between switch and model
+  p4.e2e.PROGRAM.tasks             tasks whose callers heard their results
+  p4.e2e.PROGRAM.lost              tasks that the switch took and, though it lived, never assigned
+  p4.e2e.PROGRAM.lost.hazard_N     those that hazard N explains (docs/internals/asic-hazards.md)
+  p4.e2e.PROGRAM.wrong             tasks that ended otherwise than with a result
+  p4.e2e.PROGRAM.timed_out, .resubmitted
+                                   tasks submitted again: after a time-out; after the kill
+  p4.e2e.PROGRAM.kill_named_ms     until `midflight switch` said that its switch was killed
+  p4.e2e.PROGRAM.seconds           the whole
 
 EXIT CODES
-  0 no differences; 1 differences, or a program could not be compiled or run; 2 wrong usage; 3 a
-  tool or a right is missing: nothing was compared";
+  0 no differences, nothing lost by the safe program, and all that the published one lost explained;
+  1 otherwise, or a program could not be compiled or run; 2 wrong usage; 3 a tool or a right is
+  missing: nothing was compared";
 
 /// Where a clone of the repository has them.
 const TRANSCRIPTS: &str = "transcripts/tasks";
@@ -47,6 +61,12 @@ pub(super) struct Args {
     /// The folder of transcripts of tasks; default: transcripts/tasks, if it is there
     #[arg(long, value_name = "DIR")]
     transcripts: Option<PathBuf>,
+    /// Tasks for each program in the lab
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    tasks: u32,
+    /// Only the tasks in the lab, without the comparison
+    #[arg(long)]
+    only_tasks: bool,
     /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
@@ -69,28 +89,61 @@ fn compare(args: &Args) -> Result<ExitCode> {
         return Err(usage::error(error));
     }
     let tools = Bmv2Tools::find()?;
-    let files = files(args.transcripts.as_deref())?;
+    if args.only_tasks {
+        midflight_lab::available().map_err(P4Error::from)?;
+    }
     let mut measures = Vec::new();
     let mut is_right = true;
-    for program in Program::ALL {
-        let written = transcripts(&tools, program, &files)?;
-        let drawn = random(&tools, program, args.packets, args.seed)?;
-        let program = program.name();
-        for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
-            is_right &= compared.differences.is_empty();
-            compared.differences.iter().for_each(|difference| eprintln!("{program}: {difference}"));
-            if !args.json {
-                stdout::print(&told(program, what, compared))?;
-            }
+    if !args.only_tasks {
+        let files = files(args.transcripts.as_deref())?;
+        for program in Program::ALL {
+            is_right &= compare_one(args, &tools, program, &files, &mut measures)?;
         }
-        measures.extend(measured(program, files.len(), &written, &drawn));
     }
+    is_right &= run_tasks(args, &mut measures)?;
     if args.json {
         Envelope::new("check p4", measures).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check p4", Vec::new()).footer()))?;
     }
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Packets into one program and into the model. Returns whether nothing differed.
+fn compare_one(
+    args: &Args,
+    tools: &Bmv2Tools,
+    program: Program,
+    files: &[(String, String)],
+    measures: &mut Vec<Measure>,
+) -> Result<bool> {
+    let written = transcripts(tools, program, files)?;
+    let drawn = random(tools, program, args.packets, args.seed)?;
+    let (mut is_right, program) = (true, program.name());
+    for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
+        is_right &= compared.differences.is_empty();
+        compared.differences.iter().for_each(|difference| eprintln!("{program}: {difference}"));
+        if !args.json {
+            stdout::print(&told(program, what, compared))?;
+        }
+    }
+    measures.extend(measured(program, files.len(), &written, &drawn));
+    Ok(is_right)
+}
+
+/// Clients and executors with each program. Returns whether nothing went wrong.
+fn run_tasks(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
+    let guard = LabGuard::new()?;
+    let mut is_right = true;
+    for program in Program::ALL {
+        let outcome = guard.unless_interrupted(e2e::run(program, args.tasks, &guard))?;
+        is_right &= outcome.is_right();
+        if !args.json {
+            stdout::print(&outcome.told())?;
+        }
+        measures.extend(outcome.measures());
+    }
+    Ok(is_right)
 }
 
 /// Names and texts of the transcripts, in the order of their names.
