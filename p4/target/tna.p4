@@ -14,11 +14,8 @@ const PortId_t CPU_PORT = 192;
 #define TO_CONTROLLER OUT_BY(CPU_PORT); manager.bypass_egress = 1; h.handed_over.setInvalid()
 #define DROP leaving.drop_ctl = 1
 #define DROP_AT_LAST ending.drop_ctl = 1
-#ifdef PINNED
-#define AT_STAGE(n) @stage(n)
-#else
+// The compiler finds the stages by itself.
 #define AT_STAGE(n)
-#endif
 
 #define CHECK_SUM_OF_IP sum.add(h.ip); m.wrong_sum = sum.verify();
 #define SUM_OF_IP h.ip.checksum = sum.update({ h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, \

@@ -99,7 +99,8 @@ fn add(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let cell = add.at(low_bits(i.role, 2));
     let more = Alu::add(config.step());
     let enter = Action::new("enter").access(cell.always(more).give_old(i.at)).set(i.role, argument(0));
-    let table = b.table(Ingress, 2, "enter").when(plays_other(f, role::SWAP)).when(i.number.differs(i.limit)).exact(i.role);
+    let table =
+        b.table(Ingress, 2, "enter").when(plays_other(f, role::SWAP)).when(i.number.differs(i.limit)).exact(i.role);
     for level in 0..config.levels {
         let store = [at_level(role::STORE, level)];
         table.entry([is(at_level(role::SUBMIT, level))], &enter, &store);

@@ -1,11 +1,13 @@
-//! `midflight check p4`: the P4 programs in BMv2, beside the model, and with clients and executors.
+//! `midflight check p4`: the P4 programs in BMv2, beside the model, and with clients and executors; and compiled for Tofino.
 
 mod e2e;
+mod tofino;
 
 use crate::lab_guard::LabGuard;
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use midflight_p4::differential::{Compared, random, transcripts};
+use midflight_p4::tofino::TofinoTools;
 use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -18,19 +20,27 @@ EXAMPLES
   midflight check p4                             minutes; as root
   midflight check p4 --packets 1000 --seed 7     less of it, other packets
   P4C=~/p4c/build BMV2=~/bmv2/bin midflight check p4 --json | jq .results
+  midflight check p4 --only tofino --report p4/reports
 
 Compiles each program for v1model, runs it in BMv2, and gives the same packets to it and to the
 model of a switch, in which the program was searched. What comes out must be the same, and what
 is in the registers. Then our client and executors run tasks of all levels and requirements through
 it in a lab (`midflight switch --engine bmv2`), and the switch is killed midway. It needs
 p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and the right to make a network
-namespace. docs/internals/p4.md explains the programs and the test.
+namespace. At last each program is compiled and assembled for Tofino 1, where p4c-barefoot and bfas
+are, in PATH or where P4C_TOFINO and BFAS say; TNA_INCLUDE is the folder of tna.p4, if the compiler
+is not installed. What is missing is named, and its part left out.
+docs/internals/p4.md explains the programs and the test.
 
 RESULTS, of each PROGRAM
   p4.PROGRAM.bmv2.transcripts      transcripts whose packets both were given
   p4.PROGRAM.bmv2.random_packets   packets from outside, of all kinds
   p4.PROGRAM.bmv2.passes           passes, with those of packets that went round
   p4.PROGRAM.bmv2.differences      differences between switch and model
+  p4.PROGRAM.tna.stages            stages of Tofino 1 that hold something, of 12
+  p4.PROGRAM.tna.entries_per_level entries of each of the four levels
+  p4.PROGRAM.tna.sram_percent, .tcam_percent, .phv_percent
+                                   of what the switch has: memory blocks, bits of containers
   p4.e2e.PROGRAM.tasks             tasks whose callers heard their results
   p4.e2e.PROGRAM.lost              tasks that the switch took and, though it lived, never assigned
   p4.e2e.PROGRAM.lost.hazard_N     those that hazard N explains (docs/internals/asic-hazards.md)
@@ -42,13 +52,34 @@ RESULTS, of each PROGRAM
 
 EXIT CODES
   0 no differences, nothing lost by the safe program, and all that the published one lost explained;
-  1 otherwise, or a program could not be compiled or run; 2 wrong usage; 3 a tool or a right is
-  missing: nothing was compared";
+  1 otherwise, or a program could not be compiled or run; 2 wrong usage; 3 tools or a right are
+  missing, so that nothing was done";
 
 /// Where a clone of the repository has them.
 const TRANSCRIPTS: &str = "transcripts/tasks";
-/// Nothing was compared.
+/// Nothing was done.
 const SKIPPED: u8 = 3;
+
+/// What there is to do.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The comparison with the model
+    Compare,
+    /// Tasks in a lab
+    Tasks,
+    /// The compilation for Tofino
+    Tofino,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Compare => "the comparison with the model",
+            Self::Tasks => "tasks through BMv2",
+            Self::Tofino => "the compilation for Tofino",
+        }
+    }
+}
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
@@ -64,49 +95,76 @@ pub(super) struct Args {
     /// Tasks for each program in the lab
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     tasks: u32,
-    /// Only the tasks in the lab, without the comparison
-    #[arg(long)]
-    only_tasks: bool,
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    /// Write what the compiler for Tofino says of each program into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    match compare(args) {
-        // What was not compared for want of a tool or of a right is no failure.
-        Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
-            eprintln!("SKIPPED: check p4: {error}");
-            Ok(ExitCode::from(SKIPPED))
+    for (option, folder) in [("--transcripts", &args.transcripts), ("--report", &args.report)] {
+        if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
+            return Err(usage::error(format!("{option} {} is no directory", folder.display())));
         }
-        compared => compared,
-    }
-}
-
-fn compare(args: &Args) -> Result<ExitCode> {
-    if let Some(folder) = args.transcripts.as_deref().filter(|folder| !folder.is_dir()) {
-        let error = format!("--transcripts {} is no directory: name a folder of transcripts", folder.display());
-        return Err(usage::error(error));
-    }
-    let tools = Bmv2Tools::find()?;
-    if args.only_tasks {
-        midflight_lab::available().map_err(P4Error::from)?;
     }
     let mut measures = Vec::new();
-    let mut is_right = true;
-    if !args.only_tasks {
-        let files = files(args.transcripts.as_deref())?;
-        for program in Program::ALL {
-            is_right &= compare_one(args, &tools, program, &files, &mut measures)?;
+    let (mut is_right, mut done) = (true, false);
+    for part in [Part::Compare, Part::Tasks, Part::Tofino] {
+        if args.only.is_some_and(|only| only != part) {
+            continue;
+        }
+        let outcome = match part {
+            Part::Compare => compare(args, &mut measures),
+            Part::Tasks => run_tasks(args, &mut measures),
+            Part::Tofino => compile(args, &mut measures),
+        };
+        match outcome {
+            Ok(this) => (is_right, done) = (is_right && this, true),
+            // What is left out for want of a tool or of a right is no failure.
+            Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
+                eprintln!("SKIPPED: check p4: {}: {error}", part.name());
+            }
+            Err(error) => return Err(error),
         }
     }
-    is_right &= run_tasks(args, &mut measures)?;
+    if !done {
+        return Ok(ExitCode::from(SKIPPED));
+    }
     if args.json {
         Envelope::new("check p4", measures).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check p4", Vec::new()).footer()))?;
     }
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Each program beside the model. Returns whether nothing differed.
+fn compare(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
+    let tools = Bmv2Tools::find()?;
+    let files = files(args.transcripts.as_deref())?;
+    let mut is_right = true;
+    for program in Program::ALL {
+        is_right &= compare_one(args, &tools, program, &files, measures)?;
+    }
+    Ok(is_right)
+}
+
+/// Each program for Tofino; what does not fit is an error of the tools.
+fn compile(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
+    let tools = TofinoTools::find()?;
+    for program in Program::ALL {
+        let report = tofino::run(&tools, program, args.report.as_deref())?;
+        if !args.json {
+            stdout::print(&tofino::told(&report))?;
+        }
+        measures.extend(tofino::measures(&report));
+    }
+    Ok(true)
 }
 
 /// Packets into one program and into the model. Returns whether nothing differed.
@@ -133,6 +191,8 @@ fn compare_one(
 
 /// Clients and executors with each program. Returns whether nothing went wrong.
 fn run_tasks(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
+    Bmv2Tools::find()?;
+    midflight_lab::available().map_err(P4Error::from)?;
     let guard = LabGuard::new()?;
     let mut is_right = true;
     for program in Program::ALL {
