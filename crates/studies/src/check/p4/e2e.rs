@@ -113,6 +113,7 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
     let lab = guard.up(&Options::new(format!("p4-{}", std::process::id()), 1 + EXECUTORS.len()))?;
     make_plain(&lab)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    guard.remove_too(folder.path());
     let files = Files { config: folder.path().join("switch.toml"), log: folder.path().join("switch.log") };
     std::fs::write(&files.config, CONFIG).context("cannot write a configuration")?;
     let (mut serving, address) = start(&lab, program, &files)?;
