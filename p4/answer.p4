@@ -18,13 +18,14 @@ control Answer(inout headers_t h, inout metadata_t m) {
     // The client's user and the upper half of its token are in no entry.
     action assign() {
         BYTES(112); WITHOUT_A_QUESTION; h.counter.setInvalid();
-        h.mf.count = 1; h.mf.sequence = 0; h.token.high = 0;
-        h.assigned.waited = 0; h.assigned.level = m.level; h.assigned.uid = 0xFFFFFFFF; h.assigned.jid = h.assigned.submission;
-        h.assigned.ip_1 = 0; h.assigned.ip_2 = 0; h.assigned.ip_3 = 0xFFFF; h.assigned.reserved = 0; h.assigned.reserved_2 = 0;
+        h.mf.count = 1; h.mf.sequence = 0;
+        h.token_high.setValid(); h.token_high.word = 0; h.waited.setValid(); h.waited.time = 0; h.assigned.level = m.level;
+        h.user.setValid(); h.user.uid = 0xFFFFFFFF; h.user.jid = h.origin.submission;
+        h.user.ip_1 = 0; h.user.ip_2 = 0; h.user.ip_3 = 0xFFFF; h.origin.reserved = 0; h.origin.reserved_2 = 0;
         h.assigned.attempt = h.assigned.attempt |+| 1;
     }
     action no_op() {
-        BYTES(36); WITHOUT_A_QUESTION; h.counter.setInvalid(); h.token.setInvalid(); h.assigned.setInvalid();
+        BYTES(36); WITHOUT_A_QUESTION; h.counter.setInvalid(); h.token.setInvalid(); h.assigned.setInvalid(); h.origin.setInvalid();
         h.mf.count = 1; h.mf.sequence = 0;
     }
     action reset_slot() { BYTES(44); WITHOUT_A_QUESTION; h.mf.count = 1; h.mf.sequence = 0; }

@@ -27,12 +27,11 @@ control Forward(inout headers_t h, inout metadata_t m, INTRINSIC) {
 
 // Whether a packet to the queue's port is for this switch.
 control Own(inout headers_t h, inout metadata_t m) {
-    action is_own() { }
-    action is_other() { m.found = Found.OTHER; }
-    table own {
+    action is_own() { m.own = 1; }
+    AT_STAGE(0) table own {
         key = { h.ip.to: exact; }
-        actions = { is_own; is_other; }
-        default_action = is_other();
+        actions = { is_own; @defaultonly NoAction; }
+        const default_action = NoAction;
         size = 4;
     }
     apply { own.apply(); }

@@ -1,4 +1,4 @@
-// What a packet must be before the queue sees it: of the form that its count says; and a RETRIEVE of the present epoch, of a slot at the
+// What a packet must be before the queue changes anything for it: of the form that its count says; and a RETRIEVE of the present epoch, of a slot at the
 // sender's address, later than that slot's last one. Only a RETRIEVE must be checked before it changes anything, and it does so first in
 // stage 3; so all of this fits into stages 0 to 2.
 
@@ -6,8 +6,8 @@
 
 // Stage 0. The controller fills `own`, `epoch` and `slot`.
 control Look_up(inout headers_t h, inout metadata_t m) {
-    action plain() { m.formed = 1; h.ack.prefers = 0; }
-    action with_preference() { m.formed = 1; h.ack.prefers = 1; }
+    action plain() { m.formed = 1; }
+    action with_preference() { m.formed = 1; m.prefers = 1; }
     action one_wait() { m.formed = 1; }
     // Bytes of IP and of UDP, for each number of records. A RETRIEVE has one wait, as one packet is answered by one.
     AT_STAGE(0) table form {
@@ -39,11 +39,12 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     apply {
         if (m.checked == 0) { form.apply(); }
         epoch.apply();
-        if (m.role == Role.RETRIEVE && m.checked == 0) { slot.apply(); }
+        // A RETRIEVE that has gone round has no counter any more.
+        if (h.counter.isValid()) { slot.apply(); }
     }
 }
 
-// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to 0 when it enters a generation.
+// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to that of its REGISTER.
 control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
     SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, 8,
@@ -59,19 +60,24 @@ control Latest(inout headers_t h, inout metadata_t m) {
     apply { compare.apply(); }
 }
 
-// Stage 2: a malformed packet and a copy change nothing; a void slot is told so.
+// Stage 2: a malformed packet and a copy change nothing; a void slot is told so. With the first change of a header the packet is the queue's.
+// In the safe program not for a task that is accepted: for that, `Enter` does the same.
 control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action go_on() { }
+    action begins() { BEGIN; }
     action reset() { m.role = Role.RESET; }
     action nothing() { m.role = Role.NONE; DROP; }
+    action to_controller() { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
     AT_STAGE(2) table judge {
         key = { m.role: ternary; m.formed: ternary; m.checked: ternary; m.present: ternary; m.known: ternary; m.fresh: ternary; }
-        actions = { go_on; reset; nothing; @defaultonly NoAction; }
+        actions = { go_on; begins; reset; nothing; to_controller; @defaultonly NoAction; }
         const entries = {
-            (Role.SUBMIT, 0, _, _, _, _): nothing();
-            (Role.REFUSE, 0, _, _, _, _): nothing();
-            (Role.RETRIEVE, 0, _, _, _, _): nothing();
-            (Role.RETRIEVE, _, 1, _, _, _): go_on();
+            (Role.NONE, _, _, _, _, _): nothing();
+            (Role.CONTROL, _, _, _, _, _): to_controller();
+            (_, 0, _, _, _, _): nothing();
+            (_, _, 1, _, _, _): go_on();
+            (Role.SUBMIT, _, _, _, _, _): begins();
+            (Role.REFUSE, _, _, _, _, _): begins();
             (Role.RETRIEVE, _, _, 1, 1, 2): go_on();
             (Role.RETRIEVE, _, _, 1, 1, _): nothing();
             (Role.RETRIEVE, _, _, _, _, _): reset();

@@ -51,7 +51,9 @@ header round_h {
 header client_h { bit<64> client; }
 // SUBMIT_ACK. On its way round, `credit_of`, `index`, `prefers` and `credit` are in the place of reserved bytes and `room`.
 header ack_h { bit<32> taken; bit<32> refused; bit<8> why; bit<8> credit_of; bit<8> index; bit<8> prefers; bit<32> credit; }
-header submit_h { bit<64> cookie; bit<32> token_high; bit<32> token; bit<32> uid; bit<32> jid; }
+// Of the first pass only.
+header cookie_h { bit<64> cookie; }
+header submit_h { bit<32> token_high; bit<32> token; bit<32> uid; bit<32> jid; }
 header task_h {
     bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
     bit<32> argument; bit<32> argument_2; bit<32> argument_3; bit<32> argument_4;
@@ -62,21 +64,32 @@ header counter_h { bit<32> high; bit<32> low; }
 header retrieve_h { bit<8> resources; bit<8> ahead; bit<48> reserved; }
 // SWAP: with which entry the task is exchanged next.
 header swap_h { bit<32> at; }
-// ASSIGN is token, name, wait, assigned; NO_OP is name, wait; RESET is counter, and if its epoch is the switch's, name and wait.
-header token_h { bit<32> high; bit<32> low; }
+// ASSIGN is token_high, token, name, wait, waited, assigned, user, origin; a search has those of them that an entry fills; NO_OP is name, wait; RESET is counter, and if its epoch is the switch's, name and wait.
+header token_high_h { bit<32> word; }
+header token_h { bit<32> low; }
 header name_h { bit<32> slot; bit<32> generation; }
 header wait_h { bit<32> sequence; }
+header waited_h { bit<32> time; }
 header assigned_h {
-    bit<32> waited; bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
+    bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
     bit<32> argument; bit<32> argument_2; bit<32> argument_3; bit<32> argument_4;
-    bit<32> uid; bit<32> jid; bit<32> ip_1; bit<32> ip_2; bit<32> ip_3; bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved;
-    bit<32> submission; bit<8> index; bit<24> reserved_2;
+}
+header user_h { bit<32> uid; bit<32> jid; bit<32> ip_1; bit<32> ip_2; bit<32> ip_3; }
+header origin_h {
+    bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved; bit<32> submission; bit<8> index; bit<24> reserved_2;
+}
+
+// What ingress hands over to egress, where a target's egress starts with nothing else: which headers follow (the bits of ROUND, SEARCH and
+// TASK; the highest bit is a copy's), and of the metadata.
+header handed_over_h {
+    bit<8> follow; bit<1> answer; bit<1> present; bit<1> popped; bit<5> reserved; bit<8> role; bit<8> level; bit<32> at;
 }
 
 // In the order in which the deparser writes them.
 struct headers_t {
-    cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; submit_h submit; task_h task;
-    preference_h preference; counter_h counter; retrieve_h retrieve; swap_h swap; token_h token; name_h name; wait_h wait; assigned_h assigned;
+    handed_over_h handed_over; cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; cookie_h cookie; submit_h submit; task_h task;
+    preference_h preference; counter_h counter; retrieve_h retrieve; swap_h swap; token_high_h token_high; token_h token; name_h name; wait_h wait; waited_h waited;
+    assigned_h assigned; user_h user; origin_h origin;
 }
 
 // What the parser found.

@@ -10,8 +10,14 @@
     // Records of a SUBMIT that are left.
     bit<8> left;
     bit<16> came_from;
+    // The checksum of its IP header is wrong.
+    bool wrong_sum;
     // Its lengths agree with its count.
     bit<1> formed;
+    // It is for this switch.
+    bit<1> own;
+    // Its tasks say where they prefer to run.
+    bit<8> prefers;
     // It has gone round: it was checked before.
     bit<1> checked;
     // It is an answer.

@@ -25,5 +25,7 @@ enum bit<8> Role {
     // Safe: a search during which the queue ran empty.
     AGAIN = 13,
     // A RETRIEVE of a slot that is void.
-    RESET = 14
+    RESET = 14,
+    // For the controller.
+    CONTROL = 15
 }

@@ -1,11 +1,40 @@
     // The states behind `start`, for both targets. A SUBMIT's other records stay behind the first, unparsed; each pass takes one off.
-    // What only the switch itself sends is believed only if it comes by the recirculation port.
+    // What only the switch itself sends is believed only if it comes by the recirculation port, and there is nothing else there.
+    state came_round {
+        packet.extract(h.ethernet);
+        transition select(h.ethernet.type) { 0x0800: round; default: accept; }
+    }
+    state round {
+        packet.extract(h.ip);
+        packet.extract(h.udp);
+        packet.extract(h.mf);
+        packet.extract(h.round);
+        m.found = Found.MIDFLIGHT;
+        m.level = h.round.level;
+        m.left = h.round.left;
+        m.came_from = h.round.came_from;
+        m.own = 1;
+        m.checked = 1;
+        m.formed = 1;
+        transition select(h.mf.op) {
+            Op.REST: rest;
+            Op.RETRIEVE: asked;
+            Op.SWAP: search;
+            Op.BACK: search;
+            Op.OWE_NO_OP: search;
+            Op.REPAIR_ADD: accept;
+            Op.REPAIR_RETRIEVE: accept;
+            default: accept;
+        }
+    }
     state ethernet {
+        m.came_from = (bit<16>)INGRESS_PORT;
         packet.extract(h.ethernet);
         transition select(h.ethernet.type) { 0x0800: ip; default: accept; }
     }
     state ip {
         packet.extract(h.ip);
+        CHECK_SUM_OF_IP
         transition select(h.ip.version_length, h.ip.fragment, h.ip.protocol) { (0x45, 0 &&& 0x3FFF, 17): udp; default: accept; }
     }
     state udp {
@@ -31,13 +60,10 @@
         transition accept;
     }
     state kind {
-        transition select(INGRESS_PORT, h.mf.op) {
-            (RECIRCULATION_PORT, FIRST_OWN_OP &&& 0xF8): round;
-            (RECIRCULATION_PORT, Op.RETRIEVE): round;
-            (RECIRCULATION_PORT, _): malformed;
-            (_, FIRST_OWN_OP &&& 0xF8): malformed;
-            (_, Op.SUBMIT): submit;
-            (_, Op.RETRIEVE): retrieve;
+        transition select(h.mf.op) {
+            FIRST_OWN_OP &&& 0xF8: malformed;
+            Op.SUBMIT: submit;
+            Op.RETRIEVE: retrieve;
             default: other;
         }
     }
@@ -45,25 +71,10 @@
         m.found = Found.MIDFLIGHT;
         transition accept;
     }
-    state round {
-        m.found = Found.MIDFLIGHT;
-        packet.extract(h.round);
-        m.level = h.round.level;
-        m.left = h.round.left;
-        m.came_from = h.round.came_from;
-        m.checked = 1;
-        m.formed = 1;
-        transition select(h.mf.op) {
-            Op.REST: rest;
-            Op.RETRIEVE: asker;
-            Op.REPAIR_ADD: accept;
-            Op.REPAIR_RETRIEVE: accept;
-            default: search;
-        }
-    }
     state submit {
         m.found = Found.MIDFLIGHT;
         packet.extract(h.client);
+        packet.extract(h.cookie);
         packet.extract(h.submit);
         packet.extract(h.task);
         transition select(h.mf.count, h.udp.length) { (1, 100): preference; default: accept; }
@@ -86,6 +97,9 @@
     }
     state asker {
         packet.extract(h.counter);
+        transition asked;
+    }
+    state asked {
         packet.extract(h.retrieve);
         packet.extract(h.name);
         packet.extract(h.wait);
@@ -93,12 +107,12 @@
     }
     // SWAP, and what becomes of one.
     state search {
-        packet.extract(h.counter);
         packet.extract(h.retrieve);
         packet.extract(h.swap);
         packet.extract(h.token);
         packet.extract(h.name);
         packet.extract(h.wait);
         packet.extract(h.assigned);
+        packet.extract(h.origin);
         transition accept;
     }

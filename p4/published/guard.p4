@@ -43,7 +43,7 @@ control Guard(inout headers_t h, inout metadata_t m) {
         const default_action = NoAction;
     }
     // Is there a task, and what does the executor lack? Was this flag raised before (listing 1, lines 10 and 20)?
-    action compare_both() { m.missing = m.theirs & ~(8w0 ++ h.retrieve.resources); m.flags = m.flags & m.flag; }
+    action compare_both() { m.missing = m.theirs & ~m.has; m.flags = m.flags & m.flag; }
     AT_STAGE(7) table compare { actions = { compare_both; } const default_action = compare_both(); }
     apply { valid.apply(); repairing.apply(); compare.apply(); }
 }

@@ -1,21 +1,15 @@
 // Stage 0: what a packet does, and at which level.
-control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
+control Kind(inout headers_t h, inout metadata_t m) {
 // The first entry of the level, and its flags in the bitmap: `add_ptr` is being repaired, `retrieve_ptr` is.
 #define LEVEL m.role = role; m.lvl = lvl; m.at = base; m.add_flag = add_flag; m.retrieve_flag = retrieve_flag
-    // A SUBMIT comes in: nothing is taken, no record has an index yet.
-    action first(bit<8> role, bit<8> lvl, bit<32> base, bit<8> add_flag, bit<8> retrieve_flag) {
-        LEVEL; m.left = h.mf.count; h.round.setValid(); h.round.word = 1;
-        h.ack.setValid(); h.ack.taken = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; h.ack.credit = 0;
-    }
     action plays(bit<8> role, bit<8> lvl, bit<32> base, bit<8> add_flag, bit<8> retrieve_flag) { LEVEL; }
     // It clears its flag.
     action repairs(bit<8> role, bit<8> lvl, bit<8> flag) { m.role = role; m.lvl = lvl; m.flag = flag; }
     action owes() { m.role = Role.OWE_NO_OP; }
-    action to_controller() { h.cpu.setValid(); h.cpu.port = (bit<16>)INGRESS_PORT; OUT_BY(CPU_PORT); }
-    action malformed() { DROP; }
+    action control_it() { m.role = Role.CONTROL; }
 #define OF_LEVEL(role, n) role, n - 1, (n - 1) << (CELL_BITS - 2), 1 << (2 * n - 2), 2 << (2 * n - 2)
 #define KINDS(n) \
-            (Op.SUBMIT, n, _, 1..32, _): first(OF_LEVEL(Role.SUBMIT, n)); \
+            (Op.SUBMIT, n, _, 1..32, _): plays(OF_LEVEL(Role.SUBMIT, n)); \
             (Op.REST, n, _, _, _): plays(OF_LEVEL(Role.SUBMIT, n)); \
             (Op.BACK, _, n, _, _): plays(OF_LEVEL(Role.BACK, n)); \
             (Op.RETRIEVE, _, n, _, _): plays(OF_LEVEL(Role.RETRIEVE, n)); \
@@ -24,23 +18,27 @@ control Kind(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Op.REPAIR_RETRIEVE, _, n, _, _): repairs(Role.REPAIR_RETRIEVE, n - 1, 2 << (2 * n - 2));
     AT_STAGE(0) table kind {
         key = { h.mf.op: ternary; h.task.level: ternary; m.level: ternary; h.mf.count: range; h.task.argument_length: range; }
-        actions = { first; plays; repairs; owes; to_controller; malformed; }
+        actions = { plays; repairs; owes; control_it; NoAction; }
         const entries = {
             // Neither up to 16 bytes, nor a reference.
-            (Op.SUBMIT, _, _, _, 17..254): malformed();
-            (Op.REST, _, _, _, 17..254): malformed();
+            (Op.SUBMIT, _, _, _, 17..254): NoAction();
+            (Op.REST, _, _, _, 17..254): NoAction();
             KINDS(1) KINDS(2) KINDS(3) KINDS(4)
             (Op.OWE_NO_OP, _, _, _, _): owes();
-            (Op.REGISTER, _, _, _, _): to_controller();
-            (Op.KEEPALIVE, _, _, _, _): to_controller();
-            (Op.RELEASE, _, _, _, _): to_controller();
-            (Op.PROBE, _, _, _, _): to_controller();
-            (Op.CANCEL, _, _, _, _): to_controller();
+            (Op.REGISTER, _, _, _, _): control_it();
+            (Op.KEEPALIVE, _, _, _, _): control_it();
+            (Op.RELEASE, _, _, _, _): control_it();
+            (Op.PROBE, _, _, _, _): control_it();
+            (Op.CANCEL, _, _, _, _): control_it();
         }
-        const default_action = malformed();
+        const default_action = NoAction;
     }
     apply { kind.apply(); }
 }
+
+// A SUBMIT comes in: nothing is taken, no record has an index yet.
+#define BEGIN m.left = h.mf.count; h.cookie.setInvalid(); h.round.setValid(); h.round.word = 1; \
+    h.ack.setValid(); h.ack.taken = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; h.ack.prefers = m.prefers; h.ack.credit = 0
 
 // All tasks of a SUBMIT count as refused until they are taken.
 control Refuse_all(inout headers_t h) {

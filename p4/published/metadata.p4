@@ -23,8 +23,10 @@ struct metadata_t {
     // The copy that goes beside the packet: its operation, or 0; and the number of its level.
     @field_list(COPIED) bit<8> copy;
     @field_list(COPIED) bit<8> copy_level;
-    // `is_valid` above TRSRC: what the packet stores, what was there, and of that what the executor has not.
+    COPY_METADATA
+    // `is_valid` above TRSRC: what the packet stores, what the executor has, what was there, and of that what it has not.
     bit<16> mine;
+    bit<16> has;
     bit<16> theirs;
     bit<16> missing;
 }

@@ -41,11 +41,12 @@ control Pointers(inout headers_t h, inout metadata_t m) {
     }
     // `is_valid` and TRSRC as one word.
     action mine_is_new() { m.mine = 8w1 ++ h.task.resources; }
-    action mine_is_carried() { m.mine = 8w1 ++ h.assigned.resources; }
+    action mine_is_carried() { m.mine = 8w1 ++ h.assigned.resources; m.has = 8w0 ++ h.retrieve.resources; }
+    action it_has() { m.has = 8w0 ++ h.retrieve.resources; }
     AT_STAGE(3) table mine {
         key = { m.role: exact; }
-        actions = { mine_is_new; mine_is_carried; @defaultonly NoAction; }
-        const entries = { (Role.SUBMIT): mine_is_new(); (Role.BACK): mine_is_carried(); (Role.SWAP): mine_is_carried(); }
+        actions = { mine_is_new; mine_is_carried; it_has; @defaultonly NoAction; }
+        const entries = { (Role.SUBMIT): mine_is_new(); (Role.RETRIEVE): it_has(); (Role.BACK): mine_is_carried(); (Role.SWAP): mine_is_carried(); }
         const default_action = NoAction;
     }
     apply { add.apply(); retrieve.apply(); mine.apply(); }

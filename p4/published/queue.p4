@@ -9,8 +9,8 @@ const bit<8> INSIDE = 4;
 const bit<8> TAIL = 5;
 
 #include "metadata.p4"
-#include "../front.p4"
 #include "kind.p4"
+#include "../front.p4"
 #include "pointers.p4"
 #include "guard.p4"
 #include "../answer.p4"
@@ -18,10 +18,15 @@ const bit<8> TAIL = 5;
 #include "../entry.p4"
 #include "entry.p4"
 
-control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
+// Stage 0, while it is not known yet whose packet it is: it changes no header.
+control Look(inout headers_t h, inout metadata_t m) {
     Kind() kind;
-    Refuse_all() refuse_all;
     Look_up() look_up;
+    apply { kind.apply(h, m); look_up.apply(h, m); }
+}
+
+control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
+    Refuse_all() refuse_all;
     Latest() latest;
     Judge() judge;
     Pointers() pointers;
@@ -30,11 +35,9 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Guard() guard;
     Route() route;
     apply {
-        kind.apply(h, m, INTRINSIC_PASSED);
-        if (h.mf.op == Op.SUBMIT) { refuse_all.apply(h); }
-        look_up.apply(h, m);
         latest.apply(h, m);
         judge.apply(h, m, INTRINSIC_PASSED);
+        if (h.mf.op == Op.SUBMIT) { refuse_all.apply(h); }
         pointers.apply(h, m);
         distances.apply(h, m);
         status.apply(h, m);

@@ -1,20 +1,21 @@
 // Stage 8: where the packet goes, as what, what egress does with the entry, and which copy goes beside it.
 
 control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
-    action stored_last() { ANSWER(Op.SUBMIT_ACK); TAKEN; h.ack.refused = 0; m.role = Role.STORE; }
+    action stored_last() { ANSWER(Op.SUBMIT_ACK); TAKEN; h.ack.refused = 0; h.preference.setInvalid(); m.role = Role.STORE; }
     action stored() { TAKEN; NEXT; m.role = Role.STORE; }
-    action full() { ANSWER(Op.SUBMIT_ACK); h.ack.why = 1; h.ack.refused = h.ack.refused & ~h.ack.taken; }
+    action full() { ANSWER(Op.SUBMIT_ACK); h.preference.setInvalid(); h.ack.why = 1; h.ack.refused = h.ack.refused & ~h.ack.taken; }
     // A task that had been acknowledged: it is stored and the packet ends behind it, or its client will submit it again.
     action put_back() { OUT_BY(RECIRCULATION_PORT); m.role = Role.PLACE; }
     action given_up() { DROP; }
     action assign(bit<8> role) {
-        ANSWER(Op.ASSIGN); h.token.setValid(); h.assigned.setValid(); h.assigned.resources = m.theirs[7:0]; m.role = role;
+        ANSWER(Op.ASSIGN); h.token.setValid(); h.assigned.setValid(); h.origin.setValid(); h.assigned.resources = m.theirs[7:0]; m.role = role;
     }
     action no_op() { ANSWER(Op.NO_OP); m.role = Role.NONE; }
     action no_op_task_left() { ANSWER(Op.NO_OP); }
-    action next_level() { AROUND(Op.RETRIEVE); h.round.level = m.level + 1; h.round.left = 0; h.round.word = 0; m.role = Role.NONE; }
+    action next_level() { AROUND(Op.RETRIEVE); h.round.level = m.level + 1; h.round.left = 0; h.round.word = 0; h.counter.setInvalid(); m.role = Role.NONE; }
 #define SEARCH(seen) AROUND(Op.SWAP); h.round.level = m.level; h.round.left = 0; h.round.word = seen; \
-    h.swap.setValid(); h.swap.at = m.next; h.token.setValid(); h.assigned.setValid(); h.assigned.resources = m.theirs[7:0]
+    h.counter.setInvalid(); h.swap.setValid(); h.swap.at = m.next; h.token.setValid(); h.assigned.setValid(); h.origin.setValid(); \
+    h.assigned.resources = m.theirs[7:0]
     action swap() { SEARCH(m.next); m.role = Role.TAKE; }
     action swap_on() { SEARCH(m.retrieve); }
     action give_back() { AROUND(Op.BACK); m.role = Role.NONE; }

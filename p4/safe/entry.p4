@@ -14,18 +14,18 @@ control First_words(inout headers_t h, inout metadata_t m) {
 }
 
 control Words(inout headers_t h, inout metadata_t m) {
-    ENTRY(entry_jid, 7, 32, h.mf.sequence, h.assigned.submission)
-    ENTRY(entry_port_high, 7, 8, h.udp.from_high, h.assigned.port_high)
+    ENTRY(entry_jid, 7, 32, h.mf.sequence, h.origin.submission)
+    ENTRY(entry_port_high, 7, 8, h.udp.from_high, h.origin.port_high)
     ENTRY(entry_tid, 8, 32, h.task.tid, h.assigned.tid)
-    ENTRY(entry_port_low, 8, 8, h.udp.from_low, h.assigned.port_low)
+    ENTRY(entry_port_low, 8, 8, h.udp.from_low, h.origin.port_low)
     apply { entry_jid_of.apply(); entry_port_high_of.apply(); entry_tid_of.apply(); entry_port_low_of.apply(); }
 }
 
 // Behind stage 8, which counts the index.
 control Last_words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_function, 9, 32, h.task.function, h.assigned.function)
-    ENTRY(entry_index, 9, 8, h.ack.index, h.assigned.index)
-    ENTRY(entry_client_ip, 10, 32, h.ip.from, h.assigned.client_ip)
+    ENTRY(entry_index, 9, 8, h.ack.index, h.origin.index)
+    ENTRY(entry_client_ip, 10, 32, h.ip.from, h.origin.client_ip)
     ENTRY(entry_attempt, 10, 8, h.task.attempt, h.assigned.attempt)
     ENTRY(entry_argument, 11, 32, h.task.argument, h.assigned.argument)
     ENTRY(entry_argument_length, 11, 8, h.task.argument_length, h.assigned.argument_length)

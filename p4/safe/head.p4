@@ -7,7 +7,7 @@ control Head(inout headers_t h, inout metadata_t m) {
         rv = PLAIN(v.high);)
     action take(bit<2> i, bit<8> level, bit<8> lvl) {
         GET(m.at, head_take, i); m.role = Role.TAKE; m.level = level; m.lvl = lvl;
-        h.token.setValid(); h.assigned.setValid(); h.swap.setValid();
+        h.token.setValid(); h.assigned.setValid(); h.origin.setValid(); h.swap.setValid();
     }
     action later() { GET(m.at, head_later, m.lvl[1:0]); }
     AT_STAGE(5) table retrieve {

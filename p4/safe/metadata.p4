@@ -2,8 +2,9 @@ struct metadata_t {
 #include "../metadata.p4"
     // `accepted` may not go beyond this.
     bit<32> limit;
-    // `accepted` as it was.
+    // `accepted` as it was, if it was asked.
     bit<32> number;
+    bit<1> counted;
     // `add_ptr` as a search found it.
     bit<32> add;
     // Which of two levels gave a task, one-hot: 2 the first, 4 the second, 8 the first of two; 1: none; 0: nobody has looked.

@@ -1,6 +1,5 @@
 // The safe queue of docs/internals/asic.md: the whole of ingress in the order in which a packet sees it.
 #include "metadata.p4"
-#include "../front.p4"
 #include "accept.p4"
 #include "count.p4"
 #include "head.p4"
@@ -9,12 +8,16 @@
 #include "../answer.p4"
 #include "route.p4"
 
-control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
+// Stage 0, while it is not known yet whose packet it is: it changes no header.
+control Look(inout headers_t h, inout metadata_t m) {
     Kind() kind;
     Look_up() look_up;
+    apply { kind.apply(h, m); look_up.apply(h, m); }
+}
+
+control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Accept() accept_task;
     Latest() latest;
-    Judge() judge;
     Enter() enter;
     Count_1_2() count_1_2;
     Count_3_4() count_3_4;
@@ -27,12 +30,9 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Last_words() last_words;
     Answer() answer;
     apply {
-        kind.apply(h, m, INTRINSIC_PASSED);
-        look_up.apply(h, m);
         accept_task.apply(h, m);
         latest.apply(h, m);
-        judge.apply(h, m, INTRINSIC_PASSED);
-        enter.apply(h, m);
+        enter.apply(h, m, INTRINSIC_PASSED);
         count_1_2.apply(h, m);
         count_3_4.apply(h, m);
         head.apply(h, m);

@@ -37,6 +37,7 @@ control Credit(inout headers_t h, inout metadata_t m) {
 }
 
 control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
+#define WITHOUT_A_TASK h.counter.setInvalid(); h.swap.setInvalid(); h.token.setInvalid(); h.assigned.setInvalid(); h.origin.setInvalid()
 // The wire has one reason for all refusals: 1, FULL.
 #define REFUSED COUNTED; h.ack.refused = h.ack.refused | h.round.word; h.ack.why = 1
     action taken_last() { ANSWER(Op.SUBMIT_ACK); TAKEN; }
@@ -45,9 +46,9 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action refused_last() { ANSWER(Op.SUBMIT_ACK); REFUSED; }
     action refused() { REFUSED; NEXT; }
     action assign() { ANSWER(Op.ASSIGN); }
-    action search() { AROUND(Op.SWAP); h.round.level = m.level; }
+    action search() { AROUND(Op.SWAP); h.round.level = m.level; h.counter.setInvalid(); }
     action no_op() { ANSWER(Op.NO_OP); }
-    action next_level() { AROUND(Op.RETRIEVE); h.round.level = m.level + 1; h.swap.setInvalid(); h.token.setInvalid(); h.assigned.setInvalid(); }
+    action next_level() { AROUND(Op.RETRIEVE); h.round.level = m.level + 1; WITHOUT_A_TASK; }
     action reset() { ANSWER(Op.RESET); }
     AT_STAGE(8) table route {
         key = { m.role: ternary; m.missing: ternary; m.level: ternary; m.left: ternary; }

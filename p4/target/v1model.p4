@@ -4,6 +4,10 @@
 // The port whose packets come back by themselves, and the one of the switch's own CPU.
 const bit<9> RECIRCULATION_PORT = 68;
 const bit<9> CPU_PORT = 192;
+// Where a link leads from that port to another one: -DRETURN_PORT=… for the latter.
+#ifndef RETURN_PORT
+#define RETURN_PORT RECIRCULATION_PORT
+#endif
 
 #define INTRINSIC inout standard_metadata_t standard
 #define INTRINSIC_PASSED standard
@@ -13,10 +17,14 @@ const bit<9> CPU_PORT = 192;
 #define OUT_BY(to) standard.egress_spec = (bit<9>)to
 #define DROP mark_to_drop(standard)
 #define DROP_AT_LAST mark_to_drop(standard)
+#define TO_CONTROLLER OUT_BY(CPU_PORT)
 #define AT_STAGE(n)
+// Verified in a control of its own.
+#define CHECK_SUM_OF_IP
 
 // A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
 #define COPIED 1
+#define COPY_METADATA
 #define SEND_COPY clone_preserving_field_list(CloneType.I2E, 1, COPIED)
 #define IS_COPY (standard.instance_type == 1)
 

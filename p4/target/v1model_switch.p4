@@ -3,8 +3,7 @@
 
 parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
     state start {
-        m.came_from = (bit<16>)INGRESS_PORT;
-        transition select(INGRESS_PORT) { CPU_PORT: cpu; default: ethernet; }
+        transition select(INGRESS_PORT) { CPU_PORT: cpu; RETURN_PORT: came_round; default: ethernet; }
     }
     state cpu {
         packet.extract(h.cpu);
@@ -23,21 +22,24 @@ control Verify(inout headers_t h, inout metadata_t m) {
 
 control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Own() own;
+    Look() look;
     Queue() queue;
     Forward() forward;
     apply {
         // A packet leaves only where something below says so.
         DROP;
-        if (standard.parser_error != error.NoError || standard.checksum_error == 1) { exit; }
+        m.wrong_sum = standard.checksum_error == 1;
+        if (standard.parser_error != error.NoError || m.wrong_sum) { exit; }
         if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
         if (m.found != Found.OTHER && m.checked == 0) {
             own.apply(h, m);
             // Shorter than it says: some of its records are missing.
-            if (standard.packet_length < 14 + (bit<32>)h.ip.length) { m.found = Found.MALFORMED; }
+            if (m.own == 1 && standard.packet_length < 14 + (bit<32>)h.ip.length) { m.found = Found.MALFORMED; }
         }
-        if (m.found == Found.MIDFLIGHT) { queue.apply(h, m, INTRINSIC_PASSED); }
-        else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; OUT_BY(CPU_PORT); }
-        else if (m.found == Found.OTHER) { forward.apply(h, m, INTRINSIC_PASSED); }
+        if (m.found == Found.MIDFLIGHT) { look.apply(h, m); }
+        if (m.own == 0) { forward.apply(h, m, INTRINSIC_PASSED); }
+        else if (m.found == Found.MIDFLIGHT) { queue.apply(h, m, INTRINSIC_PASSED); }
+        else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
     }
 }
 

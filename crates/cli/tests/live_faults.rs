@@ -359,7 +359,7 @@ fn ask_for_cookies(packets: u64) {
             first: 0.into(),
             resources: 0,
             kind: 0,
-            reserved: [0; 2],
+            counter: 0.into(),
             places: [0.into(); 2],
         };
         Builder::new(&mut packet, &fixed).set_count(1);

@@ -76,9 +76,9 @@ pub struct SwitchTable {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
-    /// In this process, in the kernel, or in a model of a switch's pipeline.
+    /// In this process, in the kernel, in a model of a switch's pipeline, or in BMv2.
     pub kind: EngineKind,
-    /// Names of the interfaces that the kernel engine serves.
+    /// Names of the interfaces that the kernel engine or BMv2 serves.
     pub interfaces: Vec<String>,
     /// How its XDP programs are attached.
     #[serde(deserialize_with = "xdp_mode")]
@@ -107,6 +107,10 @@ pub enum EngineKind {
     AsicSafe,
     /// The same with the papers' program.
     AsicPublished,
+    /// In BMv2's simple_switch, our program of a switch's pipeline in P4.
+    Bmv2,
+    /// The same with the papers' program.
+    Bmv2Published,
 }
 
 /// What the switch asks of the kernel for its socket.

@@ -95,8 +95,8 @@ pub use results::{
 pub use run_times::{RUN_BUCKETS, RunTimes};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
-    AsicOptions, AsicQueue, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom,
-    ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
+    AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance,
+    KernelOptions, SendFrom, ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
 };
 #[cfg(feature = "serde")]
 pub use typed::{CodecError, TypedError, TypedHandle};

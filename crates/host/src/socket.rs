@@ -184,6 +184,18 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// From now on it receives nothing, though its address is taken: the kernel tells no sender that nobody is there.
+    pub(crate) fn take_nothing(&self) -> io::Result<()> {
+        let mut none = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        let filter = libc::sock_fprog { len: 1, filter: &raw mut none };
+        let (level, length) = (libc::SOL_SOCKET, size_of_val(&filter) as libc::socklen_t);
+        // SAFETY: the kernel copies the filter of one instruction, which outlives the call.
+        let result = unsafe {
+            libc::setsockopt(self.socket.as_raw_fd(), level, libc::SO_ATTACH_FILTER, (&raw const filter).cast(), length)
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
     }

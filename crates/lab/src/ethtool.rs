@@ -1,5 +1,5 @@
-//! Settings that `ethtool` can change and `ip` cannot: generic receive offload, checksums by hardware; and waiting for an
-//! interface's queue.
+//! Settings that `ethtool` can change and `ip` cannot: offloads of segmentation and checksums; and waiting for an interface's queue. The
+//! interfaces are those of the namespace in which the calling thread is.
 
 use crate::LabError;
 use std::io;
@@ -18,6 +18,41 @@ pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
 pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
     let what = format!("switch checksums of {interface}");
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
+}
+
+/// From now on an interface neither merges frames that arrive nor takes larger ones than its network has: who reads its raw frames, as a
+/// switch does, gets each as it was sent. (What the other end of a veth sends is for that end to say.)
+///
+/// # Errors
+/// Where there is no such interface, for want of CAP_NET_ADMIN, or where it does not know the setting.
+pub fn single_frames(interface: &str) -> Result<(), LabError> {
+    let off = |setting: (u32, u32)| {
+        // What an interface does not have is off, and cannot be switched.
+        let is_on = ethtool(&any_socket()?, interface, setting.1, 0)? != 0;
+        if is_on { switch(interface, setting, false) } else { Ok(()) }
+    };
+    let what = || format!("switch off segmentation and merging of {interface}");
+    let settings = [(ETHTOOL_SGRO, ETHTOOL_GGRO), (ETHTOOL_STSO, ETHTOOL_GTSO), (ETHTOOL_SGSO, ETHTOOL_GGSO)];
+    settings.into_iter().try_for_each(|setting| off(setting).map_err(LabError::io(what())))
+}
+
+/// The MAC address of an interface.
+///
+/// # Errors
+/// Where there is no such interface.
+pub fn mac_address(interface: &str) -> Result<[u8; 6], LabError> {
+    let failed = || LabError::io(format!("find the interface {interface}"));
+    let socket = any_socket().map_err(failed())?;
+    let empty = libc::sockaddr { sa_family: 0, sa_data: [0; 14] };
+    let mut request = request(interface, libc::__c_anonymous_ifr_ifru { ifru_hwaddr: empty });
+    // SAFETY: the kernel reads the name, and writes an address of this type.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) };
+    if result != 0 {
+        return Err(failed()(io::Error::last_os_error()));
+    }
+    // SAFETY: it has been written, and was an address of this type before too.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    Ok(std::array::from_fn(|at| address.sa_data[at] as u8))
 }
 
 /// Waits until frames can leave by an interface of this namespace. The kernel gives an interface its queue only a while
@@ -48,6 +83,10 @@ fn any_socket() -> io::Result<UdpSocket> {
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GTXCSUM: u32 = 0x16;
 const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_GTSO: u32 = 0x1e;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_GGSO: u32 = 0x23;
+const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
@@ -61,13 +100,17 @@ struct EthtoolValue {
 /// One of the calls that take or give a number.
 fn ethtool(socket: &UdpSocket, interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = EthtoolValue { command, data };
-    let data = libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() };
-    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: data };
+    let mut request = request(interface, libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() });
+    // SAFETY: the kernel reads `request`, and reads and writes the `EthtoolValue` that it points to; both outlive the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if result == 0 { Ok(value.data) } else { Err(io::Error::last_os_error()) }
+}
+
+fn request(interface: &str, ifr_ifru: libc::__c_anonymous_ifr_ifru) -> libc::ifreq {
+    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
     // The last byte stays 0.
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    // SAFETY: the kernel reads `request`, and reads and writes the `EthtoolValue` that it points to; both outlive the call.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if result == 0 { Ok(value.data) } else { Err(io::Error::last_os_error()) }
+    request
 }

@@ -37,7 +37,7 @@ mod bpffs;
 mod cut;
 mod disorder;
 mod error;
-mod ethtool;
+pub mod ethtool;
 mod filter;
 mod iproute;
 mod loss;

@@ -1,21 +1,19 @@
-//! A running BMv2 switch with one of the programs.
+//! A running BMv2 switch with one of the programs, between ports whose far ends are here.
 
-use crate::ports::{Port, enter_a_new_namespace};
-use crate::thrift::{Key, Thrift};
+use crate::around::{CLIENTS, EXECUTORS, NEIGHBOUR, NEIGHBOURS, SWITCH, marker, marker_to};
+use crate::frame::{CPU, RECIRCULATION};
+use crate::ports::{Port, ip, make_pair};
+use crate::process::Process;
+use crate::tables::{Start, Tables, Via};
 use crate::tools::Bmv2Tools;
-use crate::twin::set_up;
-use crate::{P4Error, Program, frame};
-use std::fs::File;
+use crate::{P4Error, Program};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Where it listens for the controller, in its own namespace.
-const THRIFT_PORT: u16 = 9090;
-/// The mirror session of copies, as in `p4/target/v1model.p4`.
-const COPIES: i32 = 1;
-/// How long it may take to start, or to send out a frame, on a busy machine.
+/// How long it may take to send out a frame on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PORTS: [u16; 5] = [CLIENTS, EXECUTORS, NEIGHBOURS, RECIRCULATION, CPU];
 
 /// What the controller enters.
 #[derive(Clone, Debug)]
@@ -34,110 +32,70 @@ pub(crate) struct Entered {
 
 /// The switch; it ends when this is dropped.
 pub(crate) struct Bmv2 {
-    process: Child,
-    thrift: Thrift,
+    pub(crate) process: Process,
+    tables: Tables,
     ports: Vec<Port>,
 }
 
 impl Bmv2 {
-    /// Starts it in a new network namespace, which this thread enters too.
-    pub(crate) fn start(tools: &Bmv2Tools, json: &Path) -> Result<Self, P4Error> {
+    /// Starts it in a new network namespace, which this thread enters too, and fills tables and registers as the controller does.
+    pub(crate) fn start(tools: &Bmv2Tools, program: Program, json: &Path, entered: &Entered) -> Result<Self, P4Error> {
         enter_a_new_namespace()?;
-        let numbers = [frame::CLIENTS, frame::EXECUTORS, frame::NEIGHBOURS, frame::RECIRCULATION, frame::CPU];
-        let ports = numbers.into_iter().map(Port::make).collect::<Result<Vec<_>, _>>()?;
-        let mut command = Command::new(&tools.switch);
-        for port in numbers {
-            command.arg("-i").arg(format!("{port}@{}", Port::interface(port)));
+        let near = PORTS.map(|number| format!("port{number}"));
+        let mut ports = Vec::new();
+        for (number, near) in PORTS.into_iter().zip(&near) {
+            let far = format!("far{number}");
+            make_pair(near, &far)?;
+            ports.push(Port::open(number, &far)?);
         }
-        command.arg("--thrift-port").arg(THRIFT_PORT.to_string()).arg(json);
-        let log = json.with_extension("log");
-        let said = File::create(&log).map_err(P4Error::io(format!("write {}", log.display())))?;
-        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn();
-        let mut process = process.map_err(P4Error::io(format!("run {}", tools.switch.display())))?;
-        let thrift = Self::connect(&mut process, &log)?;
-        Ok(Self { process, thrift, ports })
+        let numbered: Vec<_> = PORTS.into_iter().zip(near.iter().map(String::as_str)).collect();
+        let (process, thrift) = Process::start(tools, json, &numbered)?;
+        let mut switch = Self { process, tables: Tables::new(program, thrift), ports };
+        switch.enter(entered)?;
+        Ok(switch)
     }
 
-    fn connect(process: &mut Child, log: &Path) -> Result<Thrift, P4Error> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Ok(Some(status)) = process.try_wait() {
-                let said = std::fs::read(log).map(|said| String::from_utf8_lossy(&said).trim().to_owned());
-                return Err(P4Error::Switch { what: format!("ended at once, {status}: {}", said.unwrap_or_default()) });
-            }
-            match Thrift::connect(THRIFT_PORT) {
-                Ok(thrift) => return Ok(thrift),
-                Err(error) if Instant::now() > until => {
-                    let _ = process.kill();
-                    let _ = process.wait();
-                    return Err(error);
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            }
-        }
-    }
-
-    /// Fills tables and registers as the controller does.
-    pub(crate) fn enter(&mut self, program: Program, entered: &Entered) -> Result<(), P4Error> {
-        let word = |word: u32| word.to_be_bytes().to_vec();
-        let exact = |bytes: Vec<u8>| Key::Exact(bytes);
-        let thrift = &mut self.thrift;
-        thrift.add("Pipe.own.own", &[exact(frame::SWITCH.1.to_be_bytes().to_vec())], "Pipe.own.is_own", &[])?;
-        let present = [exact(word(entered.epoch))];
-        thrift.add("Pipe.queue.look_up.epoch", &present, "Pipe.queue.look_up.is_present", &[])?;
-        let epoch = [word(entered.epoch)];
-        // Answers are turned round behind the entries, which the published program has in egress.
-        let (turn, turn_round) = match program {
-            Program::Safe => ("Pipe.queue.answer.turn", "Pipe.queue.answer.turn_round"),
-            Program::Published => ("Leave.behind.answer.turn", "Leave.behind.answer.turn_round"),
-        };
-        thrift.set_default(turn, turn_round, &epoch)?;
-        thrift.mirror(COPIES, frame::RECIRCULATION)?;
-        for &(slot, generation, ip, port) in &entered.slots {
-            let [high, low] = port.to_be_bytes().map(|byte| vec![byte]);
-            let key = [word(slot), word(generation), word(ip), high, low].map(Key::Exact);
-            thrift.add("Pipe.queue.look_up.slot", &key, "Pipe.queue.look_up.is_known", &[])?;
-        }
-        let port = |number: u16| number.to_be_bytes().to_vec();
-        for number in [frame::CLIENTS, frame::EXECUTORS, frame::NEIGHBOURS, frame::RECIRCULATION, frame::CPU] {
-            let key = [exact(frame::marker_to(number).to_vec())];
-            thrift.add("Pipe.forward.mac", &key, "Pipe.forward.bridge_to", &[port(number)])?;
-        }
-        let via = [port(frame::NEIGHBOURS), frame::NEIGHBOUR.0.to_vec(), frame::SWITCH.0.to_vec()];
-        let net = [Key::Prefix(word(frame::NEIGHBOUR.1), 16)];
-        thrift.add("Pipe.forward.route", &net, "Pipe.forward.via", &via)?;
-        for (name, cell, value) in set_up(program, entered) {
-            self.thrift.write(name, cell, value)?;
+    fn enter(&mut self, entered: &Entered) -> Result<(), P4Error> {
+        let &Entered { epoch, ref slots, room, start, slot_cells, .. } = entered;
+        self.tables.begin(&Start { own: SWITCH.1, epoch, room, serial: start })?;
+        for &(slot, generation, ip, port) in slots {
+            self.tables.add_slot([slot, generation], (ip, port), start)?;
         }
         // All are 0 at first.
-        let slots = if entered.start == 0 { 0 } else { entered.slot_cells };
-        (0..slots).try_for_each(|slot| self.thrift.write("Pipe.queue.latest.last_counter", slot, entered.start))
+        let others = if start == 0 { 0 } else { slot_cells };
+        (0..others).try_for_each(|slot| self.tables.set_counter(slot, start))?;
+        for number in PORTS {
+            self.tables.add_mac(marker_to(number), number)?;
+        }
+        let via = Via { port: NEIGHBOURS, to: NEIGHBOUR.0, from: SWITCH.0 };
+        self.tables.add_route((NEIGHBOUR.1, 16), via).map(drop)
     }
 
     /// All cells of a register.
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
-        self.thrift.read(name)
-    }
-
-    fn port(&self, number: u16) -> Result<&Port, P4Error> {
-        let missing = || P4Error::Switch { what: format!("has no port {number}") };
-        self.ports.iter().find(|port| port.number == number).ok_or_else(missing)
+        self.tables.register(name)
     }
 
     /// Sends a frame in by a port, and returns all that comes out, in the order of each port. Behind the frame goes a marker for each
     /// port: when it has come out there, nothing more can come.
-    pub(crate) fn pass(&self, by: u16, frame: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, P4Error> {
-        let (by, mut out) = (self.port(by)?, Vec::new());
+    pub(crate) fn pass(&mut self, by: u16, frame: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, P4Error> {
+        let Self { process, ports, .. } = self;
+        let missing = || P4Error::Switch { what: format!("has no port {by}") };
+        let by = ports.iter().find(|port| port.number == by).ok_or_else(missing)?;
+        let mut out = Vec::new();
         by.send(frame)?;
-        for port in &self.ports {
-            by.send(&frame::marker(port.number))?;
+        for port in &*ports {
+            by.send(&marker(port.number))?;
         }
-        for port in &self.ports {
+        for port in &*ports {
             loop {
-                match port.receive(PATIENCE)? {
-                    Some(bytes) if bytes == frame::marker(port.number) => break,
+                match port.receive(PATIENCE, process.descriptor())? {
+                    Some(bytes) if bytes == marker(port.number) => break,
                     Some(bytes) => out.push((port.number, bytes)),
-                    None => return Err(P4Error::Switch { what: format!("sends nothing by port {}", port.number) }),
+                    None => {
+                        process.check()?;
+                        return Err(P4Error::Switch { what: format!("sends nothing by port {}", port.number) });
+                    }
                 }
             }
         }
@@ -145,10 +103,17 @@ impl Bmv2 {
     }
 }
 
-impl Drop for Bmv2 {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+/// Moves this thread, and the processes that it starts from now on, into a new network namespace, which ends with them.
+pub(crate) fn enter_a_new_namespace() -> Result<(), P4Error> {
+    // SAFETY: changes the calling thread's network namespace, and nothing else.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(P4Error::not_here("make a network namespace")(io::Error::last_os_error()));
     }
+    // The kernel's own packets would be taken for the switch's.
+    let quiet = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    match quiet {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {} // this kernel has no IPv6
+        quiet => quiet.map_err(P4Error::io("turn IPv6 off in a network namespace"))?,
+    }
+    ip(&["link", "set", "lo", "up"])
 }

@@ -1,10 +1,12 @@
 //! The same packets into BMv2 and into the model: the same packets out, and the same registers.
 
+use crate::around::{CLIENTS, named};
 use crate::bmv2::{Bmv2, Entered};
-use crate::frame::{CLIENTS, Host, MF, RECIRCULATION, byte};
+use crate::frame::{Host, MF, RECIRCULATION, byte};
 use crate::heard;
 use crate::random::{Draw, entered};
-use crate::tools::{Bmv2Tools, Planted};
+use crate::sources::Planted;
+use crate::tools::Bmv2Tools;
 use crate::twin::{Expected, Flight, Twin};
 use crate::{P4Error, Program};
 use rand::{RngExt, SeedableRng};
@@ -30,7 +32,7 @@ const TRANSCRIPT_SLOT_BITS: u32 = 12;
 const DATAGRAM_MAX: usize = 1472;
 
 /// The macros for switches of this size.
-fn macros(size: u32, slot_bits: u32) -> Vec<String> {
+pub(crate) fn macros(size: u32, slot_bits: u32) -> Vec<String> {
     let cell_bits = (4 * size).trailing_zeros();
     vec![format!("CELL_BITS={cell_bits}"), format!("SLOT_BITS={slot_bits}")]
 }
@@ -128,8 +130,7 @@ struct Both {
 impl Both {
     fn start(tools: &Bmv2Tools, program: Program, json: &Path, entered: &Entered) -> Result<Self, P4Error> {
         let twin = Twin::build(program, entered)?;
-        let mut switch = Bmv2::start(tools, json)?;
-        switch.enter(program, entered)?;
+        let switch = Bmv2::start(tools, program, json, entered)?;
         Ok(Self { switch, twin, flights: Vec::new(), compared: Compared::default() })
     }
 
@@ -217,7 +218,7 @@ impl Both {
             (Some((port, frame)), [(by, sent)]) if port == *by => differs(&frame, sent),
             (Some((port, frame)), _) => Some(format!(
                 "{} was expected by port {port}: {}; out came {}",
-                crate::frame::named(port, &frame),
+                named(port, &frame),
                 hex(&frame),
                 listed(&out)
             )),
@@ -232,7 +233,7 @@ impl Both {
     /// What comes out, for counts.
     fn names(&self, expected: &Expected) -> Vec<&'static str> {
         let mut names: Vec<_> = expected.round.iter().map(|flight| self.twin.named(flight)).collect();
-        names.extend(expected.frame.iter().map(|(port, frame)| crate::frame::named(*port, frame)));
+        names.extend(expected.frame.iter().map(|(port, frame)| named(*port, frame)));
         if names.is_empty() { vec!["nothing"] } else { names }
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use midflight_lab::LabError;
 use std::io;
 
 /// Why a program was not compiled, run or compared.
@@ -43,6 +44,14 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// What a tool wrote about a program, or a report of it, is not as expected.
+    #[error("the report of {program}: {what}")]
+    Report {
+        /// Which one.
+        program: &'static str,
+        /// What is wrong.
+        what: String,
+    },
     /// A change has no place.
     #[error("p4/{file} has no text {text:?}")]
     Planted {
@@ -51,6 +60,48 @@ pub enum P4Error {
         /// What is not in it.
         text: &'static str,
     },
+    /// The port of its Thrift interface is taken.
+    #[error(
+        "another process serves TCP port {port} ({source}): perhaps a simple_switch that has a program and tables already; \
+         end it, or run this in another network namespace"
+    )]
+    Taken {
+        /// The port.
+        port: u16,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The switch runs another program.
+    #[error(
+        "the switch that answers runs another program than the one that was compiled: end it, and leave it to `midflight \
+         switch` to start one"
+    )]
+    Pipeline,
+    /// Its tables are not as they were left.
+    #[error(
+        "the switch's table {table} has {there} entries instead of {ours}: it has lost them, or another controller has \
+         changed them; a new start begins with empty tables and a new epoch"
+    )]
+    Tables {
+        /// Which one.
+        table: &'static str,
+        /// How many entries it has.
+        there: u32,
+        /// How many this process has entered.
+        ours: u32,
+    },
+    /// The kernel forwards between the switch's interfaces.
+    #[error(
+        "the kernel forwards packets from {interface} as the switch does, and they would go twice: \
+         sysctl -w net.ipv4.conf.{interface}.forwarding=0 (or net.ipv4.ip_forward=0) first"
+    )]
+    Forwards {
+        /// At this interface.
+        interface: String,
+    },
+    /// An interface cannot be a port.
+    #[error(transparent)]
+    Interface(#[from] LabError),
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {
@@ -80,6 +131,7 @@ pub enum P4Error {
         what: String,
     },
     /// The model refuses the program's size.
+    #[cfg(feature = "compare")]
     #[error(transparent)]
     Model(#[from] midflight_rmt::Refusal),
 }
@@ -88,7 +140,13 @@ impl P4Error {
     /// Whether nothing was begun, for want of a tool or of a right.
     #[must_use]
     pub fn is_for_want_of_something(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Named { .. } | Self::NotHere { .. })
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::Named { .. }
+                | Self::NotHere { .. }
+                | Self::Interface(LabError::Privilege | LabError::MissingCommand(_))
+        )
     }
 
     pub(crate) fn not_here(what: &'static str) -> impl FnOnce(io::Error) -> Self {

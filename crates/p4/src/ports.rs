@@ -1,36 +1,51 @@
-//! The ports of a switch, in a network namespace of its own: a veth pair each, whose far end is a raw socket here.
+//! The ports of a switch that are no interfaces of a machine: veth pairs, whose far end is a raw socket here, or another port.
 
 use crate::P4Error;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;
-use std::time::{Duration, Instant};
+#[cfg(feature = "compare")]
+use {
+    rustix::event::{PollFd, PollFlags, Timespec, poll},
+    std::time::{Duration, Instant},
+};
 
 /// The largest frame.
 const FRAME_MAX: usize = 2048;
+/// `ETH_P_ALL`, as sockets take it.
+const ALL_FRAMES: u16 = (libc::ETH_P_ALL as u16).to_be();
+/// Room for a frame of 1,514 bytes with what goes in front of it, or with the headers of a packet that goes round.
+const MTU: u32 = 2000;
 
-/// Moves this thread, and the processes that it starts from now on, into a new network namespace, which ends with them.
-pub(crate) fn enter_a_new_namespace() -> Result<(), P4Error> {
-    // SAFETY: changes the calling thread's network namespace, and nothing else.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err(P4Error::not_here("make a network namespace")(io::Error::last_os_error()));
-    }
-    // The kernel's own packets would be taken for the switch's.
-    let quiet = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    match quiet {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {} // this kernel has no IPv6
-        quiet => quiet.map_err(P4Error::io("turn IPv6 off in a network namespace"))?,
-    }
-    ip(&["link", "set", "lo", "up"])
-}
-
-fn ip(arguments: &[&str]) -> Result<(), P4Error> {
+/// Runs `ip` in the network namespace of this thread.
+pub(crate) fn ip(arguments: &[&str]) -> Result<(), P4Error> {
     let output = Command::new("ip").args(arguments).output().map_err(P4Error::not_here("run ip"))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(P4Error::io(format!("run ip {}", arguments.join(" ")))(io::Error::other(said)))
+}
+
+/// Makes a veth pair that carries nothing but what is sent into it; one that has this name already goes first.
+pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), P4Error> {
+    let _ = remove_pair(near); // as a rule there is none
+    let mtu = MTU.to_string();
+    ip(&["link", "add", near, "mtu", &mtu, "type", "veth", "peer", "name", far, "mtu", &mtu])?;
+    for end in [near, far] {
+        // The kernel's own packets would be taken for the switch's.
+        match std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {} // this kernel has no IPv6
+            quiet => quiet.map_err(P4Error::io("turn IPv6 off at a port"))?,
+        }
+        ip(&["link", "set", end, "arp", "off", "up"])?;
+    }
+    Ok(())
+}
+
+/// Removes it again.
+pub(crate) fn remove_pair(near: &str) -> Result<(), P4Error> {
+    ip(&["link", "delete", near])
 }
 
 /// The far end of a port.
@@ -42,33 +57,47 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Makes the pair. The switch's end has the name that [`Port::interface`] returns.
-    pub(crate) fn make(number: u16) -> Result<Self, P4Error> {
-        let (near, far) = (Self::interface(number), format!("far{number}"));
-        ip(&["link", "add", &near, "type", "veth", "peer", "name", &far])?;
-        for end in [&near, &far] {
-            ip(&["link", "set", end, "arp", "off", "up"])?;
-        }
-        let open = Self::open(&far).map_err(P4Error::not_here("open a raw socket"))?;
-        Ok(Self { number, socket: open })
+    /// The far end of a pair, of the port with this number.
+    pub(crate) fn open(number: u16, far: &str) -> Result<Self, P4Error> {
+        let socket = Self::socket(far).map_err(P4Error::not_here("open a raw socket"))?;
+        Ok(Self { number, socket })
     }
 
-    /// The switch's end.
-    pub(crate) fn interface(number: u16) -> String {
-        format!("port{number}")
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
-    fn open(interface: &str) -> io::Result<OwnedFd> {
-        let all = (libc::ETH_P_ALL as u16).to_be();
-        let check = |code: libc::c_int| if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) };
+    /// Not a port: sees all frames of all interfaces, in both directions.
+    #[cfg(feature = "compare")]
+    pub(crate) fn all(buffer: usize) -> Result<Self, P4Error> {
+        let open = || {
+            let socket = Self::unbound()?;
+            // The kernel takes a larger buffer than users may have from CAP_NET_ADMIN.
+            rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, buffer)?;
+            Ok(socket)
+        };
+        Ok(Self { number: u16::MAX, socket: open().map_err(P4Error::not_here("open a raw socket"))? })
+    }
+
+    fn unbound() -> io::Result<OwnedFd> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: opens a socket, which is owned from here on.
-        let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, all.into()))?) };
+        // SAFETY: opens a socket.
+        let socket = unsafe { libc::socket(libc::AF_PACKET, kind, libc::c_int::from(ALL_FRAMES)) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it is owned from here on.
+        Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+    }
+
+    fn socket(interface: &str) -> io::Result<OwnedFd> {
+        let check = |code: libc::c_int| if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) };
+        let socket = Self::unbound()?;
         let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
         // SAFETY: all zero is a valid address.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = all;
+        address.sll_protocol = ALL_FRAMES;
         address.sll_ifindex = index.cast_signed();
         let (one, length): (libc::c_int, _) = (1, size_of::<libc::c_int>() as u32);
         let (to, size) = ((&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32);
@@ -87,24 +116,49 @@ impl Port {
         sent.map(drop).map_err(|error| P4Error::io(format!("send to port {}", self.number))(error.into()))
     }
 
-    /// The next frame that the switch has sent out by this port, if one comes within this time.
-    pub(crate) fn receive(&self, patience: Duration) -> Result<Option<Vec<u8>>, P4Error> {
-        let failed = || P4Error::io(format!("receive from port {}", self.number));
-        let (mut frame, until) = ([0; FRAME_MAX], Instant::now() + patience);
+    /// The next frame that the switch has sent out by this port, if there is one.
+    pub(crate) fn next(&self) -> Result<Option<Vec<u8>>, P4Error> {
+        let mut frame = [0; FRAME_MAX];
         loop {
             match rustix::net::recv(&self.socket, &mut frame, rustix::net::RecvFlags::empty()) {
                 Ok((length, _)) => return Ok(Some(frame[..length].to_vec())),
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(failed()(error.into())),
+                Err(rustix::io::Errno::AGAIN) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    return Err(P4Error::io(format!("receive from port {}", self.number))(error.into()));
+                }
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let millis = left.as_millis().clamp(1, 1000) as libc::c_int;
-            // SAFETY: one structure, which lives as long as the call.
-            unsafe { libc::poll(&raw mut poll, 1, millis) };
         }
     }
+
+    /// Until a frame has come, or this time has passed.
+    #[cfg(feature = "compare")]
+    pub(crate) fn wait(&self, time: Duration) {
+        // A wait that a signal interrupts is a short wait.
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timespec(time)));
+    }
+
+    /// The same, if one comes within this time and before `end` is readable.
+    #[cfg(feature = "compare")]
+    pub(crate) fn receive(&self, patience: Duration, end: BorrowedFd<'_>) -> Result<Option<Vec<u8>>, P4Error> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Some(frame) = self.next()? {
+                return Ok(Some(frame));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let mut both = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
+            // A wait that a signal interrupts is a short wait.
+            let _ = poll(&mut both, Some(&timespec(left)));
+            // What came before the end counts.
+            if left.is_zero() || !both[0].revents().is_empty() {
+                return self.next();
+            }
+        }
+    }
+}
+
+#[cfg(feature = "compare")]
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
 }

@@ -1,7 +1,8 @@
 //! Frames of all kinds that can reach a switch, drawn.
 
+use crate::around::{CLIENTS, EXECUTORS, NEIGHBOUR, SWITCH, UDP_PORT};
 use crate::bmv2::Entered;
-use crate::frame::{CLIENTS, EXECUTORS, Host, IP, MF, NEIGHBOUR, SWITCH, UDP, UDP_PORT, seal};
+use crate::frame::{Host, IP, MF, UDP, seal};
 use midflight_wire::{Keepalive, Preference, Probe, Register, Retrieve, Submit, TaskInfo, Wait, packet};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

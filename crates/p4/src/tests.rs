@@ -1,7 +1,8 @@
 //! The model's side alone: it needs neither compiler nor switch.
 
 use crate::Program;
-use crate::frame::{CLIENTS, CPU, IP, MF, seal, word16};
+use crate::around::{CLIENTS, named};
+use crate::frame::{CPU, IP, MF, seal, word16};
 use crate::heard::switches;
 use crate::random::{Draw, entered};
 use crate::twin::{Expected, Flight, Twin};
@@ -93,15 +94,53 @@ fn kinds_of(program: Program) -> BTreeSet<&'static str> {
         }
         flights.extend(round);
         let Some((port, frame)) = frame else { continue };
-        kinds.insert(crate::frame::named(port, &frame));
+        kinds.insert(named(port, &frame));
         let mut sealed = frame[if port == CPU { 2 } else { 0 }..].to_vec();
         let as_sent = sealed.clone();
         seal(&mut sealed);
         assert_eq!(sealed, as_sent, "the checksum");
         if port != CPU {
             let end = IP + usize::from(word16(&frame, IP + 2));
-            assert!(crate::frame::named(port, &frame) == "forwarded" || parse(&frame[MF..end]).is_ok());
+            assert!(named(port, &frame) == "forwarded" || parse(&frame[MF..end]).is_ok());
         }
     }
     kinds
+}
+
+/// Who changes a program compiles it anew: `midflight check p4 --report p4/reports`, with the tools.
+#[test]
+fn the_reports_are_of_these_sources() {
+    for program in Program::ALL {
+        let report = crate::tofino::Report::kept(program).expect("readable");
+        assert_eq!(report.program, program.name());
+        assert!(report.is_of_these_sources(program), "p4/reports/{}.toml is of other sources", program.name());
+        assert!(report.stages <= 12 && report.entries_per_level >= 16_384, "{report:?}");
+    }
+}
+
+/// What p4c and its assembler write, cut to what is read.
+#[test]
+fn what_a_program_takes_is_read_from_what_the_assembler_writes() {
+    let memory = |kind: &str, blocks: &str, spare: &str| {
+        format!(
+            r#""memory_resource_allocation": {{"memory_type": "{kind}", "memory_units_and_vpns": [{{"memory_units": [{blocks}]}}], "spare_bank_memory_unit": {spare}}}"#
+        )
+    };
+    let context = format!(
+        r#"{{"tables": [
+            {{"table_type": "stateful", "size": 65536, "stage_tables": [{{"stage_number": 3, {}}}]}},
+            {{"table_type": "match", "match_attributes": {{"stage_tables": [{{"stage_number": 4, {}}}, {{"stage_number": 3, {}}}]}}}}],
+            "phv_allocation": [
+                {{"stage_number": 0, "ingress": [{{"phv_number": 64, "word_bit_width": 8, "container_type": "normal"}},
+                    {{"phv_number": 256, "word_bit_width": 8, "container_type": "tagalong"}}], "egress": []}},
+                {{"stage_number": 1, "ingress": [{{"phv_number": 64, "word_bit_width": 8, "container_type": "normal"}}],
+                    "egress": [{{"phv_number": 0, "word_bit_width": 32, "container_type": "normal"}}]}}]}}"#,
+        memory("sram", "1, 2", "3"),
+        memory("tcam", "5", "null"),
+        // A block that is named twice is one.
+        memory("sram", "2, 7", "null"),
+    );
+    let used = crate::tofino::Used::of(&serde_json::from_str(&context).expect("JSON"));
+    assert_eq!((used.stages, used.sram, used.tcam, used.cells), (5, 4, 1, 65_536));
+    assert_eq!(used.containers, [1, 0, 1]);
 }

@@ -21,8 +21,8 @@ const LIST: u8 = 15;
 const VERSION_1: u32 = 0x8001_0000;
 const CALL: u32 = 1;
 const EXCEPTION: u32 = 3;
-/// The longest string or list of an answer: more than a register of all entries has.
-const LONGEST: u32 = 1 << 20;
+/// The longest string or list of an answer: more than a register of all entries has, or a compiled program.
+const LONGEST: u32 = 1 << 24;
 
 /// One part of a table's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,14 @@ pub(crate) enum Key {
     Exact(Vec<u8>),
     /// These bytes, as far as the length of the prefix in bits says.
     Prefix(Vec<u8>, i32),
+}
+
+/// What a call answers.
+#[derive(Debug, Default)]
+struct Answered {
+    /// A number, or a list of them.
+    numbers: Vec<u32>,
+    text: Vec<u8>,
 }
 
 /// A connection to a switch.
@@ -44,6 +52,10 @@ pub(crate) struct Thrift {
 /// What a call failed with.
 fn failed(what: impl Into<String>) -> P4Error {
     P4Error::Thrift { what: what.into() }
+}
+
+fn silent(error: std::io::Error) -> P4Error {
+    failed(format!("the switch does not answer: {error}"))
 }
 
 /// Arguments in the binary protocol.
@@ -129,13 +141,55 @@ impl Thrift {
         Ok(Self { from: BufReader::new(from), to: BufWriter::new(stream), calls: 0 })
     }
 
-    /// Adds an entry to a table.
+    /// Adds an entry to a table, and returns its handle.
     ///
     /// # Errors
     /// Where the table has no such key or action, or no room.
-    pub(crate) fn add(&mut self, table: &str, keys: &[Key], action: &str, data: &[Vec<u8>]) -> Result<(), P4Error> {
+    pub(crate) fn add(&mut self, table: &str, keys: &[Key], action: &str, data: &[Vec<u8>]) -> Result<u32, P4Error> {
         let arguments = Arguments::new().bytes(2, table.as_bytes()).keys(3, keys).bytes(4, action.as_bytes());
-        self.call("bm_mt_add_entry", arguments.strings(5, data).no_options(6)).map(drop)
+        self.number_of("bm_mt_add_entry", arguments.strings(5, data).no_options(6))
+    }
+
+    /// Removes an entry from a table.
+    ///
+    /// # Errors
+    /// Where the table has no such entry.
+    pub(crate) fn remove(&mut self, table: &str, handle: u32) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, table.as_bytes()).number(3, handle.cast_signed());
+        self.call("bm_mt_delete_entry", arguments).map(drop)
+    }
+
+    /// How many entries a table has.
+    ///
+    /// # Errors
+    /// Where there is no such table.
+    pub(crate) fn entries(&mut self, table: &str) -> Result<u32, P4Error> {
+        self.number_of("bm_mt_get_num_entries", Arguments::new().bytes(2, table.as_bytes()))
+    }
+
+    /// Removes all entries of a table.
+    #[cfg(all(test, feature = "compare"))]
+    pub(crate) fn clear(&mut self, table: &str) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, table.as_bytes()).field(BOOL, 3);
+        let arguments = Arguments([arguments.0, vec![1]].concat());
+        self.call("bm_mt_clear_entries", arguments).map(drop)
+    }
+
+    /// The compiled program that the switch runs.
+    ///
+    /// # Errors
+    /// Where the connection failed.
+    pub(crate) fn program(&mut self) -> Result<Vec<u8>, P4Error> {
+        Ok(self.call("bm_get_config", Arguments::default())?.text)
+    }
+
+    /// How many packets may wait for each port.
+    ///
+    /// # Errors
+    /// Where the switch is not a simple_switch.
+    pub(crate) fn set_queues(&mut self, packets: i32) -> Result<(), P4Error> {
+        let arguments = Arguments::default().number(1, packets);
+        self.call_of("simple_switch", "set_all_egress_queue_depths", arguments).map(drop)
     }
 
     /// Sets what a table does with packets that it has no entry for.
@@ -171,15 +225,21 @@ impl Thrift {
     /// # Errors
     /// Where there is no such register.
     pub(crate) fn read(&mut self, register: &str) -> Result<Vec<u32>, P4Error> {
-        self.call("bm_register_read_all", Arguments::new().bytes(2, register.as_bytes()))
+        Ok(self.call("bm_register_read_all", Arguments::new().bytes(2, register.as_bytes()))?.numbers)
     }
 
-    /// One call. Returns the numbers of its answer, if that is a list of them.
-    fn call(&mut self, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
+    /// One call that is answered by a number.
+    fn number_of(&mut self, name: &str, arguments: Arguments) -> Result<u32, P4Error> {
+        let numbers = self.call(name, arguments)?.numbers;
+        numbers.first().copied().ok_or_else(|| failed(format!("{name}: an answer without a number")))
+    }
+
+    /// One call.
+    fn call(&mut self, name: &str, arguments: Arguments) -> Result<Answered, P4Error> {
         self.call_of("standard", name, arguments)
     }
 
-    fn call_of(&mut self, service: &str, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
+    fn call_of(&mut self, service: &str, name: &str, arguments: Arguments) -> Result<Answered, P4Error> {
         self.calls += 1;
         let full = format!("{service}:{name}");
         let mut message = Arguments::default();
@@ -193,22 +253,25 @@ impl Thrift {
         self.answer(name)
     }
 
-    fn answer(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
+    fn answer(&mut self, name: &str) -> Result<Answered, P4Error> {
         let kind = self.number()?;
         self.skip(STRING)?;
         self.number()?;
         if kind & 0xFF == EXCEPTION {
             return Err(failed(format!("{name}: this BMv2 does not know the call")));
         }
-        let mut values = Vec::new();
+        let mut answered = Answered::default();
         loop {
             let [kind] = self.take()?;
             if kind == STOP {
-                return Ok(values);
+                return Ok(answered);
             }
             let id = u16::from_be_bytes(self.take()?);
             match (id, kind) {
-                (0, LIST) => values = self.longs()?,
+                (0, LIST) => answered.numbers = self.longs()?,
+                (0, I32) => answered.numbers = vec![self.number()?],
+                (0, I64) => answered.numbers = vec![i64::from_be_bytes(self.take()?) as u32],
+                (0, STRING) => answered.text = self.text()?,
                 (0, _) => self.skip(kind)?,
                 _ => return Err(failed(format!("{name}: refused with code {}", self.code()?))),
             }
@@ -239,6 +302,12 @@ impl Thrift {
         (0..count).map(|_| Ok(i64::from_be_bytes(self.take()?) as u32)).collect()
     }
 
+    fn text(&mut self) -> Result<Vec<u8>, P4Error> {
+        let mut text = vec![0; self.bounded()? as usize];
+        self.from.read_exact(&mut text).map_err(silent)?;
+        Ok(text)
+    }
+
     fn skip(&mut self, kind: u8) -> Result<(), P4Error> {
         match kind {
             BOOL | BYTE => self.take::<1>().map(drop),
@@ -262,7 +331,7 @@ impl Thrift {
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], P4Error> {
         let mut bytes = [0; N];
-        self.from.read_exact(&mut bytes).map_err(|error| failed(format!("the switch does not answer: {error}")))?;
+        self.from.read_exact(&mut bytes).map_err(silent)?;
         Ok(bytes)
     }
 }

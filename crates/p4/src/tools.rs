@@ -1,80 +1,17 @@
-//! The tools: p4c's back end for BMv2, and BMv2's simple_switch. None of them is needed to build or use Midflight.
+//! The tools: p4c's back ends for BMv2 and for Tofino, Tofino's assembler, and BMv2's simple_switch. None of them is needed to build or
+//! use Midflight.
 
+use crate::sources::{Planted, unpack};
 use crate::{P4Error, Program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-macro_rules! sources {
-    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../../p4/", $name)))),*] };
-}
-
-/// The sources of all programs, by their path in `p4/`.
-const SOURCES: &[(&str, &str)] = &sources![
-    "answer.p4",
-    "entry.p4",
-    "forward.p4",
-    "front.p4",
-    "headers.p4",
-    "metadata.p4",
-    "published/entry.p4",
-    "published/guard.p4",
-    "published/kind.p4",
-    "published/metadata.p4",
-    "published/pointers.p4",
-    "published/queue.p4",
-    "published/route.p4",
-    "roles.p4",
-    "safe/accept.p4",
-    "safe/count.p4",
-    "safe/entry.p4",
-    "safe/head.p4",
-    "safe/metadata.p4",
-    "safe/queue.p4",
-    "safe/route.p4",
-    "sizes.p4",
-    "states.p4",
-    "target/v1model.p4",
-    "target/v1model_switch.p4",
-    "tasks_published_v1model.p4",
-    "tasks_safe_v1model.p4",
-];
-
-/// A change of a source, to see that tests notice it.
-#[derive(Clone, Copy, Debug)]
-pub struct Planted {
-    /// The file's path in `p4/`.
-    pub file: &'static str,
-    /// A text that occurs in it.
-    pub from: &'static str,
-    /// What stands there instead.
-    pub to: &'static str,
-}
-
-/// Writes the sources into a folder.
-fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> {
-    let failed = |path: &Path| P4Error::io(format!("write {}", path.display()));
-    for (name, text) in SOURCES {
-        let path = folder.join(name);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).map_err(failed(parent))?;
-        let mut text = (*text).to_owned();
-        for &Planted { from, to, .. } in planted.iter().filter(|planted| planted.file == *name) {
-            if !text.contains(from) {
-                return Err(P4Error::Planted { file: name, text: from });
-            }
-            text = text.replace(from, to);
-        }
-        std::fs::write(&path, text).map_err(failed(&path))?;
-    }
-    Ok(())
-}
-
 /// A tool, as users name it.
 #[derive(Clone, Copy, Debug)]
-struct Tool {
-    name: &'static str,
-    variable: &'static str,
-    repository: &'static str,
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) variable: &'static str,
+    pub(crate) repository: &'static str,
 }
 
 const COMPILER: Tool = Tool { name: "p4c-bm2-ss", variable: "P4C", repository: "github.com/p4lang/p4c" };
@@ -82,7 +19,7 @@ const SWITCH: Tool = Tool { name: "simple_switch", variable: "BMV2", repository:
 
 impl Tool {
     /// The variable names the tool or its folder; else PATH has it.
-    fn find(self) -> Result<PathBuf, P4Error> {
+    pub(crate) fn find(self) -> Result<PathBuf, P4Error> {
         let Self { name, variable, repository } = self;
         let missing = || P4Error::Missing { tool: name, variable, repository };
         let Some(named) = std::env::var_os(variable) else {

@@ -1,7 +1,8 @@
 //! The programs in BMv2 beside the model. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
 
 use midflight_p4::differential::{Compared, random, random_planted, transcripts};
-use midflight_p4::tools::{Bmv2Tools, Planted};
+use midflight_p4::sources::Planted;
+use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use std::io::Write;
 

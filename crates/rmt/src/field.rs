@@ -80,6 +80,13 @@ impl Field {
         self.compare(Relation::Masked { mask, value, equal: true })
     }
 
+    /// True where its bits under `mask` are others than those of `value`.
+    #[track_caller]
+    #[must_use]
+    pub fn masked_not(self, mask: u32, value: u32) -> Compare {
+        self.compare(Relation::Masked { mask, value, equal: false })
+    }
+
     /// True where it is less than `value`, both unsigned. A gateway orders few bits: [`Target::gateway_order_bits`](crate::Target).
     #[track_caller]
     #[must_use]

@@ -97,6 +97,36 @@ pub enum Refusal {
         /// The other.
         second: At,
     },
+    /// Two tables access one register, and only their keys exclude each other.
+    #[error(
+        "shared by keys only: register {register}, {place}, at {first} and at {second}; \
+         of two tables that access one register, gateways must exclude each other"
+    )]
+    SharedByKeys {
+        /// Its name.
+        register: String,
+        /// Where it is.
+        place: Place,
+        /// One access.
+        first: At,
+        /// The other.
+        second: At,
+    },
+    /// An action reads what it has written: its statements run one after the other, so this needs a second stage.
+    #[error(
+        "reads what its action has written: {field}, {place}, written at {written}, read at {read}; \
+         read it first, or in a later stage"
+    )]
+    WrittenBefore {
+        /// The field's name.
+        field: String,
+        /// Where.
+        place: Place,
+        /// The line that writes.
+        written: At,
+        /// The line that reads.
+        read: At,
+    },
     /// A value is read before it is written.
     #[error("reads a later stage's result: {field}, read in {place} at {read}, written in {by} at {written}")]
     ReadsLater {

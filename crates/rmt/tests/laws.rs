@@ -76,20 +76,68 @@ fn a_register_may_be_touched_by_tables_that_exclude_each_other() {
     }
 }
 
+/// A register is the exception: below.
 #[test]
 fn keys_prove_exclusion_as_gateways_do() {
     let tables = |second: Match| {
         let (mut b, kind, word, counter) = start();
-        let touch = touching(counter.at(CELL_0));
+        let _ = counter;
+        let sum = b.header("sum", Width::W32);
+        let write = Action::new("write").set(sum, 1);
         let nothing = Action::new("nothing");
-        // What touches is the default: all but the entries.
-        b.table(Ingress, 1, "first").exact(kind).entry([Match::is(1)], &nothing, &[]).run(&touch);
-        b.table(Ingress, 1, "second").ternary(kind).ternary(word).entry([second, Match::ANY], &touch, &[]);
+        // What writes is the default: all but the entries.
+        b.table(Ingress, 1, "first").exact(kind).entry([Match::is(1)], &nothing, &[]).run(&write);
+        b.table(Ingress, 1, "second").ternary(kind).ternary(word).entry([second, Match::ANY], &write, &[]);
         build(b)
     };
     assert!(tables(Match::is(1)).is_ok());
-    assert!(matches!(tables(Match::is(2)), Err(Refusal::TouchesTwice { .. })));
-    assert!(matches!(tables(Match::Masked { mask: 1, value: 1 }), Err(Refusal::TouchesTwice { .. })));
+    assert!(matches!(tables(Match::is(2)), Err(Refusal::WritesTwice { .. })));
+    assert!(matches!(tables(Match::Masked { mask: 1, value: 1 }), Err(Refusal::WritesTwice { .. })));
+}
+
+/// Two tables share a stateful ALU only if control flow excludes one of them.
+#[test]
+fn tables_that_share_a_register_are_excluded_by_gateways() {
+    let tables = |gateways: bool| {
+        let (mut b, kind, _, counter) = start();
+        let touch = touching(counter.at(CELL_0));
+        let first = b.table(Ingress, 1, "first").exact(kind).entry([Match::is(1)], &touch, &[]);
+        if gateways {
+            first.when(kind.is_not(2));
+        }
+        let second = b.table(Ingress, 1, "second").exact(kind).entry([Match::is(2)], &touch, &[]);
+        if gateways {
+            second.when(kind.is(2));
+        }
+        build(b)
+    };
+    assert!(tables(true).is_ok());
+    let Err(refusal) = tables(false) else { panic!("keys are not enough") };
+    assert!(matches!(&refusal, Refusal::SharedByKeys { register, .. } if register == "counter"), "{refusal}");
+}
+
+/// The statements of an action run one after the other.
+#[test]
+fn an_action_reads_before_it_writes() {
+    let program = |is_read_first: bool| {
+        let (mut b, _, word, _) = start();
+        let sum = b.header("sum", Width::W32);
+        let action = Action::new("shift");
+        let action = match is_read_first {
+            true => action.or(sum, sum, word).shift_left(word, word, 1),
+            false => action.shift_left(word, word, 1).or(sum, sum, word),
+        };
+        b.table(Ingress, 0, "shift").run(&action);
+        build(b)
+    };
+    assert!(program(true).is_ok());
+    let Err(refusal) = program(false) else { panic!("it reads the shifted word") };
+    assert!(matches!(&refusal, Refusal::WrittenBefore { field, .. } if field == "word"), "{refusal}");
+
+    let (mut b, _, word, _) = start();
+    let other = b.header("other", Width::W32);
+    b.table(Ingress, 0, "exchange").run(&Action::new("exchange").set(word, other).set(other, word));
+    assert!(build(b).is_ok());
 }
 
 #[test]
@@ -174,7 +222,7 @@ fn a_field_is_written_once_a_stage() {
         assert_eq!(build(b).is_ok(), lawful);
     }
     let (mut b, _, word, _) = start();
-    b.table(Ingress, 0, "both").run(&Action::new("both").set(word, 1).add(word, word, 1));
+    b.table(Ingress, 0, "both").run(&Action::new("both").set(word, 1).set(word, 2));
     assert!(matches!(refused(b), Refusal::WritesTwice { what, .. } if what == "word"));
     let (mut b, kind, ..) = start();
     b.table(Ingress, 0, "drop").when(kind.is(1)).run(&Action::new("drop").drop("a name"));

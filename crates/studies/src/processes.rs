@@ -123,9 +123,14 @@ pub(crate) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
 }
 
 /// An executor; all its slots are registered when this returns.
-pub(crate) fn executor(mut program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
+pub(crate) fn executor(program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
+    executor_with(program, switch, slots, &[])
+}
+
+/// The same with more arguments.
+pub(crate) fn executor_with(mut program: Command, switch: SocketAddr, slots: u32, more: &[&str]) -> Result<Process> {
     let (switch, slots) = (switch.to_string(), slots.to_string());
-    let mut process = Process::start(program.args(["executor", "--switch", &switch, "--slots", &slots]))?;
+    let mut process = Process::start(program.args(["executor", "--switch", &switch, "--slots", &slots]).args(more))?;
     process.line()?;
     Ok(process)
 }

@@ -128,7 +128,8 @@ layout! {
         pub resources: u8,
         /// A [`crate::SlotKind`].
         pub kind: u8,
-        pub reserved: [u8; 2],
+        /// Bits 16 to 31 of the executor's next counter: where a switch begins that compares the lower half only.
+        pub counter: U16,
         /// Where these slots are (T19): their machine and their rack, say; 0: none.
         pub places: [U32; SLOT_PLACES],
     }

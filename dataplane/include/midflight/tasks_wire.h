@@ -170,7 +170,7 @@ struct MF_WIRE mf_register {
                         * does not use up another one */
     uint8_t resources; /* a mask: what these slots offer to tasks */
     uint8_t kind;      /* enum mf_slot_kind */
-    uint8_t reserved[2];
+    uint16_t counter;  /* bits 16 to 31 of the executor's next counter: where a switch begins that compares its lower half only */
     uint32_t places[MF_SLOT_PLACES]; /* where these slots are: numbers that people's names are hashed to; 0: none */
 };
 

@@ -32,19 +32,16 @@ pub mod reads;
 mod shares;
 mod slots;
 
-use crate::cookie::Cookies;
 use crate::read::read;
 use crate::{Datagram, Stats, Verdict};
-use deparser::Deparser;
 use midflight_wire::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
 use parser::{Asked, Origin, Sender};
 use pipeline::{Pipeline, Told};
-use slots::{Named, Slots};
+use slots::Named;
 use std::net::SocketAddr;
-use zerocopy::FromZeros;
-use zerocopy::byteorder::network_endian::U64;
 
 pub use config::{AsicConfig, AsicError, Program};
+pub use controller::{Controller, SlotEntry};
 
 /// The results of a pass, for its caller. `packet` and `again` clear it first.
 #[derive(Clone, Debug, Default)]
@@ -89,10 +86,7 @@ pub struct Counters {
 pub struct AsicTasks {
     config: AsicConfig,
     pipeline: Pipeline,
-    slots: Slots,
-    cookies: Cookies,
-    deparser: Deparser,
-    stats: Stats,
+    controller: Controller,
     counters: Counters,
 }
 
@@ -102,14 +96,10 @@ impl AsicTasks {
     /// # Errors
     /// Where a bound of the configuration is violated, or the target has no room for the program.
     pub fn new(config: &AsicConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
-        config.check()?;
         Ok(Self {
             config: *config,
+            controller: Controller::new(config, epoch, secret)?,
             pipeline: Pipeline::build(config)?,
-            slots: Slots::new(config, secret),
-            cookies: Cookies::new(secret, config.cookie_ns),
-            deparser: Deparser::new(epoch),
-            stats: Stats::new_zeroed(),
             counters: Counters::default(),
         })
     }
@@ -117,17 +107,14 @@ impl AsicTasks {
     /// Takes one datagram and returns the verdict on it. What it causes is in `turn`.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
         turn.clear();
-        let verdict = match (read(datagram, self.config.levels, &mut self.stats), parser::ipv4(from)) {
-            (Err(Verdict::BadVersion), _) => {
-                turn.sent.push(deparser::version(from));
-                Verdict::BadVersion
-            }
-            (Err(verdict), _) => verdict,
-            // Its slots would be registered, and never get a task.
-            (Ok(_), None) => Verdict::NotForSwitch,
+        let read = read(datagram, self.config.levels, &mut self.controller.stats);
+        let verdict = match (read, parser::ipv4(from)) {
             (Ok(packet), Some(ipv4)) => self.take(now_ns, ipv4, packet, turn),
+            (refused, _) => self.controller.refuse(from, refused.err(), &mut turn.sent),
         };
-        self.count(verdict, 1);
+        self.controller.count(verdict, 1);
+        // Nothing is to be copied: the pipeline has no table of slots of its own.
+        self.controller.slots.forget_changes();
         verdict
     }
 
@@ -149,17 +136,17 @@ impl AsicTasks {
     /// The controller frees slots that have been silent for too long. It visits a bounded number a call, and returns how many:
     /// none for a lease's time after a pause between ticks.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
-        self.slots.tick(now_ns)
+        let visited = self.controller.tick(now_ns);
+        self.controller.slots.forget_changes();
+        visited
     }
 
     /// The counters, and the gauges that the registers show. What became of an assigned task is not known.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let mut stats = self.stats;
+        let mut stats = self.controller.stats();
         let queued = self.queued();
         stats.queued[..queued.len()].copy_from_slice(&queued);
-        stats.slots = self.slots.registered();
-        stats.gaps = self.slots.gaps();
         stats
     }
 
@@ -184,16 +171,10 @@ impl AsicTasks {
     }
 
     fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
-        let Sender { from, .. } = sender;
         match packet {
             Packet::Submit(submit, tasks, preference) => self.submit(sender, submit, tasks, preference, turn),
             Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
-            Packet::Register(register) => self.register(now, from, register, turn),
-            Packet::Keepalive(keepalive, waits) => self.keepalive(now, from, keepalive, waits, turn),
-            Packet::Release(release, leaves) => self.release(now, from, release, leaves, turn),
-            Packet::Probe(probe, _) => self.probe(now, from, probe, turn),
-            Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, turn),
-            _ => Verdict::NotForSwitch,
+            packet => self.controller.take(now, sender.from, packet, &mut turn.sent),
         }
     }
 
@@ -214,63 +195,50 @@ impl AsicTasks {
 
     /// A pipeline answers a packet with one packet, so a RETRIEVE carries one wait.
     fn retrieve(&mut self, now: u64, sender: Sender, retrieve: &Retrieve, waits: &[Wait], turn: &mut Turn) -> Verdict {
-        let Sender { from, .. } = sender;
-        if !self.deparser.is_present(&retrieve.header) {
-            return self.foreign(from, retrieve.counter, turn);
+        let (Sender { from, .. }, controller) = (sender, &mut self.controller);
+        if !controller.deparser.is_present(&retrieve.header) {
+            return controller.foreign(from, retrieve.counter, &mut turn.sent);
         }
         let [wait] = waits else { return Verdict::BadCount };
-        match self.hear(now, from, &name(wait), retrieve.counter) {
+        match controller.hear(now, from, &name(wait), retrieve.counter) {
             Named::Slot => self.pass(parser::retrieve(&self.pipeline, sender, retrieve, *wait), turn),
-            Named::Unknown | Named::Spoofed => turn.sent.extend(self.deparser.reset(from, retrieve.counter, &[*wait])),
+            Named::Unknown | Named::Spoofed => {
+                turn.sent.extend(controller.deparser.reset(from, retrieve.counter, &[*wait]));
+            }
             Named::Replayed => {}
         }
         Verdict::Ok
     }
 
-    /// Notes that a slot was heard, if it is the sender's.
-    fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: U64) -> Named {
-        let named = self.slots.hear(now, from, name, counter.get());
-        match named {
-            Named::Slot => {}
-            Named::Unknown => self.count(Verdict::ForeignSlot, 1),
-            Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
-            Named::Replayed => self.count(Verdict::Replayed, 1),
-        }
-        named
-    }
-
     fn pass(&mut self, inside: Inside, turn: &mut Turn) {
         self.counters.passes += 1;
         let Inside { packet, origin } = inside;
-        for told in self.pipeline.pass(packet, &origin) {
+        let Self { pipeline, controller, counters, .. } = self;
+        for told in pipeline.pass(packet, &origin) {
             match told {
                 Told::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
                 Told::Assigned(task) => {
-                    self.stats.tasks.assigned += 1;
-                    turn.sent.extend(self.deparser.assign(&origin, &task));
+                    controller.stats.tasks.assigned += 1;
+                    turn.sent.extend(controller.deparser.assign(&origin, &task));
                 }
                 Told::NoOp => {
-                    self.counters.no_ops += 1;
-                    turn.sent.extend(self.deparser.no_op(&origin));
+                    counters.no_ops += 1;
+                    turn.sent.extend(controller.deparser.no_op(&origin));
                 }
                 Told::Submitted { taken, refused } => {
-                    self.stats.tasks.submitted += u64::from(taken.count_ones());
-                    self.count(Verdict::Full, refused.count_ones() as usize);
+                    controller.stats.tasks.submitted += u64::from(taken.count_ones());
+                    controller.count(Verdict::Full, refused.count_ones() as usize);
                     // It knows no places (T19).
                     if matches!(origin.asked, Asked::Submit { prefers: true, .. }) {
-                        self.count(Verdict::NoPlace, taken.count_ones() as usize);
+                        controller.count(Verdict::NoPlace, taken.count_ones() as usize);
                     }
-                    turn.sent.extend(self.deparser.submit_ack(&origin, taken, refused));
+                    turn.sent.extend(controller.deparser.submit_ack(&origin, taken, refused));
                 }
-                Told::Returned => self.counters.returned += 1,
+                Told::Returned => counters.returned += 1,
                 Told::Ended => {}
-                Told::Dropped => self.counters.dropped += 1,
+                Told::Dropped => counters.dropped += 1,
             }
         }
-    }
-
-    fn count(&mut self, verdict: Verdict, times: usize) {
-        self.stats.reasons[verdict as usize] += times as u64;
     }
 }
 

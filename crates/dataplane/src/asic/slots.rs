@@ -1,7 +1,7 @@
 //! The executors' slots: the table in front of the program, and what the controller stores about each.
 
-use super::AsicConfig;
 use super::shares::{Refused, Shares};
+use super::{AsicConfig, SlotEntry};
 use crate::{TICK_SLOTS, Verdict};
 use midflight_wire::{Reason, Register, SlotName};
 use siphasher::sip::SipHasher24;
@@ -20,6 +20,8 @@ struct Slot {
     address: SocketAddr,
     /// The counter of the last packet that named it.
     counter: u64,
+    /// The lower half of its executor's counter when it was registered, or a little less.
+    began: u32,
     heard_ns: u64,
 }
 
@@ -70,6 +72,8 @@ pub(super) struct Slots {
     vacant: Vec<u32>,
     shares: Shares,
     by_owner: HashMap<(u64, u32), u32>,
+    /// Numbers of slots that were registered or freed, in order.
+    changed: Vec<u32>,
     generations: Generations,
     idle_ns: u64,
     steadiness: Steadiness,
@@ -84,6 +88,7 @@ impl Slots {
             vacant: Vec::new(),
             shares: Shares::new(config.slots),
             by_owner: HashMap::new(),
+            changed: Vec::new(),
             generations: Generations::new(secret),
             idle_ns: config.slot_idle_ns,
             steadiness: Steadiness::new(config.lease_ms),
@@ -139,7 +144,9 @@ impl Slots {
             }
         };
         let generation = self.generations.next();
-        let slot = Slot { executor, local, registration, generation, address: from, counter: 0, heard_ns: now };
+        let began = (u32::from(register.counter.get()) << 16).wrapping_sub(1);
+        let slot = Slot { executor, local, registration, generation, address: from, counter: 0, began, heard_ns: now };
+        self.changed.push(number);
         self.slots[number as usize] = Some(slot);
         self.by_owner.insert((executor, local), number);
         Ok(SlotName { slot: number.into(), generation: generation.into() })
@@ -152,13 +159,28 @@ impl Slots {
         })
     }
 
-    /// What a record names. A slot of the sender counts as heard, if the packet's counter is later than all before.
+    /// What was registered or freed since the last call.
+    pub(super) fn changed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.changed)
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.changed.clear();
+    }
+
+    /// A slot's entry in the pipeline's table, if it is registered.
+    pub(super) fn entry(&self, number: u32) -> Option<SlotEntry> {
+        let slot = self.slots.get(number as usize)?.as_ref()?;
+        Some(SlotEntry { generation: slot.generation, address: slot.address, counter: slot.began })
+    }
+
     /// Whether a name is that of a slot at this address.
     pub(super) fn is_of(&self, from: SocketAddr, name: &SlotName) -> bool {
         let slot = self.slots.get(name.slot.get() as usize).and_then(Option::as_ref);
         slot.is_some_and(|slot| slot.generation == name.generation.get() && slot.address == from)
     }
 
+    /// What a record names. A slot of the sender counts as heard, if the packet's counter is later than all before.
     pub(super) fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: u64) -> Named {
         let Some(Some(slot)) = self.slots.get_mut(name.slot.get() as usize) else { return Named::Unknown };
         if slot.generation != name.generation.get() {
@@ -180,6 +202,7 @@ impl Slots {
             self.by_owner.remove(&(slot.executor, slot.local));
             self.shares.give_back(slot.address);
             self.vacant.push(number);
+            self.changed.push(number);
         }
     }
 

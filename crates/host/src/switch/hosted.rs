@@ -1,7 +1,6 @@
-//! What the switch's thread needs of an engine beyond `Engine`: of the kernel engine, the shells that take packets without this
-//! process.
+//! What the switch's thread needs of an engine beyond `Engine`: of the kernel engine and of bmv2, what takes packets without this process.
 
-use super::options::AsicOptions;
+use super::options::{AsicOptions, Bmv2Options};
 use super::{ShellCounts, asic};
 use crate::error::Error;
 use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
@@ -21,8 +20,13 @@ pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
     fn counts(&self, _counts: &mut ShellCounts) {}
 
     /// Sends the datagrams that the shells have left for this process, each from the address that its receiver expects, if that
-    /// is known.
-    fn send_handed_over(&mut self, _send: &mut SendFrom<'_>) {}
+    /// is known. An error ends the switch.
+    ///
+    /// # Errors
+    /// Says what is gone, on one line.
+    fn send_handed_over(&mut self, _send: &mut SendFrom<'_>) -> Result<(), String> {
+        Ok(())
+    }
 
     /// A descriptor that is readable when the shells have left datagrams; `None` for an engine without shells.
     fn handover_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -52,6 +56,24 @@ pub trait HostedProgram: SoftProgram {
     fn asic(_config: &Self::Config, _options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
         Err(no_such_engine::<Self>())
     }
+
+    /// The engine bmv2 that runs it, and serves this address.
+    ///
+    /// # Errors
+    /// If the program has none, or a tool, a right or an interface is missing.
+    fn bmv2(
+        _config: &Self::Config,
+        _options: &Bmv2Options,
+        _listen: SocketAddr,
+        _epoch: u32,
+    ) -> Result<Box<dyn Hosted<Self>>, Error> {
+        Err(no_bmv2::<Self>())
+    }
+}
+
+/// Why a program does not run in BMv2, or not by this build.
+fn no_bmv2<P: SoftProgram + ?Sized>() -> Error {
+    Error::Configuration(format!("{} does not run in bmv2: only tasks does, where this was built with it", P::NAME))
 }
 
 fn no_such_engine<P: SoftProgram + ?Sized>() -> Error {
@@ -62,6 +84,16 @@ impl HostedProgram for TasksProgram {
     fn asic(config: &TasksConfig, options: AsicOptions, epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
         let AsicOptions::Tasks(queue) = options else { return Err(no_such_engine::<Self>()) };
         Ok(Box::new(asic::AsicEngine::new(config, queue, epoch)?))
+    }
+
+    #[cfg(feature = "bmv2")]
+    fn bmv2(
+        config: &TasksConfig,
+        options: &Bmv2Options,
+        listen: SocketAddr,
+        epoch: u32,
+    ) -> Result<Box<dyn Hosted<Self>>, Error> {
+        Ok(Box::new(super::bmv2::Bmv2Engine::start(config, options, listen, epoch)?))
     }
 }
 

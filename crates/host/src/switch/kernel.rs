@@ -82,8 +82,9 @@ impl<P: SoftProgram> Hosted<P> for InKernel<P> {
         counts.push(("calls_failed", self.calls_failed));
     }
 
-    fn send_handed_over(&mut self, send: &mut SendFrom<'_>) {
+    fn send_handed_over(&mut self, send: &mut SendFrom<'_>) -> Result<(), String> {
         self.engine.handover_mut().drain(send);
+        Ok(())
     }
 
     fn handover_fd(&self) -> Option<BorrowedFd<'_>> {

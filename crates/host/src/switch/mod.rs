@@ -1,10 +1,12 @@
 //! The switch: a program, and a thread that brings it the datagrams that the socket receives, sends its answers, and ticks it
 //! every 10 ms. Between packets no lock is held and nothing is allocated.
 //!
-//! The program runs in this process ([`user`]), in the kernel, where most packets never reach the socket ([`kernel`]), or in a
-//! model of a switch's pipeline ([`asic`]). The thread is the same for all three.
+//! The program runs in this process ([`user`]), in the kernel, where most packets never reach the socket ([`kernel`]), in a model of a
+//! switch's pipeline ([`asic`]), or in BMv2 (`bmv2`). The thread is the same for all.
 
 mod asic;
+#[cfg(feature = "bmv2")]
+mod bmv2;
 mod counted;
 mod diversion;
 mod hosted;
@@ -19,7 +21,7 @@ mod users;
 
 pub use diversion::Diversion;
 pub use hosted::{Hosted, HostedProgram, SendFrom};
-pub use options::{AsicOptions, AsicQueue, KernelOptions, SwitchConfig, SwitchEngine};
+pub use options::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
 use crate::driver::spawn;
@@ -127,6 +129,11 @@ impl<P: HostedProgram> Switch<P> {
                 (Box::new(started.0), started.1)
             }
             SwitchEngine::Asic(options) => (P::asic(&config.program, *options, epoch)?, facts),
+            SwitchEngine::Bmv2(options) => {
+                let deaf = socket.take_nothing();
+                deaf.map_err(|source| Error::Resources { what: "close a socket to datagrams", source })?;
+                (P::bmv2(&config.program, options, socket.local_addr(), epoch)?, facts)
+            }
             #[cfg(not(feature = "kernel"))]
             SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),
         };

@@ -51,7 +51,30 @@ pub enum SwitchEngine {
     Kernel(KernelOptions),
     /// In this process, but not as the soft engine: a program for a switch's pipeline, in a model of such a switch.
     Asic(AsicOptions),
+    /// In BMv2's simple_switch, a process that takes packets at interfaces (feature `bmv2`); this process is its controller.
+    Bmv2(Bmv2Options),
 }
+
+/// How a program serves in BMv2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bmv2Options {
+    /// Which program, and how large its queue is: of four levels.
+    pub queue: AsicQueue,
+    /// The switch's ports: names of interfaces, at least one.
+    pub interfaces: Vec<String>,
+}
+
+impl Bmv2Options {
+    /// The size that `tasks` asks for, cut to what the program has room for: four levels of 16,384 entries. Slots ask again after 10 ms.
+    #[must_use]
+    pub fn new(program: Program, tasks: &TasksConfig, interfaces: Vec<String>) -> Self {
+        let queue = AsicQueue::new(program, &TasksConfig { levels: 4, ..*tasks });
+        Self { queue: AsicQueue { poll_us: BMV2_POLL_MIN_US, ..queue }, interfaces }
+    }
+}
+
+/// After how many microseconds a slot that found no task may ask again: BMv2 passes some thousand packets a second.
+pub const BMV2_POLL_MIN_US: u16 = 10_000;
 
 /// The pipeline program that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -134,7 +134,7 @@ impl<P: SoftProgram> SwitchThread<P> {
             for (from, own, datagram) in batch.iter_with_own() {
                 self.take(now, (from, own.filter(|_| is_on_all)), datagram);
             }
-            self.send_handed_over(now);
+            self.send_handed_over(now)?;
             let has_orders = self.order.go_on(&mut *self.engine);
             if now >= self.next_tick {
                 self.tick(now)?;
@@ -178,14 +178,14 @@ impl<P: SoftProgram> SwitchThread<P> {
         }
     }
 
-    /// Sends what the shells in the kernel have left for this process.
-    fn send_handed_over(&mut self, now: Nanos) {
+    /// Sends what the shells in the kernel have left for this process, or lets the engine answer what is elsewhere.
+    fn send_handed_over(&mut self, now: Nanos) -> Result<(), String> {
         let (outgoing, addresses, socket) = (&mut self.outgoing, &self.reply_addresses, &self.shared.socket);
         let is_on_all = socket.is_on_all_addresses();
         self.engine.send_handed_over(&mut |own, to, datagram| {
             let from = own.or_else(|| addresses.of(to)).filter(|_| is_on_all);
             outgoing.push(socket, now, from, to, datagram);
-        });
+        })
     }
 
     /// Copies the counts to where other threads read them; if one is reading just now, the next tick tries again.

@@ -1,7 +1,8 @@
 //! What a packet has on its way round, as the headers of `p4/headers.p4` lay it out.
 
 use super::{Task, Wait, level};
-use crate::frame::{IP, MF, ROUND, UDP, byte, word16, word32};
+use crate::around::ROUND;
+use crate::frame::{IP, MF, UDP, byte, word16, word32};
 
 /// Operations that only the switch itself sends.
 pub(super) const SWAP: u8 = 200;
@@ -12,8 +13,8 @@ pub(super) const REPAIR_ADD: u8 = 204;
 pub(super) const REPAIR_RETRIEVE: u8 = 205;
 
 /// Where the records of REST and the task of a search begin, behind the header.
-const RECORD: usize = 56;
-const TASK: usize = 52;
+const RECORD: usize = 48;
+const TASK: usize = 36;
 
 /// The operation, and all fields that later passes read: name, value, and in the frame the place behind the header and the bytes.
 pub(super) struct Carried {
@@ -88,7 +89,7 @@ impl Carried {
             ("credit_of", rest.credit.0, 25, 1),
             ("index", rest.index, 26, 1),
             ("credit", rest.credit.1, 28, 4),
-            ("token", rest.token, 44, 4),
+            ("token", rest.token, 36, 4),
         ]);
         carried.task(&rest.task, RECORD);
         carried
@@ -97,24 +98,24 @@ impl Carried {
     /// What goes on to another level.
     pub(super) fn retrieve(level: u32, resources: u32, wait: &Wait) -> Self {
         let mut carried = Self::new(midflight_wire::Operation::Retrieve as u8);
-        carried.asker(level, resources, wait, 24);
+        carried.asker(level, resources, wait, 16);
         carried
     }
 
     /// A search; or, in the published program, what becomes of one: the task without a place.
     pub(super) fn search(operation: u8, search: &Search) -> Self {
         let mut carried = Self::new(operation);
-        carried.asker(search.level, search.resources, &search.wait, 36);
+        carried.asker(search.level, search.resources, &search.wait, 24);
         let [high, low] = search.client.1.to_be_bytes().map(u32::from);
         carried.fields.extend(search.seen.map(|seen| ("seen", seen, 4, 4)));
         carried.fields.extend([
-            ("at", search.at, 24, 4),
-            ("token", search.token, 32, 4),
-            ("client_ip", search.client.0, 100, 4),
-            ("client_port_high", high, 104, 1),
-            ("client_port_low", low, 105, 1),
-            ("submission", search.submission, 108, 4),
-            ("index", search.index, 112, 1),
+            ("at", search.at, 16, 4),
+            ("token", search.token, 20, 4),
+            ("client_ip", search.client.0, 64, 4),
+            ("client_port_high", high, 68, 1),
+            ("client_port_low", low, 69, 1),
+            ("submission", search.submission, 72, 4),
+            ("index", search.index, 76, 1),
         ]);
         carried.task(&search.task, TASK);
         carried
@@ -123,7 +124,7 @@ impl Carried {
     /// An executor that gets no task.
     pub(super) fn owed_no_op(wait: &Wait) -> Self {
         let mut carried = Self::new(OWE_NO_OP);
-        carried.waits(wait, 36);
+        carried.waits(wait, 24);
         carried
     }
 
@@ -135,7 +136,7 @@ impl Carried {
     }
 
     fn asker(&mut self, level: u32, resources: u32, wait: &Wait, at: usize) {
-        self.fields.extend([("level", level, 2, 1), ("resources", resources, 16, 1)]);
+        self.fields.extend([("level", level, 2, 1), ("resources", resources, 8, 1)]);
         self.waits(wait, at);
     }
 

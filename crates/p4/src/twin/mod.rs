@@ -5,8 +5,9 @@ mod carried;
 mod published;
 mod safe;
 
+use crate::around::{self, PREFERENCE, RECORD, ROUND, SUBMIT};
 use crate::bmv2::Entered;
-use crate::frame::{self, IP, MF, PREFERENCE, RECORD, ROUND, SUBMIT, UDP, byte, word16, word32};
+use crate::frame::{self, IP, MF, UDP, byte, word16, word32};
 use crate::{P4Error, Program};
 use carried::Carried;
 use midflight_rmt::Packet;
@@ -195,14 +196,6 @@ impl Twin {
     }
 }
 
-/// The first registers of the switch: name, cell, value. All others are 0.
-pub(crate) fn set_up(program: Program, entered: &Entered) -> Vec<(&'static str, u32, u32)> {
-    match program {
-        Program::Safe => safe::set_up(entered),
-        Program::Published => published::set_up(entered),
-    }
-}
-
 fn assignment(assigned: &Assigned, asked: &Wait) -> Assignment {
     let &Assigned { client: (ip, port), token, submission, index, ref task } = assigned;
     let &Wait { slot, generation, sequence } = asked;
@@ -248,8 +241,8 @@ fn class(frame: &[u8]) -> Class {
         && byte(frame, IP) == 0x45
         && word16(frame, IP + 6) & 0x3FFF == 0
         && byte(frame, IP + 9) == 17
-        && word16(frame, UDP + 2) == frame::UDP_PORT
-        && word32(frame, IP + 16) == frame::SWITCH.1;
+        && word16(frame, UDP + 2) == around::UDP_PORT
+        && word32(frame, IP + 16) == around::SWITCH.1;
     if !is_queue {
         return Class::Forward;
     }
@@ -317,16 +310,16 @@ fn level(record: &[u8]) -> u8 {
 /// What the tables of `Bmv2::enter` make of a frame that is not the queue's.
 fn forwarded(frame: &[u8]) -> Option<(u16, Vec<u8>)> {
     if word16(frame, 12) != 0x0800
-        || word32(frame, IP + 16) >> 16 != frame::NEIGHBOUR.1 >> 16
+        || word32(frame, IP + 16) >> 16 != around::NEIGHBOUR.1 >> 16
         || byte(frame, IP + 8) < 2
         || byte(frame, IP) != 0x45
     {
         return None;
     }
     let mut sent = frame.to_vec();
-    sent[..6].copy_from_slice(&frame::NEIGHBOUR.0);
-    sent[6..12].copy_from_slice(&frame::SWITCH.0);
+    sent[..6].copy_from_slice(&around::NEIGHBOUR.0);
+    sent[6..12].copy_from_slice(&around::SWITCH.0);
     sent[IP + 8] -= 1;
     frame::seal(&mut sent);
-    Some((frame::NEIGHBOURS, sent))
+    Some((around::NEIGHBOURS, sent))
 }

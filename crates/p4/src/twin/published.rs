@@ -3,8 +3,9 @@
 use super::carried::{BACK, Carried, REPAIR_ADD, REPAIR_RETRIEVE, Rest, SWAP, Search};
 use super::{Assigned, Flight, Task, Told, tasks, wait};
 use crate::P4Error;
+use crate::around::ROUND;
 use crate::bmv2::Entered;
-use crate::frame::{IP, MF, ROUND, UDP, byte, word16, word32};
+use crate::frame::{IP, MF, UDP, byte, word16, word32};
 use midflight_rmt::tasks::published::{Answer, Config, Empty, Kind, Published, Task as Stored};
 use midflight_rmt::{Machine, Packet, Sent, Target, To, Word};
 use midflight_wire::Operation;
@@ -43,12 +44,6 @@ pub(super) struct Queue {
     entered: Entered,
     /// The counter of each slot's last RETRIEVE.
     counters: Vec<u32>,
-}
-
-/// The first registers of the switch: name, cell, value.
-pub(crate) fn set_up(entered: &Entered) -> Vec<(&'static str, u32, u32)> {
-    let pointers = ["Pipe.queue.pointers.add_ptr", "Pipe.queue.pointers.retrieve_ptr"];
-    (0..4).flat_map(|level| pointers.map(|name| (name, level, entered.start))).collect()
 }
 
 /// A bitmap of the first so many tasks.

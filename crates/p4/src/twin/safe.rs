@@ -3,15 +3,16 @@
 use super::carried::{Carried, Rest, SWAP, Search};
 use super::{Assigned, Flight, Task, Told, Wait, tasks, wait};
 use crate::P4Error;
+use crate::around::ROUND;
 use crate::bmv2::Entered;
-use crate::frame::{IP, MF, ROUND, UDP, byte, word16, word32};
+use crate::frame::{IP, MF, UDP, byte, word16, word32};
 use midflight_rmt::tasks::safe::front::{self, Guarded, Size, Slot};
 use midflight_rmt::tasks::safe::{Answer, Config, Kind};
 use midflight_rmt::{Machine, Packet, Sent, Target, To, Word};
 
 /// A register of the switch: its name there, its name and word in the model.
 const REGISTERS: [(&str, &str, Word); 26] = [
-    ("Pipe.queue.kind.credit_seen", "credit_seen", Word::Low),
+    ("Pipe.look.kind.credit_seen", "credit_seen", Word::Low),
     ("Pipe.queue.accept_task.accepted", "accepted", Word::Low),
     ("Pipe.queue.latest.last_counter", "last_counter", Word::Low),
     ("Pipe.queue.enter.add_ptr", "add_ptr", Word::Low),
@@ -43,22 +44,6 @@ pub(super) struct Queue {
     program: Guarded,
     machine: Machine,
     entered: Entered,
-}
-
-/// The first registers of the switch: name, cell, value.
-pub(crate) fn set_up(entered: &Entered) -> Vec<(&'static str, u32, u32)> {
-    let &Entered { room, start, .. } = entered;
-    let of_level = |level| {
-        let (pointer, full) = (start.wrapping_mul(4) | level, start.wrapping_add(room));
-        [
-            ("Pipe.queue.enter.add_ptr", level, pointer),
-            ("Pipe.queue.head.retrieve_ptr_low", level, pointer),
-            ("Pipe.queue.accept_task.accepted", level, start),
-            ("Pipe.queue.credit.credit", level, full),
-            ("Pipe.queue.kind.credit_seen", level, full),
-        ]
-    };
-    (0..4).flat_map(of_level).collect()
 }
 
 impl Queue {

@@ -18,8 +18,7 @@ pub(super) struct Literal {
 
 /// The conditions under which a table runs its action number `action`, one for each way to get there.
 pub(super) fn ways(table: &Table, action: usize) -> Vec<Condition> {
-    let mut condition: Condition =
-        table.gateway.iter().map(|compare| Literal { field: compare.field, relation: compare.relation }).collect();
+    let mut condition = gateways(table);
     let mut ways = Vec::new();
     for entry in &table.entries {
         let matches: Vec<Literal> =
@@ -37,6 +36,11 @@ pub(super) fn ways(table: &Table, action: usize) -> Vec<Condition> {
         ways.push(condition);
     }
     ways
+}
+
+/// The condition under which a table runs at all.
+pub(super) fn gateways(table: &Table) -> Condition {
+    table.gateway.iter().map(|compare| Literal { field: compare.field, relation: compare.relation }).collect()
 }
 
 fn literals(field: Field, wanted: Match) -> Vec<Literal> {

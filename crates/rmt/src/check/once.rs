@@ -1,6 +1,6 @@
 //! A packet accesses a register once, and writes each field once in a stage.
 
-use super::exclusive::{Condition, excluded, ways};
+use super::exclusive::{Condition, excluded, gateways, ways};
 use super::uses::{Written, action_writes, place};
 use crate::Refusal;
 use crate::field::At;
@@ -21,6 +21,10 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
             if let Some((register, first, second)) = clash(&accesses(a), &accesses(b)) {
                 let register = source.register(register).name.clone();
                 return Err(Refusal::TouchesTwice { register, place: place(a), first, second });
+            }
+            if let Some((register, first, second)) = clash(&shared(a), &shared(b)) {
+                let register = source.register(register).name.clone();
+                return Err(Refusal::SharedByKeys { register, place: place(a), first, second });
             }
             if let Some((what, first, second)) = clash(&writes(a), &writes(b)) {
                 return Err(Refusal::WritesTwice { what: what.name(source), place: place(a), first, second });
@@ -46,6 +50,12 @@ fn accesses(table: &Table) -> Vec<Deed<crate::Register>> {
             Some(Deed { what: access.register, at: access.at, ways: ways(table, i) })
         })
         .collect()
+}
+
+/// The same, as the compiler sees it: by control flow, which is the gateways.
+fn shared(table: &Table) -> Vec<Deed<crate::Register>> {
+    let accesses = table.actions.iter().filter_map(|action| action.access);
+    accesses.map(|access| Deed { what: access.register, at: access.at, ways: vec![gateways(table)] }).collect()
 }
 
 fn writes(table: &Table) -> Vec<Deed<Written>> {

@@ -2,8 +2,8 @@
 
 use super::uses::{place, table_reads, table_writes};
 use crate::Refusal;
-use crate::action::{Effect, Verb};
-use crate::field::{At, Field, Space};
+use crate::action::{Action, Effect, Op, Verb};
+use crate::field::{At, Field, Operand, Space};
 use crate::program::{Pipeline, Source};
 use crate::refusal::Place;
 use crate::table::Relation;
@@ -23,6 +23,7 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
         for (field, at) in table_reads(table) {
             check_read(source, &writes, field, place(table), at)?;
         }
+        table.actions.iter().try_for_each(|action| check_statements(source, table, action))?;
         check_copies(source, &writes, table)?;
         check_gateway(source, table)?;
     }
@@ -49,6 +50,24 @@ fn check_read(source: &Source, writes: &Writes, field: Field, here: Place, read:
         Some(&(_, written)) => Err(Refusal::NotBridged { field: name, place: here, read, written }),
         None => Err(Refusal::NeverWritten { field: name, place: here, read }),
     }
+}
+
+/// The machine gives all operations of an action the values with which the packet entered the stage. In P4 they are statements, one
+/// after the other: both are the same where none reads what one before it has written. Two fields that are exchanged are no such case:
+/// in P4 a variable keeps one of them, which costs no stage.
+fn check_statements(source: &Source, table: &crate::Table, action: &Action) -> Result<(), Refusal> {
+    for (i, op) in action.ops.iter().enumerate() {
+        let reads = |field: Field| [op.a, op.b].contains(&Operand::Field(field));
+        let exchanges = |other: &Op| {
+            let other_way = (Operand::Field(op.to), Operand::Field(other.to)) == (other.a, op.a);
+            op.verb == Verb::Set && other.verb == Verb::Set && other_way
+        };
+        if let Some(earlier) = action.ops[..i].iter().find(|earlier| reads(earlier.to) && !exchanges(earlier)) {
+            let field = source.field(earlier.to).name.clone();
+            return Err(Refusal::WrittenBefore { field, place: place(table), written: earlier.at, read: op.at });
+        }
+    }
+    Ok(())
 }
 
 /// A copy has the values of the fields at the end of the pipeline.

@@ -121,7 +121,7 @@ fn index(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let read = Action::new("read").access(cell.give_old(i.at));
     let reset = Action::new("reset").access(cell.always(Alu::set(i.start)).give(Output::New(crate::Word::Low), i.at));
     let start = Action::new("start").set(i.at, i.start);
-    let table = b.table(Ingress, 4, "group_index").exact(i.role).exact(i.lazy);
+    let table = b.table(Ingress, 4, "group_index").when(i.role.is_not(role::CLOSE)).exact(i.role).exact(i.lazy);
     table.entry([Match::is(role::WRITE), NO], &read, &[]).entry([Match::is(role::WRITE), YES], &reset, &[]);
     for reads in [role::READ, role::CHECK, role::ODD, role::TURN] {
         table.entry([Match::is(reads), NO], &read, &[]).entry([Match::is(reads), YES], &start, &[]);

@@ -203,7 +203,7 @@ impl<E: Timed> World<E> {
                     first: first.into(),
                     resources: 255,
                     kind: SlotKind::Ordinary as u8,
-                    reserved: [0; 2],
+                    counter: 0.into(),
                     places: [0.into(); SLOT_PLACES],
                 },
             );

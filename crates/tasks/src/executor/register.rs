@@ -210,6 +210,7 @@ impl Registrar {
             first: request.first.into(),
             resources: self.resources,
             kind: kind.into(),
+            counter: ((link.next_counter() >> 16) as u16).into(),
             places: self.places.map(Into::into),
             ..Register::new(0, request.sequence)
         };

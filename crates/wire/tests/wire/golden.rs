@@ -105,7 +105,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 first: 4.into(),
                 resources: 0b0000_0101,
                 kind: SlotKind::Ordinary as u8,
-                reserved: [0; 2],
+                counter: 0.into(),
                 places: [1234.into(), 0.into()],
             }),
         ),

@@ -4,7 +4,8 @@ use super::running::Prepared;
 use anyhow::Result;
 use clap::ValueEnum;
 use midflight_control::{Config, EngineKind, ProgramStatus, ProgramTable};
-use midflight_host::{HostedProgram, Switch, SwitchEngine};
+use midflight_host::{HostedProgram, Program, Switch, SwitchEngine};
+use midflight_terminal::usage;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -34,8 +35,13 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
     /// Its bounds.
     fn limits(table: &Self::Table) -> Self::Config;
 
-    /// The engine of this kind, which runs in this process. (The kernel engine runs every program.)
+    /// The engine of this kind, which runs in this process; user space for those that do not.
     fn in_process(config: &Config<Self::Table>, kind: EngineKind) -> Result<SwitchEngine>;
+
+    /// The engine bmv2 with this program of a pipeline, at these interfaces.
+    fn bmv2_engine(_config: &Config<Self::Table>, _program: Program, _interfaces: Vec<String>) -> Result<SwitchEngine> {
+        Err(usage::error(format!("the program {} does not run in bmv2: only tasks does", Self::NAME)))
+    }
 
     /// Its status at one moment.
     fn status(stats: &Self::Stats, table: &Self::Table, engine: &SwitchEngine) -> Self::Status;

@@ -25,7 +25,9 @@ impl SwitchProgram for ReadsProgram {
             EngineKind::AsicPublished => {
                 Err(usage::error("the program reads has one program of a pipeline: say --engine asic-safe"))
             }
-            EngineKind::User | EngineKind::Kernel => Ok(SwitchEngine::User),
+            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
+                Ok(SwitchEngine::User)
+            }
         }
     }
 

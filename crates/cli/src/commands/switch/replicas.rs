@@ -34,7 +34,9 @@ impl SwitchProgram for ReplicasProgram {
             EngineKind::AsicSafe | EngineKind::AsicPublished => {
                 Err(usage::error("an operator runs in this process or in the kernel: say --engine user or kernel"))
             }
-            EngineKind::User | EngineKind::Kernel => Ok(SwitchEngine::User),
+            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
+                Ok(SwitchEngine::User)
+            }
         }
     }
 

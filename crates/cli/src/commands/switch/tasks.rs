@@ -6,7 +6,7 @@ use anyhow::Result;
 use midflight_control::admin::{Request, Which};
 use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
 use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
-use midflight_host::{AsicOptions, AsicQueue, Program, Switch, SwitchEngine};
+use midflight_host::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
 
@@ -23,16 +23,29 @@ impl SwitchProgram for TasksProgram {
         let program = match kind {
             EngineKind::AsicSafe => Program::Safe,
             EngineKind::AsicPublished => Program::Published,
-            EngineKind::User | EngineKind::Kernel => return Ok(SwitchEngine::User),
+            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
+                return Ok(SwitchEngine::User);
+            }
         };
         if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
             return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
         }
-        let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
+        let poll_us = poll_us(config);
         Ok(SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue {
             poll_us,
             ..AsicQueue::new(program, &config.program.bounds)
         })))
+    }
+
+    fn bmv2_engine(config: &Config, program: Program, interfaces: Vec<String>) -> Result<SwitchEngine> {
+        if config.switch.listen.is_ipv6() || config.switch.listen.ip().is_unspecified() {
+            return Err(usage::error(
+                "the engine bmv2 serves one address of IPv4: name it by --listen, 10.0.0.1:7700 for example",
+            ));
+        }
+        let mut options = Bmv2Options::new(program, &config.program.bounds, interfaces);
+        options.queue.poll_us = poll_us(config).max(BMV2_POLL_MIN_US);
+        Ok(SwitchEngine::Bmv2(options))
     }
 
     fn status(stats: &Stats, table: &TasksTable, engine: &SwitchEngine) -> TasksStatus {
@@ -54,10 +67,15 @@ impl SwitchProgram for TasksProgram {
     }
 }
 
+fn poll_us(config: &Config) -> u16 {
+    u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX)
+}
+
 /// The priority levels that the engine has, of those that the configuration asks for.
 fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
     match engine {
-        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { levels, .. })) => *levels,
+        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { levels, .. }))
+        | SwitchEngine::Bmv2(Bmv2Options { queue: AsicQueue { levels, .. }, .. }) => *levels,
         SwitchEngine::User | SwitchEngine::Kernel(_) | SwitchEngine::Asic(AsicOptions::Reads) => table.bounds.levels,
     }
 }

@@ -3,7 +3,7 @@
 //! Stage 8 counts the index, so its register is in a later stage.
 
 use super::Config;
-use super::fields::{Fields, any_level, role};
+use super::fields::{Fields, any_level, plays, plays_other, role};
 use crate::Pipeline::Ingress;
 use crate::{Action, Alu, Builder, Cell, Field, Register, Width, low_bits};
 
@@ -23,9 +23,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Vec<Regist
     let registers = words(f).iter().map(|word| store(b, f, config, word)).collect();
     let i = &f.inside;
     let again = Action::new("again").or(i.role, i.role, (role::AGAIN ^ role::SWAP) << 2);
-    let table = b.table(Ingress, 6, "ran empty").when(i.at.equals(i.add)).ternary(i.role);
-    table.entry([any_level(role::SWAP)], &again, &[]);
-    table.note(
+    b.table(Ingress, 6, "ran empty").when(plays(f, role::SWAP)).when(i.at.equals(i.add)).run(&again).note(
         "SWAP whose place was overtaken by the head, and the head is the tail: it goes round and is placed there",
     );
     registers
@@ -68,10 +66,12 @@ fn store(b: &mut Builder, f: &Fields, config: Config, word: &Stored) -> Register
     table.entry([any_level(role::STORE)], &store, &[]).entry([any_level(role::PLACE)], &place, &[]);
     table.entry([any_level(role::TAKE)], &load, &[]);
     // Whether the queue ran empty is known from stage 7 on: the role says so.
-    let table = match stage {
-        6 => b.table(Ingress, stage, format!("{} of a search", word.name)).when(i.at.differs(i.add)).ternary(i.role),
-        _ => table,
-    };
-    table.entry([any_level(role::SWAP)], &exchange, &[]);
+    if stage > 6 {
+        table.entry([any_level(role::SWAP)], &exchange, &[]);
+    } else {
+        table.when(plays_other(f, role::SWAP));
+        let search = b.table(Ingress, stage, format!("{} of a search", word.name));
+        search.when(plays(f, role::SWAP)).when(i.at.differs(i.add)).run(&exchange);
+    }
     register
 }

@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::Width::{W8, W32};
-use crate::{Builder, Field, Match};
+use crate::{Builder, Compare, Field, Match};
 
 kinds! {
     /// client → switch: tasks.
@@ -142,6 +142,18 @@ pub(super) fn at_level(role: u32, level: u32) -> u32 {
 /// This role at any level.
 pub(super) fn any_level(role: u32) -> Match {
     Match::Masked { mask: 0xFC, value: role << 2 }
+}
+
+/// True for packets of this role, at any level. A gateway, where keys are not enough: two tables that access one register.
+#[track_caller]
+pub(super) fn plays(fields: &Fields, role: u32) -> Compare {
+    fields.inside.role.masked(0xFC, role << 2)
+}
+
+/// True for all others.
+#[track_caller]
+pub(super) fn plays_other(fields: &Fields, role: u32) -> Compare {
+    fields.inside.role.masked_not(0xFC, role << 2)
 }
 
 /// The words of TDESC.

@@ -1,7 +1,7 @@
 //! Stages 0 to 5: whether a task may enter, which level gives one, and the pointer to the entry.
 
 use super::Config;
-use super::fields::{Fields, Kind, any_level, at_level, role};
+use super::fields::{Fields, Kind, any_level, at_level, plays, plays_other, role};
 use crate::Pipeline::Ingress;
 use crate::{Access, Action, Alu, Builder, Cell, Index, Match, Operand, Output, Register, Test, Word};
 use crate::{argument, low_bits};
@@ -99,7 +99,8 @@ fn add(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let cell = add.at(low_bits(i.role, 2));
     let more = Alu::add(config.step());
     let enter = Action::new("enter").access(cell.always(more).give_old(i.at)).set(i.role, argument(0));
-    let table = b.table(Ingress, 2, "enter").when(i.number.differs(i.limit)).exact(i.role);
+    let table =
+        b.table(Ingress, 2, "enter").when(plays_other(f, role::SWAP)).when(i.number.differs(i.limit)).exact(i.role);
     for level in 0..config.levels {
         let store = [at_level(role::STORE, level)];
         table.entry([is(at_level(role::SUBMIT, level))], &enter, &store);
@@ -107,11 +108,7 @@ fn add(b: &mut Builder, f: &Fields, config: Config) -> Register {
     }
     table.note("a task that was accepted: `add_ptr` + 1");
     let tail = Action::new("tail").access(cell.test(Test::Equal, f.swap_idx).then(more).give_old(i.add));
-    let table = b.table(Ingress, 2, "tail").exact(i.role);
-    for level in 0..config.levels {
-        table.entry([is(at_level(role::SWAP, level))], &tail, &[]);
-    }
-    table.note("SWAP: `if add_ptr = SWAP_IDX then + 1`");
+    b.table(Ingress, 2, "tail").when(plays(f, role::SWAP)).run(&tail).note("SWAP: `if add_ptr = SWAP_IDX then + 1`");
     add
 }
 
@@ -134,7 +131,7 @@ fn count(b: &mut Builder, f: &Fields, config: Config, pair: u32) -> Register {
     // Nothing is less than 0.
     let lower = take(queued.at(FIRST).test(Test::Less, 0));
 
-    let table = b.table(Ingress, stage, name);
+    let table = b.table(Ingress, stage, name).when(plays_other(f, role::SWAP));
     if pair == 1 {
         table.when(i.found[0].is(0));
     }
@@ -154,7 +151,7 @@ fn count(b: &mut Builder, f: &Fields, config: Config, pair: u32) -> Register {
     );
 
     let table = b.table(Ingress, stage, format!("place {}", ["1, 2", "3, 4"][pair as usize]));
-    table.when(i.add.equals(f.swap_idx)).exact(i.role);
+    table.when(plays(f, role::SWAP)).when(i.add.equals(f.swap_idx)).exact(i.role);
     for level in (0..config.levels).filter(|level| [low, high].contains(level)) {
         let place = Action::new(format!("place {}", level + 1)).access(more(level));
         let place = place.set(i.role, argument(0)).set(i.at, f.swap_idx);

@@ -53,20 +53,22 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     let counted = |action: Action| action.sub(f.tasks, f.tasks, 1).add(f.index, f.index, 1);
     let taken = |action: Action| counted(action).or(f.taken, f.taken, f.bit);
     let refused = |action: Action, why: Why| counted(action).or(f.refused, f.refused, f.bit).set(f.why, why as u32);
-    let next = |name: &str| again(name, Kind::Rest).shift_left(f.bit, f.bit, 1).pop();
+    // Behind the OR with the bit: statements are one after the other.
+    let then = |action: Action| action.shift_left(f.bit, f.bit, 1).pop();
+    let next = |name: &str| again(name, Kind::Rest);
     let last = |name: &str| answer(name, Kind::SubmitAck);
     let any = any_level;
 
     let table = b.table(Ingress, 8, "route").ternary(i.role).ternary(i.missing).ternary(f.level).ternary(f.tasks);
     table.entry([any(role::STORE), ANY, ANY, ONE], &taken(last("taken, last")), &[]);
-    table.entry([any(role::STORE), ANY, ANY, ANY], &taken(next("taken")), &[]);
+    table.entry([any(role::STORE), ANY, ANY, ANY], &then(taken(next("taken"))), &[]);
     table.entry([any(role::SUBMIT), ANY, ANY, ANY], &again("ask for credit", Kind::Rest), &[]);
     for (is, why, names) in [
         (role::REST, Why::Full, ["full, last", "full"]),
         (role::REFUSE, Why::Level, ["no such level, last", "no such level"]),
     ] {
         table.entry([any(is), ANY, ANY, ONE], &refused(last(names[0]), why), &[]);
-        table.entry([any(is), ANY, ANY, ANY], &refused(next(names[1]), why), &[]);
+        table.entry([any(is), ANY, ANY, ANY], &then(refused(next(names[1]), why)), &[]);
     }
     for holds in [role::TAKE, role::SWAP] {
         table.entry([any(holds), NONE, ANY, ANY], &answer("assign", Kind::Assign), &[]);

@@ -242,7 +242,7 @@ pub(super) fn register(forge: &mut Forge) {
         first: 0.into(),
         resources: 0,
         kind: SlotKind::Ordinary as u8,
-        reserved: [0; 2],
+        counter: 0.into(),
         places: [0.into(); SLOT_PLACES],
     };
     forge.write(&fixed).set_count(32);

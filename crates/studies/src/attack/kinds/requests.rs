@@ -56,7 +56,7 @@ fn register(forge: &mut Forge, executor: u64, cookie: u64) {
         // Its slots never ask for a task.
         resources: NOBODY_HAS,
         kind: SlotKind::Ordinary as u8,
-        reserved: [0; 2],
+        counter: 0.into(),
         places: [0.into(); SLOT_PLACES],
     };
     forge.write(&fixed).set_count(32);

@@ -28,6 +28,20 @@ fn a_lost_register_is_repeated_under_its_sequence() {
     assert_eq!((world.executor.registered(), world.counters().foreign), (4, 1));
 }
 
+/// A switch that compares the lower halves of counters as serial numbers takes the first wait for a later one than that.
+#[test]
+fn a_register_says_where_the_counter_is() {
+    let mut world = World::new(4);
+    let begins = u32::from(world.registers()[0].1.counter.get()) << 16;
+    world.grant(EPOCH, 7);
+    let counters = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
+        Ok(Packet::Retrieve(retrieve, _)) => Some(retrieve.counter.get() as u32),
+        _ => None,
+    });
+    let ahead: Vec<_> = counters.map(|counter| counter.wrapping_sub(begins)).collect();
+    assert!(!ahead.is_empty() && ahead.iter().all(|&ahead| ahead < 1 << 17), "{ahead:?}");
+}
+
 #[test]
 fn the_first_answer_of_several_asks_for_no_slot_again() {
     let mut world = World::new(64);

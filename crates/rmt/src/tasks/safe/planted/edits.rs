@@ -15,7 +15,7 @@ pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &
     let mut t = Tables(tables);
     match planted {
         Planted::LimitNotCompared => t.access("accepted", "accept", always),
-        Planted::EnterNotCompared => t.table("enter").gateway.clear(),
+        Planted::EnterNotCompared => t.compare_role_only("enter", f),
         Planted::LateCredit => t.access("kind", "update", always),
         Planted::CreditUnsigned => t.access("kind", "update", unsigned),
         Planted::CreditOfAnotherLevel => {
@@ -41,7 +41,7 @@ pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &
             (access.then.low, access.then.high) = (access.then.high, access.then.low);
             access.otherwise = access.then;
         }),
-        Planted::BothPairsTaken => t.table("queued_3_4").gateway.clear(),
+        Planted::BothPairsTaken => t.compare_role_only("queued_3_4", f),
         Planted::LevelAboveTaken => {
             let either = t.table("queued_1_2").entries.iter().find(|entry| exactly(role::RETRIEVE, 0)(entry));
             let either = either.expect("a request for any level").action;
@@ -73,7 +73,7 @@ pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &
             let tail = next.actions.len() - 1;
             t.entries("next", of(role::SWAP), |entry| entry.action = tail);
         }
-        Planted::EmptyExchanged => t.table("entry_trsrc of a search").gateway.clear(),
+        Planted::EmptyExchanged => t.compare_role_only("entry_trsrc of a search", f),
         Planted::AgainBehind => {
             let behind = t.actions_of("next", "behind")[0];
             t.entries("next", of(role::AGAIN), |entry| entry.action = behind);
@@ -176,6 +176,11 @@ fn is_named(action: &Action, name: &str) -> bool {
 
 /// A change that finds nothing to change is a bug of this file, so these panic.
 impl Tables<'_> {
+    /// Only the gateway on the role stays, which the law of shared registers wants.
+    fn compare_role_only(&mut self, name: &str, f: &Fields) {
+        self.table(name).gateway.retain(|compare| compare.field == f.inside.role);
+    }
+
     fn table(&mut self, name: &str) -> &mut Table {
         self.0.iter_mut().find(|table| table.name == name).unwrap_or_else(|| panic!("no table {name}"))
     }

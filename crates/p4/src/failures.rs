@@ -1,0 +1,83 @@
+//! What can be wrong with a switch, and how it is named. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
+
+use crate::around::CLIENTS;
+use crate::bmv2::{Bmv2, enter_a_new_namespace};
+use crate::differential::macros;
+use crate::live::{Live, Options};
+use crate::ports::make_pair;
+use crate::process::THRIFT_PORT;
+use crate::random::entered;
+use crate::thrift::Thrift;
+use crate::tools::Bmv2Tools;
+use crate::{P4Error, Program};
+use std::time::{Duration, Instant};
+
+/// On a thread of its own, which may enter a network namespace.
+fn skipping(act: impl FnOnce(&Bmv2Tools) -> Result<(), P4Error> + Send) {
+    let act = || Bmv2Tools::find().and_then(|tools| act(&tools));
+    let done = std::thread::scope(|scope| scope.spawn(act).join().expect("no panic"));
+    match done {
+        Err(error) if error.is_for_want_of_something() => midflight_lab::testing::skip(error),
+        done => done.expect("it is as it should be"),
+    }
+}
+
+fn options() -> Options {
+    Options {
+        program: Program::Safe,
+        own: "10.0.0.254:7700".parse().expect("an address"),
+        epoch: 7,
+        interfaces: vec!["port0".into()],
+        queue: 4,
+        slots: 16,
+    }
+}
+
+#[test]
+fn a_killed_switch_is_named_at_once() {
+    skipping(|tools| {
+        let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
+        let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
+        let mut switch = Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?;
+        assert_eq!(switch.pass(CLIENTS, &[0; 60])?, [], "it lives");
+        let killed = Instant::now();
+        switch.process.kill();
+        let error = switch.pass(CLIENTS, &[0; 60]).expect_err("it is dead").to_string();
+        assert!(error.starts_with("simple_switch was ended by signal 9"), "{error}");
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        Ok(())
+    });
+}
+
+/// In the order of the table in docs/internals/p4.md: an interface, the port, the entries, the process.
+#[test]
+fn what_is_not_as_it_should_be_has_a_name() {
+    skipping(|tools| {
+        enter_a_new_namespace()?;
+        let start = || Live::start(tools, &options());
+        let named = |live: Result<Live, P4Error>| live.expect_err("it cannot start").to_string();
+        let error = named(start());
+        assert!(error.starts_with("cannot find the interface port0"), "{error}");
+        make_pair("port0", "far0")?;
+        let forwarding = "/proc/sys/net/ipv4/conf/port0/forwarding";
+        std::fs::write(forwarding, "1").map_err(P4Error::io("let the kernel forward"))?;
+        let error = named(start());
+        assert!(error.starts_with("the kernel forwards packets from port0"), "{error}");
+        std::fs::write(forwarding, "0").map_err(P4Error::io("let the kernel forward"))?;
+
+        let mut live = start()?;
+        assert_eq!(live.check()?, [0; 4]);
+        let error = named(start());
+        assert!(error.starts_with("another process serves TCP port 9090"), "{error}");
+        live.set_slot(3, Some((5, "10.0.0.1:4000".parse().expect("an address"), 1)))?;
+        live.set_slot(3, Some((6, "10.0.0.1:4000".parse().expect("an address"), 1)))?;
+        live.set_slot(4, None)?;
+        live.check()?;
+        let mut stranger = Thrift::connect(THRIFT_PORT)?;
+        stranger.clear("Pipe.look.look_up.slot")?;
+        let error = live.check().expect_err("the slot is gone").to_string();
+        assert!(error.starts_with("the switch's table Pipe.look.look_up.slot has 0 entries instead of 1"), "{error}");
+        assert!(matches!(stranger.clear("no.such.table"), Err(P4Error::Thrift { .. })));
+        Ok(())
+    });
+}

@@ -1,0 +1,87 @@
+//! The sources of the programs, as they were when this was built.
+
+use crate::P4Error;
+use std::path::Path;
+use twox_hash::XxHash3_64;
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../../p4/", $name)))),*] };
+}
+
+/// The sources of all programs, by their path in `p4/`.
+const SOURCES: &[(&str, &str)] = &sources![
+    "answer.p4",
+    "entry.p4",
+    "forward.p4",
+    "front.p4",
+    "headers.p4",
+    "metadata.p4",
+    "published/entry.p4",
+    "published/guard.p4",
+    "published/kind.p4",
+    "published/metadata.p4",
+    "published/pointers.p4",
+    "published/queue.p4",
+    "published/route.p4",
+    "roles.p4",
+    "safe/accept.p4",
+    "safe/count.p4",
+    "safe/entry.p4",
+    "safe/head.p4",
+    "safe/metadata.p4",
+    "safe/queue.p4",
+    "safe/route.p4",
+    "sizes.p4",
+    "states.p4",
+    "target/tna.p4",
+    "target/tna_egress.p4",
+    "target/tna_ingress.p4",
+    "target/tna_no_egress.p4",
+    "target/v1model.p4",
+    "target/v1model_switch.p4",
+    "tasks_published_tna.p4",
+    "tasks_published_v1model.p4",
+    "tasks_safe_tna.p4",
+    "tasks_safe_v1model.p4",
+];
+
+/// A change of a source, to see that tests notice it.
+#[derive(Clone, Copy, Debug)]
+pub struct Planted {
+    /// The file's path in `p4/`.
+    pub file: &'static str,
+    /// A text that occurs in it.
+    pub from: &'static str,
+    /// What stands there instead.
+    pub to: &'static str,
+}
+
+/// Writes the sources into a folder.
+pub(crate) fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> {
+    let failed = |path: &Path| P4Error::io(format!("write {}", path.display()));
+    for (name, text) in SOURCES {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(failed(parent))?;
+        let mut text = (*text).to_owned();
+        for &Planted { from, to, .. } in planted.iter().filter(|planted| planted.file == *name) {
+            if !text.contains(from) {
+                return Err(P4Error::Planted { file: name, text: from });
+            }
+            text = text.replace(from, to);
+        }
+        std::fs::write(&path, text).map_err(failed(&path))?;
+    }
+    Ok(())
+}
+
+/// A hash of the sources that a program's compilation reads: a report of other sources is stale.
+pub(crate) fn hash(target: &str, program: &str) -> u64 {
+    let other = if program.ends_with("safe") { "published" } else { "safe" };
+    let reads = |name: &str| {
+        let of_target = !name.contains("v1model") && !name.contains("tna") || name.contains(target);
+        of_target && !name.starts_with(&format!("{other}/")) && !name.contains(&format!("tasks_{other}"))
+    };
+    let texts = SOURCES.iter().filter(|(name, _)| reads(name)).flat_map(|(name, text)| [*name, *text]);
+    XxHash3_64::oneshot(texts.collect::<Vec<_>>().join("\n").as_bytes())
+}

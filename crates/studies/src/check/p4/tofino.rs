@@ -1,0 +1,40 @@
+//! The programs compiled and assembled for Tofino 1, and what that takes of the switch.
+
+use anyhow::{Context, Result};
+use midflight_p4::Program;
+use midflight_p4::tofino::{Report, TofinoTools};
+use midflight_terminal::envelope::Measure;
+use std::path::Path;
+
+/// Compiles one program. With a folder, its report is written there.
+pub(super) fn run(tools: &TofinoTools, program: Program, reports: Option<&Path>) -> Result<Report> {
+    let report = tools.compile(program)?;
+    if let Some(folder) = reports {
+        let path = folder.join(program.name()).with_extension("toml");
+        std::fs::write(&path, report.to_toml()?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(report)
+}
+
+/// A line for people.
+pub(super) fn told(report: &Report) -> String {
+    let Report { program, compiler, entries_per_level, stages, containers: [c8, c16, c32], .. } = report;
+    format!(
+        "{program} on Tofino 1, {compiler}: {stages} of 12 stages, 4 x {entries_per_level} entries, SRAM {:.1} %, TCAM {:.1} %, \
+         PHV {:.1} % ({c8} x 8, {c16} x 16, {c32} x 32 bits)\n",
+        report.sram_percent(),
+        report.tcam_percent(),
+        report.phv_percent(),
+    )
+}
+
+pub(super) fn measures(report: &Report) -> [Measure; 5] {
+    let named = |name: &str| format!("p4.{}.tna.{name}", report.program);
+    [
+        Measure::count(&named("stages"), report.stages.into(), "stages"),
+        Measure::count(&named("entries_per_level"), report.entries_per_level.into(), "entries"),
+        Measure::quantity(&named("sram_percent"), report.sram_percent(), "%"),
+        Measure::quantity(&named("tcam_percent"), report.tcam_percent(), "%"),
+        Measure::quantity(&named("phv_percent"), report.phv_percent(), "%"),
+    ]
+}
