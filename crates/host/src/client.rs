@@ -4,6 +4,7 @@
 mod durable;
 mod fetches;
 mod handler;
+mod shared;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
@@ -17,6 +18,7 @@ use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
+pub use shared::SharedBlob;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
 use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX};

@@ -10,6 +10,7 @@ use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
+use crate::python::Pythons;
 use crate::run_times::RunTimes;
 use crate::socket::SocketCounts;
 use crate::workers::Workers;
@@ -29,6 +30,7 @@ pub struct Executor {
     status: Arc<Status>,
     workers: Arc<Workers>,
     processes: Arc<Processes>,
+    pythons: Option<Arc<Pythons>>,
     blobs: Arc<BlobStore>,
     counted: CountedResources,
     #[cfg(feature = "async")]
@@ -220,6 +222,7 @@ impl Executor {
             endpoint.running()
         });
         self.processes.kill_all();
+        self.pythons.iter().for_each(|pythons| pythons.kill_all());
         running
     }
 }

@@ -1,0 +1,92 @@
+"""A module that workers find, because the executor of the tests runs in this directory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def fail(number: int) -> int:
+    raise ValueError(f"no {number} today")
+
+
+def pid(*_: Any) -> int:
+    return os.getpid()
+
+
+class Local(Exception):
+    """Its constructor has other arguments than it says."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("both")
+        self.two = two
+
+
+def raise_local() -> None:
+    raise Local(1, 2)
+
+
+def nothing_to_pickle() -> threading.Lock:
+    return threading.Lock()
+
+
+def die(signal: int) -> None:
+    os.kill(os.getpid(), signal)
+    time.sleep(5)
+
+
+def die_if(number: int, bad: int) -> int:
+    if number == bad:
+        os._exit(3)
+    return number
+
+
+def once(path: str) -> int:
+    """Fails the first time, and says how often it was called."""
+    with Path(path).open("a") as file:
+        file.write(".")
+    calls = len(Path(path).read_text())
+    if calls == 1:
+        raise ValueError("the first time")
+    return calls
+
+
+def hang(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def hang_deaf(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+
+
+def fork_and_die(path: str) -> None:
+    """Leaves a child that holds all descriptors, and dies."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    Path(path).write_text(str(child))
+    os._exit(4)
+
+
+def shout(length: int) -> int:
+    for _ in range(length >> 20):
+        print("x" * (1 << 20))
+    return length
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
