@@ -68,7 +68,7 @@ class Function:
 class Pace:
     """How many calls of a function make a task: they should take half a millisecond."""
 
-    __slots__ = ("_last", "size")
+    __slots__ = ("_last", "grows", "size")
 
     TARGET_NS = 500_000
     SIZE_MAX = 1024
@@ -77,11 +77,8 @@ class Pace:
         #: Nanoseconds of a call, by the last tasks.
         self._last: deque[float] = deque(maxlen=5)
         self.size = 1
-
-    @property
-    def is_known(self) -> bool:
-        """Whether a task was measured."""
-        return bool(self._last)
+        #: Whether tasks may soon be larger: then few should be submitted as they are.
+        self.grows = True
 
     def measured(self, calls: int, nanoseconds: int) -> None:
         """Learns from a task. The median counts: one that lost its core for a while does not."""
@@ -89,6 +86,7 @@ class Pace:
         of_one = sorted(self._last)[len(self._last) // 2]
         wanted = max(1, int(self.TARGET_NS / of_one))
         self.size = min(wanted, max(self.size, 2 * calls), self.SIZE_MAX)
+        self.grows = self.size < min(wanted, self.SIZE_MAX)
 
 
 class Core:

@@ -14,8 +14,8 @@ from midflight.errors import TaskTimeout, WorkerDied
 
 T = TypeVar("T")
 
-#: Calls that are open before one was measured.
-_FIRST_CALLS = 64
+#: Tasks that are open while their size still grows.
+_FIRST_TASKS = 64
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
 
@@ -174,8 +174,8 @@ class Results(Generic[T]):
         """Submits calls until as many are open as may be."""
         pace = self._function.pace
         while not self._is_exhausted:
-            is_known = pace.is_known or self._chunksize
-            if self._open >= (self._window if is_known else min(self._window, _FIRST_CALLS)):
+            may_grow = pace.grows and not self._chunksize
+            if self._open >= (min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window):
                 return
             self._submit(self._chunksize or pace.size)
 

@@ -20,6 +20,9 @@ from midflight.errors import (
 #: Kinds of ends, of the native module.
 VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED = range(9)
 
+#: The first byte of a result of calls.
+_RESULT = ord("R")
+
 #: The codes of an executor's own results.
 _MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED = 1, 2, 3, 4
 
@@ -30,7 +33,7 @@ Ended = tuple[bool, Any]
 def failure(kind: int, value: Any) -> BaseException | None:
     """Why a whole task has no results; ``None`` if it has. Not for one that was cancelled."""
     if kind == VALUE:
-        return None if value[:1] == b"R" or value[0] == 0x52 else _of_executor(bytes(value))
+        return None if value[0] == _RESULT else _of_executor(bytes(value))
     if kind == UNKNOWN:
         return NoPython(
             "the executor that got the task runs no Python functions: start executors with --python, or give those that have it "

@@ -19,7 +19,8 @@ const STANDBY_IPV4: &str = "10.77.4.2";
 const ANNOUNCE: &str = "/proc/sys/net/ipv4/conf/eth0/arp_notify";
 
 /// Leases much longer than a machine with other work makes a replica wait: a session ends by what a test does, and by nothing else.
-const LONG_LEASES: &str = "timing = { session_lease = \"1s\", leader_lease = \"900ms\", promise = \"1s\", stagger = \"100ms\" }";
+const LONG_LEASES: &str =
+    "timing = { session_lease = \"1s\", leader_lease = \"900ms\", promise = \"1s\", stagger = \"100ms\" }";
 
 /// Three replicas and a switch, each on a host of its own.
 struct Store {

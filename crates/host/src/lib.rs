@@ -80,7 +80,9 @@ mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
-pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, SharedBlob, WakesDurable};
+pub use client::{
+    Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, SharedBlob, WakesDurable,
+};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};

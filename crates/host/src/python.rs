@@ -132,7 +132,8 @@ impl Pythons {
                 } else {
                     self.give_back(worker);
                 }
-                return Ok(done);
+                let was_stopped = done.has_raised && context.cancelled();
+                return if was_stopped { Err(Failure::Cancelled) } else { Ok(done) };
             }
             Err(silent) => silent,
         };
@@ -257,4 +258,3 @@ fn suits(head: &Head<'_>, worker: &Hello) -> Result<(), Refusal> {
     }
     Ok(())
 }
-

@@ -88,12 +88,7 @@ impl Calls {
 
     /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `shared` are the shared arguments
     /// that they have beside the function's own. Returns its token.
-    fn submit_all(
-        &self,
-        py: Python<'_>,
-        calls: &Bound<'_, PyList>,
-        shared: Vec<PyRef<'_, Blob>>,
-    ) -> PyResult<u64> {
+    fn submit_all(&self, py: Python<'_>, calls: &Bound<'_, PyList>, shared: Vec<PyRef<'_, Blob>>) -> PyResult<u64> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let more: Vec<Arc<SharedBlob>> = shared.iter().map(|blob| blob.shared()).collect();
         let count = self.blobs.len() - 1 + more.len();

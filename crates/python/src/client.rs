@@ -8,7 +8,7 @@ use midflight_tasks::resources::ResourceNames;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -202,7 +202,8 @@ fn parts(py: Python<'_>, end: End) -> PyResult<(Kind, Bound<'_, PyAny>)> {
             return Ok((Kind::Value, PyBytes::new(py, &result.value).into_any()));
         }
         End::Outcome(Ok(result)) => {
-            return Ok((Kind::Value, Bound::new(py, Buffer::new(result.value))?.into_any()));
+            let buffer = Bound::new(py, Buffer::new(result.value))?;
+            return Ok((Kind::Value, PyMemoryView::from(&buffer)?.into_any()));
         }
         End::Outcome(Err(error)) => error,
         End::NotSubmitted(why) => return Ok((Kind::NotSubmitted, PyString::new(py, &why).into_any())),

@@ -63,7 +63,8 @@ impl Copier {
     fn run(&mut self) {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
-            let mut fds = [PollFd::new(&self.pipe, PollFlags::IN), PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
+            let mut fds =
+                [PollFd::new(&self.pipe, PollFlags::IN), PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
             if let Err(error) = poll(&mut fds, None)
                 && error != Errno::INTR
             {
@@ -94,7 +95,9 @@ impl Copier {
         match self.allowance.take(bytes.len() as u64, Instant::now()) {
             Taken::Allowed { dropped: 0 } => print(bytes),
             Taken::Allowed { dropped } => {
-                tracing::warn!("{dropped} bytes that a Python worker wrote are dropped: it may write {BYTES_PER_SECOND} a second");
+                tracing::warn!(
+                    "{dropped} bytes that a Python worker wrote are dropped: it may write {BYTES_PER_SECOND} a second"
+                );
                 print(bytes);
             }
             Taken::Dropped => {}

@@ -169,7 +169,9 @@ impl Process {
         let error_pipe = pipe.try_clone().map_err(|error| cannot("make a pipe for", &error))?;
         command.stdin(Stdio::from(OwnedFd::from(other))).stdout(pipe).stderr(error_pipe);
         restore_open_files(&mut command);
-        let child = command.spawn().map_err(|error| format!("cannot start {python}: {error}; give --python PYTHON or --venv DIR"))?;
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {python}: {error}; give --python PYTHON or --venv DIR"))?;
         drop(command); // it has the pipe's other end
         let group = Pid::from_child(&child);
         if let Err(error) = record.started(group) {
@@ -231,7 +233,10 @@ impl Process {
     fn not_started(&mut self, silent: Silent, python: &str) -> String {
         let ended = self.end();
         if silent == Silent::Late {
-            return format!("{python} -m midflight.worker did not start within {START_PATIENCE:?}: {}", ended.last_line());
+            return format!(
+                "{python} -m midflight.worker did not start within {START_PATIENCE:?}: {}",
+                ended.last_line()
+            );
         }
         let line = ended.last_line();
         if line.contains("No module named") && line.contains("midflight") {
