@@ -27,15 +27,15 @@ class Executor(concurrent.futures.Executor):
         self._futures: set[Future[Any]] = set()
         self._is_shut_down = False
 
-    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:  # type: ignore[override]
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Calls ``function(*args, **kwargs)`` on some worker."""
         self._check()
         future = self._client.submit(function, *args, **kwargs)
         self._futures.add(future)
-        future.add_done_callback(self._futures.discard)  # type: ignore[arg-type]
+        future.add_done_callback(self._futures.discard)
         return future
 
-    def map(  # type: ignore[override]
+    def map(
         self,
         function: Callable[..., T],
         *iterables: Iterable[Any],

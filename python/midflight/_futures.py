@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, InvalidStateError
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from midflight import _outcomes, _pickling
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
 
-class Future(concurrent.futures.Future, Generic[T]):
+class Future(concurrent.futures.Future[T]):
     """The result of a call that is not there yet. Wait for it, or await it.
 
     It is a :class:`concurrent.futures.Future`, so what takes those takes these.
@@ -40,7 +40,7 @@ class Future(concurrent.futures.Future, Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         """The value, or the exception that the function has raised, with the remote traceback as its cause."""
         self._wait(timeout)
-        return super().result(0)  # type: ignore[no-any-return]
+        return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The exception that the function has raised; ``None`` if it has returned."""
@@ -71,7 +71,7 @@ class Future(concurrent.futures.Future, Generic[T]):
             return
         if self._state != "PENDING":
             return  # cancelled
-        has_value, what = False, _outcomes.failure(kind, value)
+        has_value, what = False, _outcomes.failure(kind, value)  # type: bool, Any
         if what is None:
             _, entries = _pickling.parse_result(value)
             has_value, what = _outcomes.ended(entries[0])

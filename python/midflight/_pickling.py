@@ -74,8 +74,8 @@ def _heads(entries: Iterable[tuple[int, Pickled]]) -> bytes:
 
 def result(nanoseconds: int, entries: Sequence[tuple[int, Pickled]]) -> list[bytes | memoryview]:
     """A result, in pieces."""
-    if len(entries) == 1 and isinstance(entries[0][1], bytes):
-        status, data = entries[0]
+    status, data = entries[0]
+    if len(entries) == 1 and isinstance(data, bytes):
         return [_RESULT_OF_ONE.pack(b"R", nanoseconds, 1, status, 0, len(data)) + data]
     pieces: list[bytes | memoryview] = [_RESULT.pack(b"R", nanoseconds) + _COUNT.pack(len(entries)) + _heads(entries)]
     for _, entry in entries:
@@ -214,6 +214,7 @@ def dump_exception(error: BaseException, skip: int = 1) -> Pickled:
             trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
     plain = error.with_traceback(None)
+    data: bytes
     cause, context = plain.__cause__, plain.__context__
     plain.__cause__ = plain.__context__ = None  # the text has them
     try:

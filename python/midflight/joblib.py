@@ -67,7 +67,7 @@ class MidflightBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         assert self._submits is not None, "joblib configures a backend before it submits"
         future = self._submits.submit(_call, func)
         self._futures.add(future)
-        future.add_done_callback(self._futures.discard)  # type: ignore[arg-type]
+        future.add_done_callback(self._futures.discard)
         if callback is not None:
             future.add_done_callback(callback)
         return future

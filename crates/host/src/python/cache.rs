@@ -61,6 +61,14 @@ enum Entry {
     },
 }
 
+/// Where a blob is.
+enum Found {
+    Here(Arc<Blob>),
+    /// Another thread fetches it.
+    Coming,
+    Nowhere,
+}
+
 impl Cache {
     pub(super) fn new(max_bytes: u64, progress_timeout: Duration) -> Self {
         Self { fetcher: Fetcher::new(progress_timeout), max_bytes, kept: Mutex::default(), changed: Condvar::new() }
@@ -71,15 +79,13 @@ impl Cache {
         let name = (ip, reference.port.get(), reference.id.get());
         let mut kept = lock(&self.kept);
         loop {
-            if let Some(blob) = kept.find(name) {
-                return Ok(blob);
+            match kept.find(name) {
+                Found::Here(blob) => return Ok(blob),
+                Found::Nowhere => break,
+                Found::Coming => kept = self.changed.wait(kept).unwrap_or_else(PoisonError::into_inner),
             }
-            if !kept.entries.contains_key(&name) {
-                kept.entries.insert(name, Entry::Fetching);
-                break;
-            }
-            kept = self.changed.wait(kept).unwrap_or_else(PoisonError::into_inner);
         }
+        kept.entries.insert(name, Entry::Fetching);
         drop(kept);
         let fetched = self.fetch(ip, reference);
         let mut kept = lock(&self.kept);
@@ -90,7 +96,7 @@ impl Cache {
     }
 
     fn fetch(&self, ip: IpAddr, reference: &BlobRef) -> Result<Content, String> {
-        let max = RESULT_BLOB_MAX.min(u32::try_from(self.max_bytes).unwrap_or(u32::MAX));
+        let max = u32::try_from(self.max_bytes).unwrap_or(RESULT_BLOB_MAX);
         let bytes = self.fetcher.fetch(ip, reference, max).map_err(|error| error.to_string())?;
         if bytes.len() <= INLINE_MAX {
             return Ok(Content::Bytes(bytes));
@@ -100,13 +106,14 @@ impl Cache {
 }
 
 impl Kept {
-    fn find(&mut self, name: Name) -> Option<Arc<Blob>> {
+    fn find(&mut self, name: Name) -> Found {
         self.uses += 1;
-        match self.entries.get_mut(&name)? {
-            Entry::Fetching => None,
-            Entry::Here { blob, used } => {
+        match self.entries.get_mut(&name) {
+            None => Found::Nowhere,
+            Some(Entry::Fetching) => Found::Coming,
+            Some(Entry::Here { blob, used }) => {
                 *used = self.uses;
-                Some(Arc::clone(blob))
+                Found::Here(Arc::clone(blob))
             }
         }
     }

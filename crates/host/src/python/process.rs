@@ -33,8 +33,10 @@ const FRAMES: u32 = 1;
 const HEADER_BYTES: usize = 16;
 /// The longest answer: what a result by reference may hold.
 const ANSWER_MAX: u64 = midflight_wire::RESULT_BLOB_MAX as u64;
-/// The largest piece of an answer that is allocated before it comes.
-const FIRST_ALLOCATION: usize = 64 << 10;
+/// A short frame has at most so many bytes.
+const BUFFER_BYTES: usize = 16 << 10;
+/// The largest part of an answer that is allocated before it comes.
+const FIRST_ALLOCATION: usize = 1 << 20;
 /// Blobs that one worker may have.
 const BLOBS_MAX: usize = 1024;
 
@@ -70,6 +72,7 @@ pub(super) struct Process {
     blob_bytes_max: u64,
     /// Tasks that it was given.
     pub(super) tasks: u64,
+    buffer: Vec<u8>,
 }
 
 /// What a worker says of itself.
@@ -209,6 +212,7 @@ impl Process {
             has_bytes: 0,
             blob_bytes_max: options.cache_bytes,
             tasks: 0,
+            buffer: Vec::new(),
         };
         match process.greeting() {
             Ok(hello) => process.hello = hello,
@@ -217,7 +221,7 @@ impl Process {
         Ok(process)
     }
 
-    fn greeting(&self) -> Result<Hello, Silent> {
+    fn greeting(&mut self) -> Result<Hello, Silent> {
         let patience = Patience { deadline: Some(Instant::now() + START_PATIENCE), task: None };
         let (header, body) = self.receive(patience)?;
         let [major, minor, rest @ ..] = body.as_slice() else { return Err(Silent::Died) };
@@ -351,38 +355,40 @@ impl Process {
         Ok(())
     }
 
-    fn receive(&self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
-        // The whole answer to a short task comes in one piece.
-        let mut bytes = Vec::with_capacity(FIRST_ALLOCATION);
-        let mut header = None;
-        let mut wanted = HEADER_BYTES;
+    /// A frame. What is short comes in one piece, into a buffer that is used again.
+    fn receive(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        bytes.reserve(BUFFER_BYTES);
+        let frame = self.receive_with(&mut bytes, patience);
+        self.buffer = bytes;
+        frame
+    }
+
+    fn receive_with(&self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+        self.wait(PollFlags::IN, patience)?;
+        while bytes.len() < HEADER_BYTES {
+            self.read(bytes, patience)?;
+        }
+        let header = Header::decode(bytes.first_chunk().ok_or(Silent::Died)?);
+        let length = usize::try_from(header.length).ok().filter(|_| header.length <= ANSWER_MAX).ok_or(Silent::Died)?;
+        let mut body = Vec::with_capacity(length.min(FIRST_ALLOCATION));
+        body.extend_from_slice(&bytes[HEADER_BYTES..]);
+        while body.len() < length {
+            body.reserve((length - body.len()).min(body.len().max(BUFFER_BYTES)));
+            self.read(&mut body, patience)?;
+        }
+        // It was asked once.
+        if body.len() == length { Ok((header, body)) } else { Err(Silent::Died) }
+    }
+
+    /// Appends what there is, as far as there is room for it; waits for it.
+    fn read(&self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(), Silent> {
         loop {
-            if header.is_none()
-                && let Some(head) = bytes.first_chunk()
-            {
-                let head = Header::decode(head);
-                if head.length > ANSWER_MAX {
-                    return Err(Silent::Died);
-                }
-                wanted += head.length as usize;
-                header = Some(head);
-            }
-            if let Some(header) = header
-                && bytes.len() >= wanted
-            {
-                bytes.truncate(wanted); // a worker that sends more than it was asked for is found out later
-                bytes.drain(..HEADER_BYTES);
-                return Ok((header, bytes));
-            }
-            if bytes.len() == bytes.capacity() {
-                bytes.reserve((wanted - bytes.len()).min(bytes.len()));
-            }
-            if bytes.is_empty() {
-                self.wait(PollFlags::IN, patience)?;
-            }
-            match recv(&self.socket, rustix::buffer::spare_capacity(&mut bytes), RecvFlags::empty()) {
+            match recv(&self.socket, rustix::buffer::spare_capacity(bytes), RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(Silent::Died),
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait(PollFlags::IN, patience)?,
                 Err(_) => return Err(Silent::Died),
             }
