@@ -27,6 +27,8 @@ VALUE, RAISED, BROKEN = 0, 1, 2
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
+#: The count, and the only entry.
+_ONE = struct.Struct("<IB3xIQ")
 #: A result, and its only entry.
 _RESULT = struct.Struct("<cQ")
 _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
@@ -97,17 +99,23 @@ def parse_result(value: Any) -> tuple[int, list[tuple[int, Any, list[memoryview]
     return nanoseconds, entries(memoryview(value)[9:])
 
 
-def entries(view: memoryview) -> list[tuple[int, memoryview, list[memoryview]]]:
-    """Status, pickle and buffers of each entry."""
-    (count,) = _COUNT.unpack_from(view)
+def entries(view: memoryview, *, is_shared: bool = False) -> list[tuple[int, memoryview, list[memoryview]]]:
+    """Status, pickle and buffers of each entry. What is made of a buffer may be changed, unless it is of a shared argument."""
+    count, status, buffers, length = _ONE.unpack_from(view)
+    if count == 1 and buffers == 0:
+        return [(status, view[20 : 20 + length], [])]
     at = 4
     heads = []
+    has_buffers = False
     for _ in range(count):
         status, buffers, length = _ENTRY.unpack_from(view, at)
         at += 16
+        has_buffers = has_buffers or buffers > 0
         lengths = struct.unpack_from(f"<{buffers}Q", view, at) if buffers else ()
         at += 8 * buffers
         heads.append((status, length, lengths))
+    if has_buffers and view.readonly and not is_shared:
+        view = memoryview(bytearray(view))
     found = []
     for status, length, lengths in heads:
         data = view[at : at + length]

@@ -55,8 +55,7 @@ class _Connection:
         end = 16 + length
         if len(data) >= end:
             self._left = data[end:]
-            # What is made of the body may be changed, as its original may be.
-            return kind, count, number, memoryview(bytearray(data[16:end]))
+            return kind, count, number, memoryview(data)[16:end]
         self._left = b""
         body = bytearray(length)
         view = memoryview(body)
@@ -93,13 +92,13 @@ class _Blob:
     """A function or a shared argument; unpickled when it is needed first."""
 
     def __init__(self, content: Any) -> None:
-        self._content = memoryview(content)
+        self._content = memoryview(content).toreadonly()
         self._is_loaded = False
         self._value: Any = None
 
     def __call__(self) -> Any:
         if not self._is_loaded:
-            ((_, data, buffers),) = _pickling.entries(self._content)
+            ((_, data, buffers),) = _pickling.entries(self._content, is_shared=True)
             self._value = pickle.loads(data, buffers=buffers)
             self._is_loaded = True
         return self._value

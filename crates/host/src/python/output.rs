@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_there_although_somebody_holds_the_pipe() {
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let mut output = Output::copy(reader).unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut output = Output::copy(reader.into()).unwrap();
         rustix::io::write(&writer, &[b'x'; TAIL_BYTES]).unwrap();
         rustix::io::write(&writer, b" the end\n").unwrap();
         let lines = output.last_lines();
