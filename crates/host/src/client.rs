@@ -4,7 +4,7 @@
 mod durable;
 mod fetches;
 mod handler;
-mod shared;
+pub(crate) mod shared;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
@@ -21,7 +21,6 @@ pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
 use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX};
-pub use shared::SharedBlob;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

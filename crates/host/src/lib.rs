@@ -80,9 +80,8 @@ mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
-pub use client::{
-    Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, SharedBlob, WakesDurable,
-};
+pub use client::shared::SharedBlob;
+pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};

@@ -1,6 +1,7 @@
 //! The head of an argument, and the results that are the executor's own. `docs/internals/python.md` has the layout.
 
 use midflight_wire::BlobRef;
+use zerocopy::FromZeros;
 
 /// The format that this executor reads.
 const VERSION: u8 = 1;
@@ -108,7 +109,7 @@ fn blob(bytes: &[u8]) -> BlobRef {
         id: number(0..8).into(),
         length: (number(8..12) as u32).into(),
         port: (number(12..14) as u16).into(),
-        reserved: 0.into(),
+        ..BlobRef::new_zeroed()
     }
 }
 
