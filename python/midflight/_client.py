@@ -52,8 +52,8 @@ class Submits:
         core = self._core
         known = self._known(function)
         call, shared = core.dump(known, args, kwargs)
-        future: Future[T] = Future(core)
-        token = future._token = core.submit(known, [call], shared)
+        future: Future[T] = Future(core, known, call, shared)
+        token = future._token = core.submit_one(known, call, shared)
         core.expect(token, future)
         return future
 

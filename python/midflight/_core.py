@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from midflight import _environment, _native, _pickling
+from midflight import _environment, _native, _outcomes, _pickling
 from midflight.errors import ArgumentTooLarge, ClientClosed
 
 #: Functions that a client keeps for further calls.
@@ -22,6 +22,8 @@ _PYTHON = (sys.version_info[0], sys.version_info[1])
 
 class Task(Protocol):
     """Who waits for a task."""
+
+    _function: Function
 
     def _end(self, kind: int, value: Any) -> None: ...
 
@@ -55,14 +57,25 @@ class Settings:
 class Function:
     """A function of the user, as it is called with some settings."""
 
-    __slots__ = ("calls", "function", "pace", "shared")
+    __slots__ = ("_may_join", "calls", "function", "pace", "shared")
 
-    def __init__(self, function: Callable[..., Any], calls: _native.Calls, shared: list[_native.Blob]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], calls: _native.Calls, shared: list[_native.Blob], may_join: bool
+    ) -> None:
         self.function = function
         self.calls = calls
         #: What the function itself has of shared arguments.
         self.shared = shared
         self.pace = Pace()
+        #: Whether calls that are submitted one by one may be sent as one task.
+        self._may_join = may_join
+
+    def note(self, calls: int, nanoseconds: int) -> None:
+        """Learns from a task."""
+        before = self.pace.size
+        self.pace.measured(calls, nanoseconds)
+        if self._may_join and self.pace.size != before:
+            self.calls.set_size(self.pace.size)
 
 
 class Pace:
@@ -116,19 +129,29 @@ class Core:
             if early is not None and self._pending.pop(token, None) is not None:
                 task._end(*early)
 
-    def _settle(self, ended: list[tuple[int, int, Any]]) -> None:
-        pop = self._pending.pop
-        for token, kind, value in ended:
-            task = pop(token, None)
-            if task is None:
-                # The thread that submits has not yet said whose it is. Either it finds this, or this finds what it says.
-                self._early[token] = kind, value
-                task = pop(token, None)
-                if task is None:
-                    continue
-                self._early.pop(token, None)
-            task._end(kind, value)
+    def _settle(self, ended: list[tuple[int, int, Any, int]]) -> None:
+        for token, kind, value, calls in ended:
+            if calls == 1:
+                self._settle_one(token, kind, value)
+                continue
+            nanoseconds, ends = _outcomes.split(kind, value, calls)
+            first = self._pending.get(token)
+            if nanoseconds and first is not None:
+                first._function.note(calls, nanoseconds)
+            for place, end in enumerate(ends):
+                self._settle_one(token + place, *end)
         self.native.settle()
+
+    def _settle_one(self, token: int, kind: int, value: Any) -> None:
+        task = self._pending.pop(token, None)
+        if task is None:
+            # The thread that submits has not yet said whose it is. Either it finds this, or this finds what it says.
+            self._early[token] = kind, value
+            task = self._pending.pop(token, None)
+            if task is None:
+                return
+            self._early.pop(token, None)
+        task._end(kind, value)
 
     def _run(self) -> None:
         while (ended := self.native.wait_always()) is not None:
@@ -171,7 +194,7 @@ class Core:
         for blob in blobs:
             digest.update(id(blob).to_bytes(8, "little"))
         known = self._known(digest.digest(), pieces, blobs)
-        return Function(function, self._calls([known, *blobs], settings), blobs)
+        return Function(function, self._calls([known, *blobs], settings), blobs, may_join=not settings.retries)
 
     def _known(self, digest: bytes, pieces: list[bytes | memoryview], blobs: list[_native.Blob]) -> _native.Blob:
         with self._lock:
@@ -219,11 +242,18 @@ class Core:
             _pickling.collect(None)
         return pickled, blobs[len(function.shared) :]
 
+    def submit_one(self, function: Function, call: _pickling.Pickled, shared: list[_native.Blob]) -> int:
+        """Submits a call, which may be a task with others."""
+        if shared or not isinstance(call, bytes) or self.is_closed:
+            return self.submit(function, [call], shared)
+        try:
+            return function.calls.submit(call)
+        except (RuntimeError, ValueError):
+            return self.submit(function, [call], shared)  # says what is wrong
+
     def submit(self, function: Function, calls: list[_pickling.Pickled], shared: list[_native.Blob]) -> int:
         """Submits a task of one or more calls."""
         try:
-            if len(calls) == 1 and not shared and isinstance(calls[0], bytes):
-                return function.calls.submit(calls[0])
             return function.calls.submit_all(calls, shared)
         except ValueError as error:
             if "exceed" not in str(error):

@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, InvalidStateError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from midflight import _outcomes, _pickling
+from midflight import _native, _outcomes, _pickling
 
 if TYPE_CHECKING:
-    from midflight._core import Core
+    from midflight._core import Core, Function
 
 T = TypeVar("T")
 
@@ -32,9 +32,14 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self, core: Core, function: Function, call: _pickling.Pickled | None, shared: list[_native.Blob]
+    ) -> None:
         super().__init__()
         self._core = core
+        self._function = function
+        self._call = call
+        self._shared = shared
         self._token = -1
 
     def result(self, timeout: float | None = None) -> T:
@@ -71,10 +76,22 @@ class Future(concurrent.futures.Future[T]):
             return
         if self._state != "PENDING":
             return  # cancelled
-        has_value, what = False, _outcomes.failure(kind, value)  # type: bool, Any
-        if what is None:
-            _, entries = _pickling.parse_result(value)
-            has_value, what = _outcomes.ended(entries[0])
+        if kind == _outcomes.ALONE and self._call is not None:
+            try:
+                self._token = self._core.submit(self._function, [self._call], self._shared)
+                self._core.expect(self._token, self)
+                return
+            except Exception as error:
+                has_value, what = False, error  # type: bool, Any
+        elif kind == _outcomes.ENTRY:
+            has_value, what = _outcomes.ended(value)
+        else:
+            has_value, what = False, _outcomes.failure(kind, value)
+            if what is None:
+                nanoseconds, entries = _pickling.parse_result(value)
+                self._function.note(1, nanoseconds)
+                has_value, what = _outcomes.ended(entries[0])
+        self._call = None
         try:
             if has_value:
                 self.set_result(what)

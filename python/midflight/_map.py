@@ -45,7 +45,7 @@ class _Chunk:
         why = _outcomes.failure(kind, value)
         if why is None:
             nanoseconds, entries = _pickling.parse_result(value)
-            self._function.pace.measured(len(entries), nanoseconds)
+            self._function.note(len(entries), nanoseconds)
             self.results = [_outcomes.ended(entry) for entry in entries]
             self.ended = True
             self._calls = []
@@ -81,10 +81,11 @@ class _Chunk:
 class _Alone:
     """One call of a chunk, for itself."""
 
-    __slots__ = ("_chunk", "_place")
+    __slots__ = ("_chunk", "_function", "_place")
 
     def __init__(self, chunk: _Chunk, place: int) -> None:
         self._chunk = chunk
+        self._function = chunk._function
         self._place = place
 
     def _end(self, kind: int, value: Any) -> None:

@@ -20,6 +20,9 @@ from midflight.errors import (
 #: Kinds of ends, of the native module.
 VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED = range(9)
 
+#: Of a call that was one task with others: an entry of the task's result; or it is to be submitted again, alone.
+ENTRY, ALONE = 9, 10
+
 #: The first byte of a result of calls.
 _RESULT = ord("R")
 
@@ -48,6 +51,17 @@ def failure(kind: int, value: Any) -> BaseException | None:
     if kind == LOST:
         return TaskLost(value)
     return MidflightError(value)
+
+
+def split(kind: int, value: Any, calls: int) -> tuple[int, list[tuple[int, Any]]]:
+    """The ends of calls that were one task, and its nanoseconds."""
+    why = None if kind == CANCELLED else failure(kind, value)
+    if why is None and kind == VALUE:
+        nanoseconds, entries = _pickling.parse_result(value)
+        return nanoseconds, [(ENTRY, entry) for entry in entries]
+    if isinstance(why, (WorkerDied, TaskTimeout)):
+        return 0, [(ALONE, None)] * calls  # one of them has ended the worker
+    return 0, [(kind, value)] * calls
 
 
 def _of_executor(value: bytes) -> BaseException:

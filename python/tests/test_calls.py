@@ -38,6 +38,21 @@ def test_many_calls_at_once(client: midflight.Client) -> None:
     assert client.open == 0
 
 
+def test_short_calls_that_are_submitted_fast_travel_together(client: midflight.Client) -> None:
+    midflight.gather([client.submit(functions.double, number) for number in range(500)], timeout=60)
+    assert client._known(functions.double).pace.size > 1
+    futures = [client.submit(functions.die_if, number, 1_234) for number in range(3000)]
+    results = midflight.gather(futures, timeout=120, return_exceptions=True)
+    assert isinstance(results[1234], midflight.WorkerDied), "alone"
+    results[1234] = 1234
+    assert results == list(range(3000))
+    futures = [client.submit(functions.double, number) for number in range(2000)]
+    cancelled = [future for future in futures[::3] if future.cancel()]
+    done = [future for future in futures if future not in set(cancelled)]
+    assert midflight.gather(done, timeout=60) == [2 * n for n, f in enumerate(futures) if f in set(done)]
+    assert all(future.cancelled() for future in cancelled)
+
+
 def test_futures_are_those_of_the_standard_library(client: midflight.Client) -> None:
     futures = [client.submit(functions.double, number) for number in range(50)]
     done, left = concurrent.futures.wait(futures, timeout=30)

@@ -1,13 +1,14 @@
 //! Calls of one function with the same options: the heads of their arguments are the same.
 
 use crate::client::{Blob, Client, failed};
-use crate::submitter::Submitter;
+use crate::submitter::{Item, Submitter};
 use midflight_host::{PYTHON, SharedBlob, TaskSpec};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The format of arguments.
@@ -15,21 +16,44 @@ const VERSION: u8 = 1;
 /// Shared arguments of a task.
 const SHARED_MAX: usize = 255;
 const SHARED_AT: usize = 7;
+/// The head of an entry without buffers.
+const ENTRY_BYTES: usize = 16;
 
 /// Blobs that tasks need until they have ended.
-pub(crate) struct Holds {
-    _blobs: Vec<Arc<SharedBlob>>,
-}
+pub(crate) type Holds = Vec<Arc<SharedBlob>>;
 
 /// How to call one function. Python keeps it for further calls.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Calls {
     submitter: Arc<Submitter>,
-    blobs: Vec<Arc<SharedBlob>>,
+    shape: Arc<Shape>,
+}
+
+/// What calls of one function with the same options have in common.
+pub(crate) struct Shape {
     head: Vec<u8>,
-    holds: Arc<Holds>,
+    pub(crate) blobs: Arc<Holds>,
     /// Without its argument.
     task: TaskSpec,
+    /// So many calls may be one task.
+    pub(crate) size: AtomicUsize,
+}
+
+impl Shape {
+    /// One task of these calls.
+    pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
+        let data: usize = pickles.iter().map(Vec::len).sum();
+        let mut argument = Vec::with_capacity(self.head.len() + 4 + ENTRY_BYTES * pickles.len() + data);
+        argument.extend_from_slice(&self.head);
+        argument.extend_from_slice(&(pickles.len() as u32).to_le_bytes());
+        pickles.iter().for_each(|pickle| append_entry(&mut argument, pickle.len(), &[]));
+        pickles.iter().for_each(|pickle| argument.extend_from_slice(pickle));
+        self.task_of(argument)
+    }
+
+    fn task_of(&self, argument: Vec<u8>) -> TaskSpec {
+        TaskSpec { argument: Arc::new(argument), ..self.task.clone() }
+    }
 }
 
 /// One call, in its parts.
@@ -71,19 +95,20 @@ impl Calls {
             retry_failed: true, // the executor decides which failures are for good
             ..TaskSpec::new(PYTHON, Vec::new())
         };
-        let holds = Arc::new(Holds { _blobs: blobs.clone() });
-        Ok(Self { submitter: client.submitter()?, blobs, head, holds, task })
+        let shape = Shape { head, blobs: Arc::new(blobs), task, size: AtomicUsize::new(1) };
+        Ok(Self { submitter: client.submitter()?, shape: Arc::new(shape) })
     }
 
     /// Submits one call, whose pickle has no buffers and no shared arguments; returns its token.
     fn submit(&self, py: Python<'_>, pickle: &Bound<'_, PyBytes>) -> PyResult<u64> {
-        let pickle = pickle.as_bytes();
-        let mut argument = Vec::with_capacity(self.head.len() + 20 + pickle.len());
-        argument.extend_from_slice(&self.head);
-        argument.extend_from_slice(&1_u32.to_le_bytes());
-        append_entry(&mut argument, pickle.len(), &[]);
-        argument.extend_from_slice(pickle);
-        self.add(py, argument, &self.holds)
+        let pickle = pickle.as_bytes().to_vec();
+        check(self.shape.head.len() + 4 + ENTRY_BYTES + pickle.len())?;
+        self.add(py, Item::Call { shape: Arc::clone(&self.shape), pickle })
+    }
+
+    /// From now on, so many calls that are submitted one by one may become one task where many are open.
+    fn set_size(&self, size: usize) {
+        self.shape.size.store(size, Ordering::Relaxed);
     }
 
     /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `shared` are the shared arguments
@@ -91,13 +116,14 @@ impl Calls {
     fn submit_all(&self, py: Python<'_>, calls: &Bound<'_, PyList>, shared: Vec<PyRef<'_, Blob>>) -> PyResult<u64> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let more: Vec<Arc<SharedBlob>> = shared.iter().map(|blob| blob.shared()).collect();
-        let count = self.blobs.len() - 1 + more.len();
+        let Shape { head, blobs, .. } = &*self.shape;
+        let count = blobs.len() - 1 + more.len();
         let count = u8::try_from(count).map_err(|_| {
             PyValueError::new_err(format!("{count} shared arguments in a call: at most {SHARED_MAX}, share a tuple"))
         })?;
         let data: usize = entries.iter().map(Entry::len).sum();
-        let mut argument = Vec::with_capacity(self.head.len() + 16 * more.len() + 4 + 64 * entries.len() + data);
-        argument.extend_from_slice(&self.head);
+        let mut argument = Vec::with_capacity(head.len() + 16 * more.len() + 4 + 64 * entries.len() + data);
+        argument.extend_from_slice(head);
         argument[SHARED_AT] = count;
         more.iter().for_each(|blob| append_reference(&mut argument, blob));
         argument.extend_from_slice(&(entries.len() as u32).to_le_bytes());
@@ -110,22 +136,16 @@ impl Calls {
                 buffer.copy_to_slice(py, &mut argument[start..])?;
             }
         }
-        if more.is_empty() {
-            return self.add(py, argument, &self.holds);
-        }
-        let holds = Holds { _blobs: self.blobs.iter().cloned().chain(more).collect() };
-        self.add(py, argument, &Arc::new(holds))
+        check(argument.len())?;
+        let holds =
+            if more.is_empty() { Arc::clone(blobs) } else { Arc::new(blobs.iter().cloned().chain(more).collect()) };
+        self.add(py, Item::Task { task: self.shape.task_of(argument), holds })
     }
 }
 
 impl Calls {
-    fn add(&self, py: Python<'_>, argument: Vec<u8>, holds: &Arc<Holds>) -> PyResult<u64> {
-        let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
-        if argument.len() > max {
-            return Err(PyValueError::new_err(format!("{} bytes exceed {max}", argument.len())));
-        }
-        let task = TaskSpec { argument: Arc::new(argument), ..self.task.clone() };
-        let (token, due) = self.submitter.add(task, holds).map_err(failed)?;
+    fn add(&self, py: Python<'_>, item: Item) -> PyResult<u64> {
+        let (token, due) = self.submitter.add(item).map_err(failed)?;
         if let Some(due) = due {
             py.detach(|| self.submitter.do_due(due));
         }
@@ -151,6 +171,12 @@ impl<'py> Entry<'py> {
     fn len(&self) -> usize {
         self.pickle.as_bytes().len() + self.buffers.iter().map(|buffer| buffer.len_bytes()).sum::<usize>()
     }
+}
+
+/// Whether an argument may have so many bytes.
+fn check(length: usize) -> PyResult<()> {
+    let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
+    if length > max { Err(PyValueError::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
 }
 
 fn append_reference(bytes: &mut Vec<u8>, blob: &SharedBlob) {

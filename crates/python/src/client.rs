@@ -1,7 +1,7 @@
 //! The client as Python sees it.
 
 use crate::buffer::Buffer;
-use crate::completions::End;
+use crate::completions::{End, Ended};
 use crate::submitter::Submitter;
 use midflight_host::{ClientOptions, Error, SharedBlob, TaskError, resolve};
 use midflight_tasks::resources::ResourceNames;
@@ -124,7 +124,8 @@ impl Client {
         self.submitter.completions.settle();
     }
 
-    /// For a thread that waits for a result: tasks that have ended, each as token, kind and value. May be none: look again.
+    /// For a thread that waits for a result: tasks that have ended, each as token of the first call, kind, value
+    /// and number of calls. May be none: look again.
     fn wait<'py>(&self, py: Python<'py>, settled: u64, timeout: f64) -> PyResult<Bound<'py, PyList>> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
         let completions = &self.submitter.completions;
@@ -187,11 +188,11 @@ impl Drop for Client {
     }
 }
 
-fn listed(py: Python<'_>, ended: Vec<(u64, End)>) -> PyResult<Bound<'_, PyList>> {
+fn listed(py: Python<'_>, ended: Vec<Ended>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for (token, end) in ended {
+    for Ended { token, calls, end } in ended {
         let (kind, value) = parts(py, end)?;
-        list.append((token, kind as u8, value))?;
+        list.append((token, kind as u8, value, calls))?;
     }
     Ok(list)
 }

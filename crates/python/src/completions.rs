@@ -16,6 +16,15 @@ pub(crate) enum End {
     NotSubmitted(String),
 }
 
+/// A task that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Of its first call.
+    pub(crate) token: u64,
+    pub(crate) calls: u32,
+    pub(crate) end: End,
+}
+
 #[derive(Default)]
 pub(crate) struct Completions {
     state: Mutex<State>,
@@ -28,7 +37,7 @@ pub(crate) struct Completions {
 
 #[derive(Default)]
 struct State {
-    ended: Vec<(u64, End)>,
+    ended: Vec<Ended>,
     /// Threads that wait for a result.
     waiting: usize,
     /// Counts what Python has settled.
@@ -37,9 +46,9 @@ struct State {
 }
 
 impl Completions {
-    pub(crate) fn push(&self, token: u64, end: End) {
+    pub(crate) fn push(&self, ended: Ended) {
         let mut state = lock(&self.state);
-        state.ended.push((token, end));
+        state.ended.push(ended);
         let (is_first, waits) = (state.ended.len() == 1, state.waiting > 0);
         drop(state);
         if is_first {
@@ -68,7 +77,7 @@ impl Completions {
 
     /// For a thread that waits for a result: all outcomes that are there; none after `timeout`, or if something was settled since
     /// `settled` was read. `poll` is called without a lock: it polls the socket for a while.
-    pub(crate) fn take_first(&self, timeout: Duration, settled: u64, poll: impl FnOnce()) -> Vec<(u64, End)> {
+    pub(crate) fn take_first(&self, timeout: Duration, settled: u64, poll: impl FnOnce()) -> Vec<Ended> {
         let deadline = Instant::now() + timeout;
         lock(&self.state).waiting += 1;
         if !self.is_some() {
@@ -87,7 +96,7 @@ impl Completions {
     }
 
     /// For the client's thread: waits for as long as it takes; `None` when the client is closed and all was taken.
-    pub(crate) fn take_second(&self) -> Option<Vec<(u64, End)>> {
+    pub(crate) fn take_second(&self) -> Option<Vec<Ended>> {
         let mut state = lock(&self.state);
         while (state.ended.is_empty() || state.waiting > 0) && !state.is_closed {
             // A thread that waits for a result takes what is there before it goes.
@@ -96,7 +105,7 @@ impl Completions {
         (!state.ended.is_empty() || !state.is_closed).then(|| self.take(&mut state))
     }
 
-    fn take(&self, state: &mut State) -> Vec<(u64, End)> {
+    fn take(&self, state: &mut State) -> Vec<Ended> {
         self.is_some.store(false, Ordering::Release);
         std::mem::take(&mut state.ended)
     }
