@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import re
 import signal
 import socket
@@ -10,52 +11,68 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 import midflight
 
 
+#: Seconds that a test waits for anything, at most: a loaded machine may take long, and only what is broken takes longer.
+PATIENCE = 60.0
+
+
 def command() -> str:
-    """The command to test: `$MIDFLIGHT`, or the newest that was built here."""
-    if found := os.environ.get("MIDFLIGHT"):
-        return found
-    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[1] / "target"))
-    built = [target / profile / "midflight" for profile in ("debug", "release")]
-    built = [path for path in built if path.exists()]
-    if not built:
-        pytest.exit("no midflight to test: cargo build -p midflight-cli, or ./do python", returncode=2)
-    return str(max(built, key=lambda path: path.stat().st_mtime))
+    """The command to test."""
+    found = os.environ.get("MIDFLIGHT")
+    if not found:
+        pytest.exit("no midflight to test: MIDFLIGHT=target/debug/midflight python -m pytest, or ./do python", returncode=2)
+    return found
 
 
 class Cluster:
-    """A switch and an executor with Python workers."""
+    """A switch and an executor; ended at the end of its ``with`` block, however that ends."""
 
-    def __init__(self, *options: str, slots: int = 2, python: str = sys.executable) -> None:
+    def __init__(
+        self, *options: str, slots: int = 2, python: str | None = sys.executable, cwd: Path = Path(__file__).parent / "tests"
+    ) -> None:
         self.stderr: list[str] = []
-        arguments = ["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", str(slots), "--python", python]
+        arguments = ["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", str(slots)]
         self.process = subprocess.Popen(
-            [command(), *arguments, *options],
+            [command(), *arguments, *(["--python", python] if python else []), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parent / "tests",
+            cwd=cwd,
             env={**os.environ, "MIDFLIGHT_SWITCH": ""},
         )
-        assert self.process.stdout and self.process.stderr
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.greeting = self.process.stdout.readline()
-        found = re.search(r"switch on (\S+),", self.greeting)
-        assert found, f"{self.greeting!r} {self.stderr}"
+        stdout, stderr = self.process.stdout, self.process.stderr
+        assert stdout and stderr
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._copy, args=(stdout, self._lines.put), daemon=True).start()
+        threading.Thread(target=self._copy, args=(stderr, self.stderr.append), daemon=True).start()
+        try:
+            self.greeting = self._lines.get(timeout=PATIENCE)
+            found = re.search(r"switch on (\S+),", self.greeting)
+            assert found, f"{self.greeting!r} {self.stderr}"
+        except BaseException:
+            self.kill()
+            raise
         self.switch = found[1]
 
-    def _read(self) -> None:
-        assert self.process.stderr
-        for line in self.process.stderr:
-            self.stderr.append(line)
+    @staticmethod
+    def _copy(file: IO[str], take: Callable[[str], None]) -> None:
+        for line in file:
+            take(line)
+        take("")  # the end
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def workers(self) -> list[int]:
         """The processes of the workers."""
@@ -71,20 +88,25 @@ class Cluster:
         return found
 
     def stop(self) -> int:
+        """Ends it as Ctrl-C does; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(20)
+            return self.process.wait(PATIENCE)
         finally:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        """Nothing if it has ended."""
+        self.process.kill()
+        self.process.wait()
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    os.environ["MIDFLIGHT_SWITCH"] = cluster.switch  # for doctests, too
-    yield cluster
-    assert cluster.stop() == 0, "".join(cluster.stderr)
+    with Cluster() as cluster:
+        os.environ["MIDFLIGHT_SWITCH"] = cluster.switch  # for doctests, too
+        yield cluster
+        assert cluster.stop() == 0, "".join(cluster.stderr)
 
 
 @pytest.fixture(autouse=True)
@@ -98,9 +120,8 @@ def client(cluster: Cluster) -> Iterator[midflight.Client]:
         yield client
 
 
-def eventually(condition: object, seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
     """Whether it holds within that time."""
-    assert callable(condition)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

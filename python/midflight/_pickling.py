@@ -200,8 +200,16 @@ def _culprit(function: Any) -> str:
     return f"; it uses {', '.join(names)}: make {'it' if len(names) == 1 else 'them'} in the function, or give as argument"
 
 
+def _text(error: BaseException) -> str:
+    """What an exception says, also where that raises another one."""
+    try:
+        return str(error)
+    except Exception:
+        return "<its text cannot be had>"
+
+
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(_text(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -230,7 +238,8 @@ def dump_exception(error: BaseException, skip: int = 1) -> Pickled:
         pickle.loads(data)
     except Exception:
         kind = type(error).__qualname__
-        remote = RemoteError(f"{kind}: {error}" if str(error) else kind, kind)
+        said = _text(error)
+        remote = RemoteError(f"{kind}: {said}" if said else kind, kind)
         data = pickle.dumps((remote, text), 5)
     finally:
         plain.__cause__, plain.__context__ = cause, context

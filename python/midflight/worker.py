@@ -23,9 +23,11 @@ from midflight import _environment, _pickling
 from midflight._pickling import BROKEN, RAISED, VALUE, Pickled
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE = 1, 2, 3
-_BLOB, _MEMORY, _DROP, _CALL = 1, 2, 3, 4
+_HELLO, _READY, _DONE, _DIGEST = 1, 2, 3, 4
+_BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
 _FRAMES = 1
+#: The longest answer.
+_ANSWER_MAX = (1 << 32) - 1
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
 
@@ -50,8 +52,6 @@ class _Connection:
                 return None
             data = data + more if data else more
         kind, _, count, number, length = _HEADER.unpack_from(data)
-        if kind == _MEMORY:  # its body is a descriptor
-            length = 0
         end = 16 + length
         if len(data) >= end:
             self._left = data[end:]
@@ -73,12 +73,13 @@ class _Connection:
         self.send(_READY, 0, 0, [])
         _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
         try:
-            return mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ)
+            # Linux before 6.7 maps sealed memory only privately; nobody writes, so all share its pages even so.
+            return mmap.mmap(descriptors[0], 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
         finally:
             os.close(descriptors[0])
 
     def send(self, kind: int, flag: int, number: int, pieces: list[bytes | memoryview]) -> None:
-        length = sum(memoryview(piece).nbytes for piece in pieces) if len(pieces) != 1 else len(pieces[0])
+        length = sum(map(_length, pieces))
         header = _HEADER.pack(kind, flag, 0, number, length)
         if len(pieces) == 1 and length < _CHUNK:
             self._socket.sendall(header + pieces[0])
@@ -109,6 +110,7 @@ class _Worker:
         self._connection = connection
         self._blobs: dict[int, _Blob] = {}
         self._may_interrupt = False
+        self._process = os.getpid()
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, _signal: int, _frame: object) -> None:
@@ -117,40 +119,61 @@ class _Worker:
             raise Cancelled
 
     def serve(self) -> None:
-        receive = self._connection.receive
-        while (frame := receive()) is not None:
-            kind, count, number, body = frame
-            if kind == _CALL:
-                self._run(count, number, body)
-            elif kind == _BLOB:
-                self._blobs[number] = _Blob(body)
-            elif kind == _MEMORY:
-                self._blobs[number] = _Blob(self._connection.receive_memory())
-            elif kind == _DROP:
-                self._blobs.pop(number, None)
-            else:
-                raise RuntimeError(f"a frame of kind {kind}: use one release of Midflight for executor and worker")
+        while self._take(self._connection.receive()):
+            pass
+
+    def _take(self, frame: tuple[int, int, int, memoryview] | None) -> bool:
+        """Does what a frame says. Nothing refers to it after that: it may be large, and the next one late."""
+        if frame is None:
+            return False
+        kind, count, number, body = frame
+        if kind == _CALL:
+            self._run(count, number, body)
+        elif kind == _BLOB:
+            self._blobs[number] = _Blob(body)
+        elif kind == _MEMORY:
+            self._blobs[number] = _Blob(self._connection.receive_memory())
+        elif kind == _DROP:
+            self._blobs.pop(number, None)
+        elif kind == _ENVIRONMENT:
+            self._connection.send(_DIGEST, 0, 0, [_environment.digest().to_bytes(8, "little")])
+        else:
+            raise RuntimeError(f"a frame of kind {kind}: use one release of Midflight for executor and worker")
+        return True
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
-        shared = [self._blobs[place] for place in struct.unpack_from(f"<{count}I", body)] if count else []
-        calls = _pickling.entries(body[4 * count :])
+        function, *shared = struct.unpack_from(f"<{1 + count}I", body)
+        calls = _pickling.entries(body[4 * (1 + count) :])
         started = time.perf_counter_ns()
         try:
-            results = self._results(number, shared, calls)
-        except Cancelled:
-            results = [(RAISED, _pickling.dump_exception(RuntimeError("cancelled")))]
+            results = self._results(self._blobs[function], [self._blobs[place] for place in shared], calls)
+        except Exception as error:  # whatever objects of the user do
+            results = [_broken(error)] * len(calls)
+        finally:
+            _pickling.provide([])
         took = time.perf_counter_ns() - started
         has_raised = any(status != VALUE for status, _ in results)
-        self._connection.send(_DONE, has_raised, 0, _pickling.result(took, results))
+        pieces = _pickling.result(took, results)
+        if (length := sum(map(_length, pieces))) > _ANSWER_MAX:
+            message = f"the results of a task have {length} bytes: return less than {_ANSWER_MAX}"
+            has_raised, pieces = True, _pickling.result(took, [(BROKEN, _pickling.dump_broken("pickle", message, ""))] * len(calls))
+        self._connection.send(_DONE, has_raised, number, pieces)
 
-    def _results(self, number: int, shared: list[_Blob], calls: list[tuple[int, Any, Any]]) -> list[tuple[int, Pickled]]:
+    def _results(self, function: _Blob, shared: list[_Blob], calls: list[tuple[int, Any, Any]]) -> list[tuple[int, Pickled]]:
         _pickling.provide(shared)
         try:
-            function = self._blobs[number]()
+            called = function()
         except Exception as error:
             broken = (BROKEN, _cannot_load("the function", error))
             return [broken] * len(calls)
-        return [self._call(function, data, buffers) for _, data, buffers in calls]
+        results: list[tuple[int, Pickled]] = []
+        try:
+            for _, data, buffers in calls:
+                results.append(self._call(called, data, buffers))
+        except Cancelled:
+            cancelled = (RAISED, _pickling.dump_exception(RuntimeError("cancelled")))
+            results += [cancelled] * (len(calls) - len(results))
+        return results
 
     def _call(self, function: Callable[..., Any], data: Any, buffers: Any) -> tuple[int, Pickled]:
         try:
@@ -166,6 +189,9 @@ class _Worker:
         except BaseException as error:  # SystemExit, too: a task does not end the worker like this
             self._may_interrupt = False
             return RAISED, _pickling.dump_exception(error)
+        finally:
+            if os.getpid() != self._process:
+                os._exit(0)  # a child that the task has forked, and that has returned from it: the task is its parent's
         try:
             return VALUE, _pickling.dumps(value)
         except Exception as error:
@@ -174,6 +200,16 @@ class _Worker:
                 f"{_pickling._one_line(error)}"
             )
             return BROKEN, _pickling.dump_broken("pickle", message, "")
+
+
+def _length(piece: bytes | memoryview) -> int:
+    return len(piece) if isinstance(piece, bytes) else piece.nbytes
+
+
+def _broken(error: Exception) -> tuple[int, Pickled]:
+    """An error of the worker itself, in a call."""
+    message = f"the worker cannot answer ({_environment.about()}): {_pickling._one_line(error)}"
+    return BROKEN, _pickling.dump_broken("pickle", message, traceback.format_exc())
 
 
 def _cannot_load(what: str, error: Exception) -> bytes:
@@ -197,7 +233,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     connection = _Connection(sock)
-    hello = bytes(sys.version_info[:2]) + _environment.digest().to_bytes(8, "little") + _environment.about().encode()
+    hello = bytes(sys.version_info[:2]) + _environment.about().encode()
     try:
         connection.send(_HELLO, 0, _FRAMES, [hello])
         _Worker(connection).serve()

@@ -58,9 +58,22 @@ def once(path: str) -> int:
     return calls
 
 
-def hang(path: str) -> None:
-    Path(path).write_text(str(os.getpid()))
-    time.sleep(600)
+def hang(path: str, end: str) -> None:
+    """Says at its end that it was told to end."""
+    try:
+        Path(path).write_text(str(os.getpid()))
+        time.sleep(600)
+    finally:
+        Path(end).touch()
+
+
+def wait_for(path: str, pid: str | None = None) -> int:
+    """Until the file is there; returns the process, and before says it."""
+    if pid:
+        Path(pid).write_text(str(os.getpid()))
+    while not Path(path).exists():
+        time.sleep(0.005)
+    return os.getpid()
 
 
 def hang_deaf(path: str) -> None:
@@ -80,6 +93,51 @@ def fork_and_die(path: str) -> None:
         os._exit(0)
     Path(path).write_text(str(child))
     os._exit(4)
+
+
+def fork_and_return(path: str, go: str) -> str:
+    """Leaves a child that returns, too, later."""
+    child = os.fork()
+    if child == 0:
+        wait_for(go)
+        return "child"
+    Path(path).write_text(str(child))
+    return "parent"
+
+
+class Unspeakable(Exception):
+    """Neither its text nor its pickle can be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    def __reduce__(self) -> str:
+        raise RuntimeError("no pickle")
+
+
+class Unspeakable2:
+    """Its pickle cannot be had, and the reason neither."""
+
+    def __reduce__(self) -> str:
+        raise Unspeakable
+
+
+def raise_unspeakable() -> None:
+    raise Unspeakable
+
+
+def return_unspeakable() -> Unspeakable2:
+    return Unspeakable2()
+
+
+def blob_maps(*_: Any) -> list[str]:
+    """The permissions of all memory that this worker shares with others."""
+    return maps_of(os.getpid())
+
+
+def maps_of(process: int) -> list[str]:
+    lines = Path(f"/proc/{process}/maps").read_text().splitlines()
+    return [line.split()[1] for line in lines if "midflight-blob" in line]
 
 
 def shout(length: int) -> int:

@@ -6,19 +6,20 @@ import asyncio
 import concurrent.futures
 import functools
 import time
+from pathlib import Path
 
 import functions
 import numpy
 import pytest
-from conftest import Cluster
+from conftest import PATIENCE, Cluster
 
 import midflight
 
 
 def test_a_function_is_called_with_its_arguments(client: midflight.Client) -> None:
-    assert client.submit(functions.double, 21).result(10) == 42
-    assert client.submit(sorted, [1, 3, 2], reverse=True).result(10) == [3, 2, 1]
-    assert client.submit(lambda: 7).result(10) == 7
+    assert client.submit(functions.double, 21).result(PATIENCE) == 42
+    assert client.submit(sorted, [1, 3, 2], reverse=True).result(PATIENCE) == [3, 2, 1]
+    assert client.submit(lambda: 7).result(PATIENCE) == 7
 
 
 def test_what_a_function_refers_to_comes_with_it(client: midflight.Client) -> None:
@@ -27,49 +28,52 @@ def test_what_a_function_refers_to_comes_with_it(client: midflight.Client) -> No
     def triple(number: int) -> int:
         return factor * functions.double(number) // 2
 
-    assert client.submit(triple, 5).result(10) == 15
-    assert client.submit(functools.partial(triple), 6).result(10) == 18
-    assert client.submit("a-b".split, "-").result(10) == ["a", "b"]
+    assert client.submit(triple, 5).result(PATIENCE) == 15
+    assert client.submit(functools.partial(triple), 6).result(PATIENCE) == 18
+    assert client.submit("a-b".split, "-").result(PATIENCE) == ["a", "b"]
 
 
 def test_many_calls_at_once(client: midflight.Client) -> None:
     futures = [client.submit(functions.double, number) for number in range(2000)]
-    assert midflight.gather(futures, timeout=60) == [2 * number for number in range(2000)]
+    assert midflight.gather(futures, timeout=PATIENCE) == [2 * number for number in range(2000)]
     assert client.open == 0
 
 
 def test_short_calls_that_are_submitted_fast_travel_together(client: midflight.Client) -> None:
-    midflight.gather([client.submit(functions.double, number) for number in range(500)], timeout=60)
+    midflight.gather([client.submit(functions.double, number) for number in range(500)], timeout=PATIENCE)
     assert client._known(functions.double).pace.size > 1
     futures = [client.submit(functions.die_if, number, 1_234) for number in range(3000)]
-    results = midflight.gather(futures, timeout=120, return_exceptions=True)
+    results = midflight.gather(futures, timeout=PATIENCE, return_exceptions=True)
     assert isinstance(results[1234], midflight.WorkerDied), "alone"
     results[1234] = 1234
     assert results == list(range(3000))
     futures = [client.submit(functions.double, number) for number in range(2000)]
     cancelled = [future for future in futures[::3] if future.cancel()]
     done = [future for future in futures if future not in set(cancelled)]
-    assert midflight.gather(done, timeout=60) == [2 * n for n, f in enumerate(futures) if f in set(done)]
+    assert midflight.gather(done, timeout=PATIENCE) == [2 * n for n, f in enumerate(futures) if f in set(done)]
     assert all(future.cancelled() for future in cancelled)
 
 
 def test_futures_are_those_of_the_standard_library(client: midflight.Client) -> None:
     futures = [client.submit(functions.double, number) for number in range(50)]
-    done, left = concurrent.futures.wait(futures, timeout=30)
+    done, left = concurrent.futures.wait(futures, timeout=PATIENCE)
     assert len(done) == 50 and not left
     futures = [client.submit(functions.double, number) for number in range(50)]
-    assert sum(future.result() for future in concurrent.futures.as_completed(futures, timeout=30)) == 2450
+    assert sum(future.result() for future in concurrent.futures.as_completed(futures, timeout=PATIENCE)) == 2450
     heard: list[int] = []
     future = client.submit(functions.double, 4)
     future.add_done_callback(lambda future: heard.append(future.result()))
-    future.result(10)
+    future.result(PATIENCE)
     assert heard == [8]
 
 
-def test_as_completed_gives_what_ends_first(client: midflight.Client) -> None:
-    slow, fast = client.submit(time.sleep, 1), client.submit(functions.double, 1)
-    assert list(midflight.as_completed([slow, fast], timeout=10)) == [fast, slow]
-    never = client.submit(time.sleep, 60)
+def test_as_completed_gives_what_ends_first(client: midflight.Client, tmp_path: Path) -> None:
+    slow, fast = client.submit(functions.wait_for, str(tmp_path / "go")), client.submit(functions.double, 1)
+    ended = midflight.as_completed([slow, fast], timeout=PATIENCE)
+    assert next(ended) is fast
+    (tmp_path / "go").touch()
+    assert list(ended) == [slow]
+    never = client.submit(time.sleep, 600)
     with pytest.raises(TimeoutError, match="1 of 1"):
         list(midflight.as_completed([never], timeout=0.05))
     never.cancel()
@@ -132,11 +136,11 @@ def test_map_puts_short_calls_together_and_long_ones_not(client: midflight.Clien
 
 def test_arrays_come_and_go_without_pickles(client: midflight.Client) -> None:
     array = numpy.arange(200_000, dtype=numpy.float64)
-    result = client.submit(lambda array: array[::-1] * 2, array).result(30)
+    result = client.submit(lambda array: array[::-1] * 2, array).result(PATIENCE)
     assert numpy.array_equal(result, array[::-1] * 2)
     result[0] = 1  # a result may be changed
     small = numpy.ones(3)
-    assert numpy.array_equal(client.submit(numpy.cumsum, small).result(10), [1, 2, 3])
+    assert numpy.array_equal(client.submit(numpy.cumsum, small).result(PATIENCE), [1, 2, 3])
 
 
 def test_a_shared_argument_is_there_for_all(client: midflight.Client) -> None:
@@ -147,18 +151,18 @@ def test_a_shared_argument_is_there_for_all(client: midflight.Client) -> None:
         assert not table.flags.writeable
         return int(table.sum()) + number
 
-    assert client.submit(add, table, 1).result(30) == total + 1
+    assert client.submit(add, table, 1).result(PATIENCE) == total + 1
     assert list(client.map(add, [table] * 20, range(20))) == [total + number for number in range(20)]
     bound = functools.partial(add, table)
     other = client.share({"key": 5})
-    assert client.submit(bound, 2).result(30) == total + 2
-    assert client.submit(lambda a, b: a["key"] + len(b), other, table).result(30) == 500_005
+    assert client.submit(bound, 2).result(PATIENCE) == total + 2
+    assert client.submit(lambda a, b: a["key"] + len(b), other, table).result(PATIENCE) == 500_005
     with pytest.raises(midflight.CannotPickle, match="argument of a call"):
         midflight._pickling.dump_function(bound)
 
 
 def test_options_are_of_tasks(client: midflight.Client) -> None:
-    assert client.options(priority=1, resources="r0").submit(functions.double, 1).result(10) == 2
+    assert client.options(priority=1, resources="r0").submit(functions.double, 1).result(PATIENCE) == 2
     with pytest.raises(ValueError, match="priority 9"):
         client.options(priority=9)
     with pytest.raises(ValueError):

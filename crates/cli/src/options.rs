@@ -97,18 +97,26 @@ pub(crate) struct Python {
     /// End a Python worker after N tasks, and start a new one in its place; default: never
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     python_tasks: Option<u64>,
+    /// MiB of functions and shared arguments that are kept for further tasks, which are also the most that one may have;
+    /// default: 1024
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    python_cache: Option<u32>,
 }
 
 impl Python {
     /// `None`: none.
     pub(crate) fn options(&self) -> Result<Option<PythonOptions>> {
         let Some(interpreter) = self.interpreter() else {
-            if self.python_tasks.is_some() {
-                return Err(error("--python-tasks is of Python workers: give --python or --venv, too"));
+            let given =
+                [("--python-tasks", self.python_tasks.is_some()), ("--python-cache", self.python_cache.is_some())];
+            if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                return Err(error(format!("{name} is of Python workers: give --python or --venv, too")));
             }
             return Ok(None);
         };
-        Ok(Some(PythonOptions { max_tasks: self.python_tasks, ..PythonOptions::new(interpreter) }))
+        let default = PythonOptions::new(interpreter);
+        let cache_bytes = self.python_cache.map_or(default.cache_bytes, |mib| u64::from(mib) << 20);
+        Ok(Some(PythonOptions { max_tasks: self.python_tasks, cache_bytes, ..default }))
     }
 
     fn interpreter(&self) -> Option<PathBuf> {
@@ -119,7 +127,8 @@ impl Python {
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let interpreter = self.interpreter().map(|python| ["--python".into(), python.into_os_string()]);
         let tasks = self.python_tasks.map(|tasks| format!("--python-tasks={tasks}").into());
-        interpreter.into_iter().flatten().chain(tasks).collect()
+        let cache = self.python_cache.map(|mib| format!("--python-cache={mib}").into());
+        interpreter.into_iter().flatten().chain(tasks).chain(cache).collect()
     }
 }
 

@@ -91,7 +91,7 @@ pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use open_files::raise_open_files;
-pub use python::{PYTHON, PythonOptions};
+pub use python::{PYTHON, PythonCounts, PythonOptions};
 pub use results::{
     CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
     TaskOutcome, TaskResult, TaskTiming,

@@ -2,25 +2,31 @@
 //! told and what happens when who dies.
 
 mod cache;
-mod head;
+mod channel;
+mod counts;
+mod frames;
+mod life;
 mod output;
+mod places;
+mod pool;
 mod process;
+#[cfg(test)]
+mod tests;
 
-use crate::driver::lock;
+pub use counts::PythonCounts;
+
 use crate::error::Error;
-use crate::exec::marks::{Mark, kill_marked};
-use crate::exec::reaper::Reaper;
 use crate::functions::TaskContext;
-use crate::waker::Waker;
-use cache::Cache;
-use head::{Code, Head, Refusal};
+use cache::{Blob, Cache};
+use channel::Silent;
+use counts::{Counters, count};
 use midflight_tasks::executor::RunKey;
+use midflight_tasks::functions::{PythonError, PythonHead, PythonRefusal};
 use midflight_wire::BlobRef;
-use process::{Done, Hello, Process, Silent};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::{HashMap, HashSet};
+use pool::{NoWorker, Pool};
+use process::{Calls, Done, Hello, Process};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The name under which executors register it.
@@ -45,49 +51,35 @@ impl PythonOptions {
     }
 }
 
-/// The workers of one executor, at most one a slot.
+/// What an executor needs to run Python functions.
 pub(crate) struct Pythons {
-    options: PythonOptions,
-    max: usize,
-    reaper: Arc<Reaper>,
+    pool: Pool,
     cache: Cache,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    idle: Vec<Process>,
-    /// How to stop the worker of each run.
-    running: HashMap<RunKey, Arc<Waker>>,
-    /// All workers that live: `kill_all` ends them.
-    groups: HashMap<Mark, Pid>,
-    refused: bool,
+    counters: Arc<Counters>,
 }
 
 /// Why a task has no answer of a worker.
 enum Failure {
     Cancelled,
     /// Another attempt may go well.
-    Passing(Refusal),
-    Lasting(Refusal),
+    Passing(PythonRefusal),
+    Lasting(PythonRefusal),
 }
 
 impl Pythons {
     /// Starts one worker: what is wrong with the interpreter is known at once.
     pub(crate) fn start(options: PythonOptions, slots: u32, progress_timeout: Duration) -> Result<Self, Error> {
-        let reaper = Reaper::of_this_process()
-            .map_err(|source| Error::Resources { what: "watch over Python workers", source })?;
-        let cache = Cache::new(options.cache_bytes, progress_timeout);
-        let pythons = Self { options, max: slots as usize, reaper, cache, state: Mutex::default() };
-        let first = pythons.start_worker(Vec::new()).map_err(Error::Configuration)?;
-        tracing::info!("Python workers: {}", first.hello.about);
-        lock(&pythons.state).idle.push(first);
-        Ok(pythons)
+        let counters = Arc::<Counters>::default();
+        let cache = Cache::new(options.cache_bytes, progress_timeout, Arc::clone(&counters));
+        let pool = Pool::new(options, slots, Arc::clone(&counters))?;
+        let about = pool.start_first().map_err(Error::Configuration)?;
+        tracing::info!("Python workers: {about}");
+        Ok(Self { pool, cache, counters })
     }
 
     /// A task. What ends it for good is a value; an error is for another attempt, or of a task that is cancelled.
     pub(crate) fn call(&self, context: &TaskContext, argument: &[u8]) -> Result<Vec<u8>, String> {
-        let head = match Head::parse(argument) {
+        let head = match PythonHead::parse(argument) {
             Ok(head) => head,
             Err(refusal) => return Ok(refusal.encode(context.attempt)),
         };
@@ -100,145 +92,122 @@ impl Pythons {
         }
     }
 
-    fn run(&self, context: &TaskContext, head: &Head<'_>) -> Result<Done, Failure> {
-        let fetch = |blob: &BlobRef| {
-            self.cache.get(context.client.ip(), blob).map_err(|why| {
-                Failure::Passing(Refusal::new(Code::NotFetched, format!("the function or a shared argument: {why}")))
-            })
-        };
-        let function = fetch(&head.function)?;
-        let shared = head.shared.iter().map(fetch).collect::<Result<Vec<_>, _>>()?;
-        let environment = context.holding.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut worker = self.take(environment.collect())?;
-        if let Err(refusal) = suits(head, &worker.hello) {
-            self.give_back(worker);
-            return Err(Failure::Lasting(refusal));
-        }
-        lock(&self.state).running.insert(context.run, Arc::clone(&worker.stop));
+    fn run(&self, context: &TaskContext, head: &PythonHead<'_>) -> Result<Done, Failure> {
+        let function = self.fetch(context, &head.function)?;
+        let shared = head.shared.iter().map(|blob| self.fetch(context, blob)).collect::<Result<Vec<_>, _>>()?;
+        let mut worker = self.worker_for(context)?;
+        // It may have taken long: what is cancelled meanwhile does not begin.
         if context.cancelled() {
-            worker.stop.wake(); // `stop` came before it was listed
+            self.pool.give_back(worker, self.cache.drops());
+            return Err(Failure::Cancelled);
         }
-        let answer = worker.call(context, &function, &shared, head.calls);
-        lock(&self.state).running.remove(&context.run);
+        self.pool.begin(context, &mut worker);
+        let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
+        let answer = self.ask(context, head, &mut worker, &calls);
+        self.pool.ended(context);
         self.after(worker, context, answer)
     }
 
+    fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Result<Arc<Blob>, Failure> {
+        let drops = self.cache.drops();
+        let fetched = self.cache.get(context.client.ip(), blob, context.cancellation());
+        if self.cache.drops() != drops {
+            self.pool.forget_dropped(self.cache.drops());
+        }
+        fetched.map_err(|why| {
+            if context.cancelled() {
+                return Failure::Cancelled;
+            }
+            let text = format!("the function or a shared argument: {why}");
+            Failure::Passing(PythonRefusal::new(PythonError::NotFetched, text))
+        })
+    }
+
+    fn worker_for(&self, context: &TaskContext) -> Result<Process, Failure> {
+        let environment = context.holding.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.pool.take(context, environment.collect()).map_err(|no_worker| match no_worker {
+            NoWorker::Cancelled => Failure::Cancelled,
+            NoWorker::Because(why) => Failure::Passing(PythonRefusal::new(PythonError::NoWorker, why)),
+        })
+    }
+
+    /// The worker's answer, unless it is another one than the client wants.
+    fn ask(
+        &self,
+        context: &TaskContext,
+        head: &PythonHead<'_>,
+        worker: &mut Process,
+        calls: &Calls<'_>,
+    ) -> Result<Result<Done, PythonRefusal>, Silent> {
+        let digest = if head.environment == 0 { 0 } else { worker.digest(context)? };
+        match suits(head, &worker.hello, digest) {
+            Ok(()) => worker.call(context, calls, self.cache.drops()).map(Ok),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
     /// The worker goes back, or is ended.
-    fn after(&self, mut worker: Process, context: &TaskContext, answer: Result<Done, Silent>) -> Result<Done, Failure> {
+    fn after(
+        &self,
+        mut worker: Process,
+        context: &TaskContext,
+        answer: Result<Result<Done, PythonRefusal>, Silent>,
+    ) -> Result<Done, Failure> {
         let silent = match answer {
-            Ok(done) => {
-                if self.options.max_tasks.is_some_and(|max| worker.tasks >= max) {
-                    self.retire(worker);
-                } else {
-                    self.give_back(worker);
-                }
+            Ok(answer) => {
+                self.pool.give_back(worker, self.cache.drops());
+                let done = answer.map_err(Failure::Lasting)?;
                 let was_stopped = done.has_raised && context.cancelled();
                 return if was_stopped { Err(Failure::Cancelled) } else { Ok(done) };
             }
             Err(silent) => silent,
         };
-        self.unlist(&worker);
+        self.pool.unlist(&worker);
         let ended = worker.end();
-        if silent == Silent::Cancelled || context.cancelled() {
+        if silent == Silent::Cancelled {
+            count(&self.counters.killed);
             return Err(Failure::Cancelled);
         }
-        let mut text = format!(
-            "the worker died in the task: {}, attempt {}, {}",
-            ended.how(),
-            context.attempt,
-            worker.hello.about
-        );
+        count(&self.counters.died);
+        if context.cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let how = match silent {
+            Silent::NoAnswer => "it sent what is no answer, and was killed".to_owned(),
+            _ => ended.how(),
+        };
+        let about = &worker.hello.about;
+        let mut text = format!("the worker died in the task: {how}, attempt {}, {about}", context.attempt);
         if !ended.lines.is_empty() {
             text.push_str("; its last output:\n");
             text.push_str(&ended.lines);
         }
         let signal = ended.signal.unwrap_or(0);
-        Err(Failure::Passing(Refusal { code: Code::WorkerDied, signal, text }))
-    }
-
-    /// An idle worker with this environment, or a new one.
-    fn take(&self, environment: Vec<(String, String)>) -> Result<Process, Failure> {
-        loop {
-            let mut state = lock(&self.state);
-            let place = state.idle.iter().rposition(|worker| worker.environment == environment);
-            let Some(place) = place else { break };
-            let worker = state.idle.remove(place);
-            drop(state);
-            if worker.is_alive() {
-                return Ok(worker);
-            }
-            self.unlist(&worker);
-        }
-        self.start_worker(environment).map_err(|why| Failure::Passing(Refusal::new(Code::NoWorker, why)))
-    }
-
-    fn start_worker(&self, environment: Vec<(String, String)>) -> Result<Process, String> {
-        let record = self.reaper.enter().map_err(|error| format!("cannot watch over Python workers: {error}"))?;
-        let worker = Process::start(&self.options, environment, record)?;
-        let mut state = lock(&self.state);
-        if state.refused {
-            return Err("the executor is ending".to_owned());
-        }
-        if let Some(mark) = worker.mark() {
-            state.groups.insert(mark, worker.group());
-        }
-        Ok(worker)
-    }
-
-    fn give_back(&self, worker: Process) {
-        let mut state = lock(&self.state);
-        state.idle.push(worker);
-        // Workers of other environments must not fill the machine.
-        let too_many = (state.idle.len() > self.max).then(|| state.idle.remove(0));
-        drop(state);
-        if let Some(worker) = too_many {
-            self.retire(worker);
-        }
-    }
-
-    /// Ends a worker that has no task, without waiting for it.
-    fn retire(&self, worker: Process) {
-        self.unlist(&worker);
-        let retired = std::thread::Builder::new().name("mf-python-end".into()).spawn(move || worker.retire());
-        if let Err(error) = retired {
-            tracing::warn!("a Python worker was killed, because no thread can be had to wait for it: {error}");
-        }
-    }
-
-    fn unlist(&self, worker: &Process) {
-        if let Some(mark) = worker.mark() {
-            lock(&self.state).groups.remove(&mark);
-        }
+        Err(Failure::Passing(PythonRefusal { code: PythonError::WorkerDied, signal, text }))
     }
 
     /// A task is cancelled: its worker, if it has one, is told.
     pub(crate) fn stop(&self, run: RunKey) {
-        if let Some(stop) = lock(&self.state).running.get(&run) {
-            stop.wake();
-        }
+        self.pool.stop(run);
     }
 
     /// Kills all workers and refuses new ones.
     pub(crate) fn kill_all(&self) {
-        let mut state = lock(&self.state);
-        state.refused = true;
-        for group in state.groups.values() {
-            let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
-        }
-        let marks: HashSet<Mark> = state.groups.keys().copied().collect();
-        let idle = std::mem::take(&mut state.idle);
-        drop(state);
-        kill_marked(&marks);
-        drop(idle);
+        self.pool.kill_all();
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> PythonCounts {
+        self.counters.read()
     }
 }
 
-/// Whether a worker can do what a client has pickled.
-fn suits(head: &Head<'_>, worker: &Hello) -> Result<(), Refusal> {
+/// Whether a worker can do what a client has pickled. `digest`: of its environment; 0 where any will do.
+fn suits(head: &PythonHead<'_>, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
     let ((major, minor), (here_major, here_minor)) = (head.python, worker.python);
     if head.python != worker.python {
-        return Err(Refusal::new(
-            Code::Mismatch,
+        return Err(PythonRefusal::new(
+            PythonError::Mismatch,
             format!(
                 "the client runs Python {major}.{minor}, the worker {here_major}.{here_minor} ({}): use the same on both \
                  (midflight executor --python PYTHON, or --venv DIR)",
@@ -246,13 +215,13 @@ fn suits(head: &Head<'_>, worker: &Hello) -> Result<(), Refusal> {
             ),
         ));
     }
-    if head.environment != 0 && head.environment != worker.environment {
-        return Err(Refusal::new(
-            Code::Mismatch,
+    if head.environment != digest {
+        return Err(PythonRefusal::new(
+            PythonError::Mismatch,
             format!(
-                "the client's environment has the digest {:016x}, the worker's {:016x} ({}): install the same packages \
+                "the client's environment has the digest {:016x}, the worker's {digest:016x} ({}): install the same packages \
                  on both, or leave environment=\"same\" out",
-                head.environment, worker.environment, worker.about
+                head.environment, worker.about
             ),
         ));
     }

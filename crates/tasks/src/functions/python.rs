@@ -1,4 +1,5 @@
-//! The head of an argument, and the results that are the executor's own. `docs/internals/python.md` has the layout.
+//! Calls of Python functions: the head of an argument, which an executor reads, and the results that are the executor's own.
+//! `docs/internals/python.md` has the layout.
 
 use midflight_wire::BlobRef;
 use zerocopy::FromZeros;
@@ -11,35 +12,39 @@ const FIXED_BYTES: usize = 16;
 const BLOB_BYTES: usize = 16;
 
 /// An argument, in its parts.
-#[derive(Debug)]
-pub(super) struct Head<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonHead<'a> {
     /// Major and minor version of the client's Python.
-    pub(super) python: (u8, u8),
+    pub python: (u8, u8),
     /// Attempts after an exception.
-    pub(super) retries: u8,
+    pub retries: u8,
     /// Attempts in all, after the death of a worker.
-    pub(super) attempts: u8,
+    pub attempts: u8,
     /// The environment that the workers must have; 0: any.
-    pub(super) environment: u64,
-    pub(super) function: BlobRef,
-    pub(super) shared: Vec<BlobRef>,
+    pub environment: u64,
+    /// The function that is called.
+    pub function: BlobRef,
+    /// Arguments that many calls have.
+    pub shared: Vec<BlobRef>,
     /// For the worker.
-    pub(super) calls: &'a [u8],
+    pub calls: &'a [u8],
 }
 
 /// A result that says why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: Code,
-    /// That ended the worker.
-    pub(super) signal: u8,
-    pub(super) text: String,
+pub struct PythonRefusal {
+    /// What kind of error.
+    pub code: PythonError,
+    /// That ended the worker; 0: none.
+    pub signal: u8,
+    /// For people.
+    pub text: String,
 }
 
 /// What kind of error; the client has an exception for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Code {
+pub enum PythonError {
     /// Another Python, environment or format.
     Mismatch = 1,
     /// The worker died in the task.
@@ -50,21 +55,28 @@ pub(super) enum Code {
     NotFetched = 4,
 }
 
-impl Refusal {
-    pub(super) fn new(code: Code, text: impl Into<String>) -> Self {
+impl PythonRefusal {
+    /// Without a signal.
+    #[must_use]
+    pub fn new(code: PythonError, text: impl Into<String>) -> Self {
         Self { code, signal: 0, text: text.into() }
     }
 
-    /// As a result.
-    pub(super) fn encode(&self, attempt: u8) -> Vec<u8> {
+    /// As the result of this attempt.
+    #[must_use]
+    pub fn encode(&self, attempt: u8) -> Vec<u8> {
         let mut bytes = vec![b'E', self.code as u8, self.signal, attempt];
         bytes.extend_from_slice(self.text.as_bytes());
         bytes
     }
 }
 
-impl<'a> Head<'a> {
-    pub(super) fn parse(argument: &'a [u8]) -> Result<Self, Refusal> {
+impl<'a> PythonHead<'a> {
+    /// Reads the head of an argument.
+    ///
+    /// # Errors
+    /// What the client is told: this is no such argument, or of another format.
+    pub fn parse(argument: &'a [u8]) -> Result<Self, PythonRefusal> {
         let (fixed, rest) = argument.split_at_checked(FIXED_BYTES).ok_or_else(malformed)?;
         let [m0, m1, version, major, minor, retries, attempts, shared, environment @ ..] = fixed else {
             return Err(malformed());
@@ -73,8 +85,8 @@ impl<'a> Head<'a> {
             return Err(malformed());
         }
         if *version != VERSION {
-            return Err(Refusal::new(
-                Code::Mismatch,
+            return Err(PythonRefusal::new(
+                PythonError::Mismatch,
                 format!(
                     "the client's midflight writes format {version}, this executor reads {VERSION}: use one release of \
                      Midflight on all machines"
@@ -96,8 +108,11 @@ impl<'a> Head<'a> {
     }
 }
 
-fn malformed() -> Refusal {
-    Refusal::new(Code::Mismatch, "no argument of midflight's Python package: call `python` by that package only")
+fn malformed() -> PythonRefusal {
+    PythonRefusal::new(
+        PythonError::Mismatch,
+        "no argument of midflight's Python package: call `python` by that package only",
+    )
 }
 
 /// A reference of [`BLOB_BYTES`] bytes.
@@ -129,7 +144,7 @@ mod tests {
     #[test]
     fn an_argument_has_its_parts() {
         let bytes = argument(1, 1, 2);
-        let head = Head::parse(&bytes).unwrap();
+        let head = PythonHead::parse(&bytes).unwrap();
         assert_eq!((head.python, head.retries, head.attempts, head.environment), ((3, 11), 2, 3, 9));
         assert_eq!((head.function.id.get(), head.function.length.get(), head.function.port.get()), (1, 256, 12_345));
         assert_eq!(head.shared.iter().map(|blob| blob.id.get()).collect::<Vec<_>>(), [2]);
@@ -139,9 +154,9 @@ mod tests {
     #[test]
     fn what_is_no_argument_is_refused() {
         for length in 0..argument(1, 1, 2).len() - 5 {
-            assert_eq!(Head::parse(&argument(1, 1, 2)[..length]).unwrap_err(), malformed(), "{length} bytes");
+            assert_eq!(PythonHead::parse(&argument(1, 1, 2)[..length]).unwrap_err(), malformed(), "{length} bytes");
         }
-        assert!(Head::parse(&argument(2, 0, 1)).unwrap_err().text.contains("format 2"));
-        assert_eq!(Head::parse(b"what is no argument at all, but long").unwrap_err(), malformed());
+        assert!(PythonHead::parse(&argument(2, 0, 1)).unwrap_err().text.contains("format 2"));
+        assert_eq!(PythonHead::parse(b"what is no argument at all, but long").unwrap_err(), malformed());
     }
 }
