@@ -61,7 +61,7 @@ install_packages() {
 wants_stores() { [ "$command" = test ]; }
 
 # Only the Python package needs Python.
-wants_python() { [ "$command" = python ]; }
+wants_python() { case $command in python | python-tests) ;; *) return 1 ;; esac; }
 
 # A Python that can make environments; `.ci/python` looks for one that is new enough.
 has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
@@ -103,10 +103,11 @@ clang_package() {
     return 1
 }
 
-# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day.
+# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day for each command: they want
+# different things.
 install_lacking() {
     [ -n "$(lacking)" ] || return 0
-    tried=${CARGO_TARGET_DIR:-target}/.do-tried
+    tried=${CARGO_TARGET_DIR:-target}/.do-tried-${command:-help}
     if have apt-get && as_root && [ -z "$(find "$tried" -mtime -1 2>/dev/null)" ]; then
         mkdir -p "${tried%/*}"
         : >"$tried"

@@ -1,9 +1,14 @@
-from typing import Any
+from typing import Any, final
 
+__all__ = ["Blob", "Buffer", "Calls", "Client"]
+
+@final
 class Blob: ...
+@final
 class Buffer:
     def __len__(self) -> int: ...
 
+@final
 class Calls:
     def __new__(
         cls,
@@ -22,6 +27,7 @@ class Calls:
     def set_size(self, size: int) -> None: ...
     def submit_all(self, calls: list[bytes | tuple[bytes, list[memoryview]]], shared: list[Blob]) -> int: ...
 
+@final
 class Client:
     def __new__(
         cls,
