@@ -79,7 +79,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
     drain: Duration,
     /// A store instead of a task queue: three replicas and a switch
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "output_disk", "output_dir", "python", "venv"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "output_disk", "output_dir", "python", "venv", "python_tasks", "python_cache"])]
     store: bool,
     /// Directory in which the store's data stays; default: a temporary one
     #[arg(long, value_name = "DIR", requires = "store")]
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
     reads: ReadMode,
     /// A replicated cache instead of a task queue: three memcached, their agents, an operator and a controller
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir", "python", "venv"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir", "python", "venv", "python_tasks", "python_cache"])]
     replicas: bool,
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]

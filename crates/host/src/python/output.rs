@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn the_last_lines_are_there_although_somebody_holds_the_pipe() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let output = Output::copy(reader.into(), &Arc::default()).unwrap();
+        let (told, _dropped) = channel();
+        let output = Output::copy_to(Told(told), reader.into()).unwrap();
         rustix::io::write(&writer, &[b'x'; TAIL_BYTES]).unwrap();
         rustix::io::write(&writer, b" the end\n").unwrap();
         let lines = output.last_lines();
