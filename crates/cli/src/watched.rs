@@ -77,6 +77,7 @@ fn function(times: &RunTimes) -> FunctionStatus {
 
 fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
     let own = [
+        ("argument_fetches", counts.argument_fetches),
         ("inline_overruns", counts.inline_overruns),
         ("outputs_not_kept", counts.outputs_not_kept),
         ("workers", counts.workers as u64),

@@ -324,7 +324,9 @@ fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
     let said = site.run(&["submit", "--detach", "--switch", &switch, "exec", &format!("true {long}")]);
     assert_error(&said, 1, &["No space left", "make room"]);
     std::fs::write(&gate, "").unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let status = site.run(&["job", "status"]).stdout;
+    assert!(status.contains("No space left") && !status.contains("no answer"), "only the disk is in trouble: {status}");
     std::fs::remove_file(&filler).unwrap();
     assert_eq!(site.wait(&job), Some(0), "{:?}", site.run(&["job", "status"]));
     assert_eq!(site.job(&job)["succeeded"], 20);

@@ -1,14 +1,16 @@
-//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6. Needs root and
-//! iproute2; skips loudly without.
+//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6; and what is said of a smaller
+//! one. Needs root and iproute2; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod common;
 
-use common::{PATIENCE, Running, client_at, kernel_works, labs_work, midflight_at};
+use common::{PATIENCE, Running, Said, client_at, kernel_works, labs_work, midflight_at};
 use midflight::{Client, Completions, Executor, Job};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use std::io::Write;
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The longest result that travels in a packet.
@@ -142,6 +144,29 @@ fn t15_tasks_end_on_links_of_1420_bytes() {
 #[test]
 fn t15_tasks_end_on_links_of_9000_bytes() {
     tasks_end_at(9000);
+}
+
+/// IPv4 has links of 576 bytes. They take short packets only: commands say so and end.
+#[test]
+fn t15_commands_end_with_an_error_where_a_link_takes_less() {
+    let Some(lab) = lab() else { return };
+    let switch = format!("{SWITCH_IPV4}:7700");
+    let _switch = Running::spawn(midflight_at(&lab, Place::Switch, &["switch", "--listen", &switch, "--http", "off"]));
+    set_mtu(&lab, 576);
+    let start = |arguments: &[&str]| {
+        let mut command = midflight_at(&lab, Place::Host(0), arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // `submit` does not read it.
+        let _ = child.stdin.take().unwrap().write_all("line\n".repeat(100).as_bytes());
+        child
+    };
+    let submit = start(&["submit", "noop", "-n", "100", "--switch", &switch]);
+    let map = start(&["map", "--switch", &switch, "--", "echo"]);
+    for child in [submit, map] {
+        let said: Said = child.wait_with_output().unwrap().into();
+        let parts = ["do not reach the switch", "MTU below 1280 bytes", "raise it"];
+        assert!(said.code == Some(1) && parts.iter().all(|part| said.stderr.contains(part)), "{said:?}");
+    }
 }
 
 #[test]

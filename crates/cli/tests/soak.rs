@@ -24,7 +24,8 @@ fn traces(process: u32) -> Vec<String> {
 #[test]
 fn t1_t9_nothing_is_lost_whoever_comes_goes_and_dies() {
     let Some(engine) = engine() else { return };
-    let said = run(&["lab", "soak", "--minutes", "0.4", "--engine", engine, "--json"]);
+    // Of the events of this seed many are deaths of executors, and the first ones, too.
+    let said = run(&["lab", "soak", "--minutes", "0.4", "--engine", engine, "--seed", "1", "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let results = said.results();
     let value = |name: &str| results[format!("soak.{name}")].as_u64().unwrap_or_else(|| panic!("no {name}: {results}"));

@@ -257,7 +257,7 @@ fn a_replica_that_reads_its_files_can_be_interrupted() {
 fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     let directory = Directory::new("store-up");
     let data = directory.path("data");
-    let args = ["up", "--store", "--data", &data, "--listen", "127.0.0.1:0"];
+    let args = ["up", "--store", "--data", &data, "--listen", "127.0.0.1:0", "--http", "off"];
     drop(Running::start(&args));
     std::fs::remove_dir_all(format!("{data}/2")).unwrap();
     assert_error(&run(&args), 1, &["replica 2 has no data", "data/2", "put it back"]);

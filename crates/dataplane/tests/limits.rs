@@ -6,8 +6,8 @@ use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, Tas
 use midflight_spec::model::{Checker, Differential};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
 use midflight_wire::{
-    PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotName, Submit, TaskInfo,
-    counting, packet, parse,
+    Builder, PACKET_MAX, Packet, Preference, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotName,
+    Submit, TaskInfo, counting, packet, parse,
 };
 use std::net::SocketAddr;
 
@@ -15,7 +15,11 @@ type Core = CheckedNative<TasksProgram>;
 
 const EPOCH: u32 = 5;
 const SECRET: u128 = 9;
+const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
+/// The mask of resource A.
+const A: u8 = 1;
+const PLACE: u32 = 1;
 
 struct Switch {
     both: Differential<Core>,
@@ -62,18 +66,33 @@ impl Switch {
         first: u32,
         count: usize,
     ) -> (Vec<SlotName>, Vec<Datagram>) {
+        let fixed = Register { first: first.into(), ..Register::new(0, sequence) };
+        self.register_as(from, executor, fixed, count)
+    }
+
+    /// Slots with the fields of this REGISTER.
+    fn register_as(
+        &mut self,
+        from: SocketAddr,
+        executor: u16,
+        fixed: Register,
+        count: usize,
+    ) -> (Vec<SlotName>, Vec<Datagram>) {
         let identity = u64::from(executor);
         let cookie = self.cookies.give(self.now, identity, from).into();
-        let (executor, first) = (identity.into(), first.into());
-        let fixed = Register { executor, cookie, first, ..Register::new(0, sequence) };
+        let fixed = Register { executor: identity.into(), cookie, ..fixed };
         let sent = self.send(from, &counting(&fixed, count as u8));
         let Ok(Packet::Registered(_, names)) = parse(&sent[0].1) else { panic!("REGISTERED comes first") };
         (names.to_vec(), sent)
     }
 
     fn retrieve(&mut self, executor: u16, names: &[SlotName]) -> Vec<Datagram> {
+        self.retrieve_offering(executor, names, 0)
+    }
+
+    fn retrieve_offering(&mut self, executor: u16, names: &[SlotName], resources: u8) -> Vec<Datagram> {
         let waits: Vec<_> = names.iter().map(|name| name.wait(1)).collect();
-        let fixed = Retrieve { counter: self.now.into(), ..Retrieve::new(EPOCH, 0) };
+        let fixed = Retrieve { counter: self.now.into(), resources, ..Retrieve::new(EPOCH, 0) };
         self.send(address(executor), &packet(&fixed, &waits))
     }
 
@@ -83,6 +102,32 @@ impl Switch {
             let (names, _) = self.register(executor, 1, 0, 1);
             assert!(self.retrieve(executor, &names).is_empty(), "nothing is queued");
         }
+    }
+
+    /// The same, which offer resource A.
+    fn park_offering_a(&mut self, executors: std::ops::Range<u16>) {
+        for executor in executors {
+            let (names, _) = self.register(executor, 1, 0, 1);
+            assert!(self.retrieve_offering(executor, &names, A).is_empty(), "nothing is queued for it");
+        }
+    }
+
+    /// A slot at place 1 that offers nothing: so tasks that need resource A may prefer the place, and wait for it in vain.
+    fn make_place(&mut self, executor: u16) {
+        let fixed = Register { places: [PLACE.into(), 0.into()], ..Register::new(0, 1) };
+        self.register_as(address(executor), executor, fixed, 1);
+    }
+
+    /// Tasks of this client, which need resource A and prefer place 1 for this time.
+    fn submit_preferring(&mut self, identity: u64, sequence: u32, tasks: usize, patience_ms: u32) -> Vec<Datagram> {
+        let from = client(1);
+        let cookie = self.cookies.give(self.now, identity, from).into();
+        let fixed = Submit { client: identity.into(), cookie, ..Submit::new(0, sequence) };
+        let mut datagram = Vec::new();
+        let mut builder = Builder::new(&mut datagram, &fixed);
+        (0..tasks).for_each(|_| builder.push(&TaskInfo { resources: A, ..TaskInfo::PLAIN }));
+        builder.prefer(&Preference { place: PLACE.into(), patience_ms: patience_ms.into() });
+        self.send(from, &datagram)
     }
 
     /// One executor process whose slots all hold a task.
@@ -151,6 +196,50 @@ fn t12_a_tick_stops_when_it_owes_enough() {
     }
     assert_eq!(woken, 80);
     assert_eq!(switch.both.stats().tasks.expired, 80);
+}
+
+/// T10: tasks whose patience runs out, and that go to parked slots, do not use up all that a tick may send.
+#[test]
+fn t10_a_lease_expires_while_patience_runs_out_without_end() {
+    let mut switch = Switch::new();
+    switch.occupy(1, 1);
+    switch.make_place(2);
+    let mut executors = 3..;
+    for sequence in 1..=4 {
+        switch.now += SECOND / 4;
+        let first = executors.start;
+        executors = first + 40..;
+        switch.park_offering_a(first..first + 40);
+        switch.submit_preferring(2, 2 * sequence, SUBMIT_MAX, 1);
+        switch.submit_preferring(2, 2 * sequence + 1, 8, 1);
+        switch.now += 2 * MILLISECOND;
+        let before = switch.both.stats().tasks.out_of_patience;
+        switch.both.tick(switch.now).expect("agreement");
+        assert_eq!(switch.both.stats().tasks.out_of_patience - before, 18, "half of what a tick may send");
+    }
+    assert_eq!(switch.both.stats().tasks.expired, 1);
+}
+
+/// T19: however many less patient tasks there are, a task waits for its place no longer than its own patience, and the ticks for
+/// those that are due before it.
+#[test]
+fn t19_less_patient_tasks_do_not_keep_others_waiting() {
+    let mut switch = Switch::new();
+    switch.make_place(1);
+    switch.submit_preferring(9, 1, 1, 64);
+    let mut sequence = 0;
+    for tick in 1..=9 {
+        for _ in 0..33 {
+            sequence += 1;
+            switch.submit_preferring(2, sequence, SUBMIT_MAX, 1);
+        }
+        switch.now = SECOND + tick * 10 * MILLISECOND;
+        let before = switch.both.stats().tasks.out_of_patience;
+        switch.both.tick(switch.now).expect("agreement");
+        assert_eq!(switch.both.stats().tasks.out_of_patience - before, 1_024, "as many as one tick moves");
+        switch.both.purge(Which::Client(2)).expect("agreement");
+    }
+    assert_eq!(switch.both.stats().for_place, 0, "client 9 is not patient any more");
 }
 
 #[test]

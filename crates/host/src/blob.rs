@@ -1,33 +1,44 @@
 //! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP, the other
 //! side fetches them. A reference (`BlobRef`: id, length, port) is in the packet; the IP address is that of its sender.
 //!
+//! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
+//! of tasks that probably come next (`docs/internals/arguments.md`).
+//!
 //! Format, integers in network byte order. A connection carries any number of requests, one after another:
 //!
-//! | request, 16 bytes | | answer, 8 bytes, then the bytes | |
+//! | request, 16 or 24 bytes | | answer, 8 bytes, then the bytes | |
 //! |---|---|---|---|
 //! | magic "MB" | 16 bits | magic "MB" | 16 bits |
 //! | version 1 | 8 bits | version 1 | 8 bits |
-//! | operation: 1 fetch | 8 bits | status: 0 here it is, 1 unknown id, 2 no place | 8 bits |
+//! | operation: 1 a whole blob, 2 a part of a pack | 8 bits | status: 0 here it is, 1 not here, 2 no place | 8 bits |
 //! | reserved, 0 | 32 bits | length of what follows; 0 but with status 0 | 32 bits |
 //! | id | 64 bits | | |
+//! | operation 2: offset in bytes | 32 bits | | |
+//! | operation 2: bytes at most, from 1 on | 32 bits | | |
 //!
-//! An id is random: whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client
-//! that gets none receives status 2 before its first request, and tries again a little later. A connection is closed on an
-//! unknown id, on a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or
-//! closing has a counter of its own in [`BlobCounters`].
+//! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. An id is random:
+//! whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client that gets none
+//! receives status 2 before its first request, and tries again a little later. A connection is closed on an unknown id, on
+//! a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a
+//! counter of its own in [`BlobCounters`].
 
+mod arguments;
 mod content;
 mod fetch;
+mod pack;
 mod server;
 
+pub(crate) use arguments::Arguments;
 pub(crate) use content::{Content, Piece};
 pub(crate) use fetch::{FetchError, Fetcher};
+pub(crate) use pack::{PACKED_MAX, Packs};
 pub(crate) use server::BlobServer;
 
 use crate::driver::lock;
 use crate::spill::SpillRoom;
 use midflight_connections::Connections;
 use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use pack::Pack;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,11 +47,14 @@ use std::time::{Duration, Instant};
 
 const MAGIC: [u8; 2] = *b"MB";
 const VERSION: u8 = 1;
-const OPERATION_FETCH: u8 = 1;
+const OPERATION_WHOLE: u8 = 1;
+const OPERATION_PART: u8 = 2;
 const STATUS_HERE: u8 = 0;
 const STATUS_UNKNOWN: u8 = 1;
 const STATUS_NO_PLACE: u8 = 2;
 const REQUEST_BYTES: usize = 16;
+/// What follows in a request for a part.
+const PART_BYTES: usize = 8;
 const ANSWER_BYTES: usize = 8;
 
 /// The bytes that must be transferred within [`BlobOptions::progress_timeout`], or the rest if that is less.
@@ -108,7 +122,7 @@ pub struct BlobCounters {
     pub made_room: u64,
     /// Connections that the kernel could not hand over, usually for want of file descriptors.
     pub accept_failed: u64,
-    /// Connections closed because they asked for an unknown id.
+    /// Connections closed because they asked for what is not here.
     pub unknown: u64,
     /// Connections closed for a malformed request.
     pub malformed: u64,
@@ -153,6 +167,10 @@ struct Counts {
 }
 
 impl Counts {
+    fn asked(&self, is_here: bool) {
+        if is_here { &self.served } else { &self.unknown }.fetch_add(1, Relaxed);
+    }
+
     fn closed(&self, closing: Closing) {
         let count = match closing {
             Closing::Malformed => &self.malformed,
@@ -184,10 +202,38 @@ struct Kept {
     bytes: usize,
 }
 
+impl Kept {
+    /// Puts it under this id, or another one if this is taken.
+    fn insert(&mut self, known: Option<u64>, held: Held) -> u64 {
+        let mut id = known.unwrap_or_else(rand::random);
+        while self.blobs.contains_key(&id) {
+            id = rand::random();
+        }
+        self.blobs.insert(id, Blob { held, since: Instant::now() });
+        id
+    }
+}
+
 #[derive(Debug)]
 struct Blob {
-    content: Arc<Content>,
+    held: Held,
     since: Instant,
+}
+
+#[derive(Debug)]
+enum Held {
+    Whole(Arc<Content>),
+    Pack(Arc<Pack>),
+}
+
+impl Held {
+    /// Bytes in memory.
+    fn in_memory(&self) -> usize {
+        match self {
+            Self::Whole(content) => content.in_memory(),
+            Self::Pack(pack) => pack.len(),
+        }
+    }
 }
 
 /// The store is full.
@@ -241,25 +287,51 @@ impl BlobStore {
         if timeout.timed_out() {
             return Err(StoreFull);
         }
-        let mut id = known.unwrap_or_else(rand::random);
-        while kept.blobs.contains_key(&id) {
-            id = rand::random();
-        }
-        kept.blobs.insert(id, Blob { content, since: Instant::now() });
+        let id = kept.insert(known, Held::Whole(content));
         kept.bytes += length;
         Ok(BlobLease { store: Arc::clone(self), id, length: in_all as u32 })
     }
 
+    /// Keeps a pack that is empty yet.
+    fn keep_pack(self: &Arc<Self>, pack: &Arc<Pack>) -> BlobLease {
+        let id = lock(&self.kept).insert(None, Held::Pack(Arc::clone(pack)));
+        BlobLease { store: Arc::clone(self), id, length: 0 }
+    }
+
+    /// Counts bytes that a pack which is kept will have more.
+    fn reserve(&self, bytes: usize) -> Result<(), StoreFull> {
+        let mut kept = lock(&self.kept);
+        if kept.bytes + bytes > self.options.max_bytes {
+            return Err(StoreFull);
+        }
+        kept.bytes += bytes;
+        Ok(())
+    }
+
     fn find(&self, id: u64) -> Option<Arc<Content>> {
-        let found = lock(&self.kept).blobs.get(&id).map(|blob| Arc::clone(&blob.content));
-        if found.is_some() { &self.counts.served } else { &self.counts.unknown }.fetch_add(1, Relaxed);
+        let found = match lock(&self.kept).blobs.get(&id).map(|blob| &blob.held) {
+            Some(Held::Whole(content)) => Some(Arc::clone(content)),
+            Some(Held::Pack(_)) | None => None,
+        };
+        self.counts.asked(found.is_some());
         found
+    }
+
+    /// At most so many bytes of a pack, from `offset` on; at least one.
+    fn find_part(&self, id: u64, offset: u32, most: u32) -> Option<Vec<u8>> {
+        let pack = match lock(&self.kept).blobs.get(&id).map(|blob| &blob.held) {
+            Some(Held::Pack(pack)) => Some(Arc::clone(pack)),
+            Some(Held::Whole(_)) | None => None,
+        };
+        let part = pack.and_then(|pack| pack.part(offset, most));
+        self.counts.asked(part.is_some());
+        part
     }
 
     fn remove(&self, id: u64) {
         let mut kept = lock(&self.kept);
         if let Some(blob) = kept.blobs.remove(&id) {
-            kept.bytes -= blob.content.in_memory();
+            kept.bytes -= blob.held.in_memory();
             self.room.notify_all();
         }
     }
@@ -271,7 +343,7 @@ impl BlobStore {
         let old: Vec<u64> = old.map(|(id, _)| *id).collect();
         for id in &old {
             if let Some(blob) = kept.blobs.remove(id) {
-                kept.bytes -= blob.content.in_memory();
+                kept.bytes -= blob.held.in_memory();
             }
         }
         if !old.is_empty() {
@@ -316,7 +388,7 @@ pub(crate) struct BlobLease {
 impl BlobLease {
     /// What a packet carries; `port` is the server's.
     pub(crate) fn reference(&self, port: u16) -> BlobRef {
-        BlobRef { id: self.id.into(), length: self.length.into(), port: port.into(), reserved: 0.into() }
+        BlobRef { id: self.id.into(), length: self.length.into(), port: port.into(), at: 0.into() }
     }
 }
 

@@ -6,7 +6,7 @@ mod fetches;
 mod handler;
 pub(crate) mod shared;
 
-use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher, PACKED_MAX, Packs};
 use crate::busy_poll::BUSY_POLL;
 use crate::clock;
 use crate::driver::{Driver, lock, spawn};
@@ -20,7 +20,7 @@ pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
-use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX};
+use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -96,12 +96,16 @@ pub struct ClientCounts {
 
 /// Arguments by reference, by task; shorter than the job where the last ones have none.
 type Leases = Vec<Option<Arc<BlobLease>>>;
+/// An argument that executors can fetch, and what its task says of it.
+type Kept = (Arc<BlobLease>, BlobRef);
 type ClientDriver = Driver<protocol::Client, ResultHandler>;
 
 /// A client of a switch, to be used from any number of threads. Dropping it closes it.
 pub struct Client {
     shared: Arc<Shared>,
     blobs: Arc<BlobStore>,
+    /// Small arguments by reference.
+    packs: Packs,
     server: BlobServer,
     wait_for_room: bool,
     next_jid: AtomicU32,
@@ -164,6 +168,7 @@ impl Client {
         let shared = Arc::new(Shared { driver, room, closed, poller: Poller::new(options.busy_poll) });
         let client = Self {
             shared,
+            packs: Packs::new(Arc::clone(&blobs)),
             blobs,
             server,
             wait_for_room: options.wait_for_room,
@@ -224,6 +229,13 @@ impl Client {
     pub fn unanswered_for(&self) -> Option<Duration> {
         let since = self.shared.driver.peek(|endpoint, _| endpoint.unanswered_since())?;
         Some(Duration::from_nanos(clock::now().saturating_sub(since)))
+    }
+
+    /// The length in bytes of a packet that the switch has not answered for some 10 s, while it answers others: a link on the path has
+    /// an MTU below 1,280 bytes (T15). The packet's tasks wait until that is raised. `None`: there is no such packet.
+    #[must_use]
+    pub fn unanswered_length(&self) -> Option<usize> {
+        self.shared.driver.peek(|endpoint, _| endpoint.unanswered_length())
     }
 
     /// The address that the switch sees, once it has said so. If its port is not [`Self::local_addr`]'s there is NAT
@@ -321,16 +333,16 @@ impl Client {
     fn prepare(&self, specs: &[TaskSpec]) -> Result<(Vec<Task>, Leases), Error> {
         let mut tasks = Vec::with_capacity(specs.len());
         let mut leases = Leases::new();
+        let mut last: Option<(&Arc<Vec<u8>>, Kept)> = None;
         for (index, spec) in specs.iter().enumerate() {
             let argument = match Argument::inline(&spec.argument) {
                 Some(inline) => inline,
                 None => {
-                    let same = index.checked_sub(1).filter(|&i| Arc::ptr_eq(&specs[i].argument, &spec.argument));
-                    let lease = match same.and_then(|i| leases.get(i).cloned().flatten()) {
-                        Some(lease) => lease,
-                        None => Arc::new(self.keep(index, &spec.argument)?),
+                    let (lease, reference) = match last {
+                        Some((same, kept)) if Arc::ptr_eq(same, &spec.argument) => kept,
+                        _ => self.keep(index, &spec.argument)?,
                     };
-                    let reference = lease.reference(self.server.port());
+                    last = Some((&spec.argument, (Arc::clone(&lease), reference)));
                     leases.resize(index, None);
                     leases.push(Some(lease));
                     Argument::ByReference(reference)
@@ -341,14 +353,20 @@ impl Client {
         Ok((tasks, leases))
     }
 
-    fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<BlobLease, Error> {
+    /// Keeps an argument for executors to fetch, and says where.
+    fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<Kept, Error> {
         debug_assert!(argument.len() > ARGUMENT_MAX);
-        let (length, max) = (argument.len(), ARGUMENT_BLOB_MAX as usize);
+        let (length, max, port) = (argument.len(), ARGUMENT_BLOB_MAX as usize, self.server.port());
         if length > max {
             return Err(Error::ArgumentTooLong { index, length, max });
         }
-        let max_bytes = self.blobs.options().max_bytes;
-        self.blobs.keep(Arc::clone(argument), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })
+        let kept = if length <= PACKED_MAX {
+            self.packs.add(argument, port)
+        } else {
+            let lease = self.blobs.keep(Arc::clone(argument), Duration::ZERO).map(Arc::new);
+            lease.map(|lease| (Arc::clone(&lease), lease.reference(port)))
+        };
+        kept.map_err(|_full| Error::BlobsFull { max_bytes: self.blobs.options().max_bytes })
     }
 
     /// Waits until executors have stopped what was cancelled or took too long, but not for functions that do not listen.

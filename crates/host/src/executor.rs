@@ -60,6 +60,8 @@ pub struct ExecutorCounts {
     pub socket: SocketCounts,
     /// Of results by reference.
     pub blobs: BlobCounters,
+    /// Fetches of arguments. One brings many small ones.
+    pub argument_fetches: u64,
     /// Inline functions that held the network thread for more than a millisecond.
     pub inline_overruns: u64,
     /// Commands that failed because their outputs could not be kept whole.
@@ -182,11 +184,13 @@ impl Executor {
     /// What was counted so far.
     #[must_use]
     pub fn counts(&self) -> ExecutorCounts {
-        let (protocol, inline_overruns) = self.driver.peek(|e, handler| (*e.counters(), handler.overruns()));
+        let (protocol, inline_overruns, argument_fetches) =
+            self.driver.peek(|e, handler| (*e.counters(), handler.overruns(), handler.argument_fetches()));
         ExecutorCounts {
             protocol,
             socket: self.driver.socket.counts(),
             blobs: self.blobs.counters(),
+            argument_fetches,
             inline_overruns,
             outputs_not_kept: self.processes.not_kept(),
             workers: self.workers.threads(),

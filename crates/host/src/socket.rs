@@ -128,6 +128,8 @@ pub(crate) struct Socket {
     counters: SocketCounters,
     /// The user was warned that addresses of the other IP version cannot be reached.
     warned: AtomicBool,
+    /// The user was warned that a link does not take every packet.
+    warned_of_length: AtomicBool,
 }
 
 impl Socket {
@@ -165,8 +167,9 @@ impl Socket {
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let (gso, local) = (Gso::new(state.max_gso_segments()), socket.local_addr()?);
-        let (counters, warned) = (SocketCounters::default(), AtomicBool::new(false));
-        Ok(Self { socket, state, gso, local, send_buffer, is_patient: true, counters, warned })
+        let counters = SocketCounters::default();
+        let [warned, warned_of_length] = [false; 2].map(AtomicBool::new);
+        Ok(Self { socket, state, gso, local, send_buffer, is_patient: true, counters, warned, warned_of_length })
     }
 
     /// Switches off `UDP_GRO`: otherwise the kernel would merge datagrams of one sender before the kernel engine's TC program
@@ -328,7 +331,10 @@ impl Socket {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => &self.counters.send_blocked,
             Err(_) if datagrams > 1 => return Err(()),
-            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => &self.counters.send_too_long,
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
+                self.warn_of_length(transmit);
+                &self.counters.send_too_long
+            }
             Err(error) => {
                 tracing::debug!("sending to {} failed: {error}", transmit.destination);
                 self.warn_of_family(transmit.destination);
@@ -347,6 +353,18 @@ impl Socket {
                 "{to} cannot be reached from {}, which is for IPv4 only: results to such clients are lost; --bind [::]:0, \
                  or the switch's IPv6 address, serves both",
                 self.local
+            );
+        }
+    }
+
+    /// Every link must take every packet (T15): what does not fit is lost each time that it is sent again.
+    fn warn_of_length(&self, transmit: &Transmit<'_>) {
+        if !self.warned_of_length.swap(true, Relaxed) {
+            tracing::warn!(
+                "a packet of {} bytes to {} is too long for the link, whose MTU is below 1280 bytes: raise it, as in `ip link set \
+                 eth0 mtu 1500`; what is lost until then counts as send_too_long",
+                transmit.contents.len(),
+                transmit.destination
             );
         }
     }

@@ -11,6 +11,10 @@ pub const COMMANDS_MAX: u32 = 1 << 20;
 pub const ITEMS_BYTES_MAX: usize = 256 << 20;
 /// Jobs that one may wait for.
 pub const AFTER_MAX: usize = 1_024;
+/// Bytes of a job's command line or argument, its directory and its environment: the row of a job travels in one message.
+pub const SPEC_BYTES_MAX: usize = 4 << 20;
+/// Bytes of what the store keeps of a failure's message.
+const WHY_MAX: usize = 4_096;
 /// Bytes of a job's name.
 pub const NAME_MAX: usize = 256;
 
@@ -151,6 +155,14 @@ impl JobSpec {
         None
     }
 
+    /// Bytes of what a user may make long.
+    fn bytes(&self) -> usize {
+        let environment = self.environment.iter().map(|(name, value)| name.len() + value.len());
+        let directory = self.directory.as_ref().map_or(0, Vec::len);
+        let indices = self.indices.len() * size_of::<Indices>();
+        self.function.len() + self.argument.len() + directory + indices + environment.sum::<usize>()
+    }
+
     /// Checks every bound that the submitter relies on.
     ///
     /// # Errors
@@ -165,6 +177,12 @@ impl JobSpec {
         }
         if self.name.len() > NAME_MAX {
             return Err(format!("the name has {} bytes, and may have {NAME_MAX}", self.name.len()));
+        }
+        let bytes = self.bytes();
+        if bytes > SPEC_BYTES_MAX {
+            return Err(format!(
+                "its command line, directory and environment have {bytes} bytes, and may have {SPEC_BYTES_MAX}: write them to a file"
+            ));
         }
         if self.after.len() > AFTER_MAX {
             return Err(format!("it waits for {} jobs, and may wait for {AFTER_MAX}", self.after.len()));
@@ -314,6 +332,8 @@ pub struct EndedRow {
 impl EndedRow {
     /// One that has no result.
     pub(crate) fn without_result(how: How, why: impl Into<String>, tries: u32) -> Self {
+        let mut why = why.into();
+        why.truncate(why.floor_char_boundary(WHY_MAX)); // a function's message may be as long as a result
         Self {
             how,
             code: None,
@@ -325,7 +345,7 @@ impl EndedRow {
             stdout: 0,
             stderr: 0,
             kept: true,
-            why: why.into(),
+            why,
         }
     }
 }

@@ -157,6 +157,35 @@ impl SentRow {
     }
 }
 
+/// How much is read at once: so many rows at most, and none more when they have so many bytes. The first row is always read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Page {
+    /// Everything.
+    const ALL: Self = Self { rows: usize::MAX, bytes: usize::MAX };
+
+    fn of<T>(
+        self,
+        rows: impl Iterator<Item = Result<T, redb::Error>>,
+        bytes_of: impl Fn(&T) -> usize,
+    ) -> Result<Vec<T>, redb::Error> {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for row in rows {
+            let row = row?;
+            bytes += bytes_of(&row);
+            if !page.is_empty() && (page.len() == self.rows || bytes > self.bytes) {
+                break;
+            }
+            page.push(row);
+        }
+        Ok(page)
+    }
+}
+
 /// The store. Any number of threads may read; one writes.
 #[derive(Debug)]
 pub struct Store {
@@ -298,16 +327,16 @@ impl Store {
         bytes.map(|bytes| self.decode("jobs", &bytes)).transpose()
     }
 
-    /// Up to `most` jobs from `first` on.
+    /// A page of the jobs from `first` on.
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub fn jobs(&self, first: u64, most: usize) -> Result<Vec<JobRow>, StoreError> {
+    pub(crate) fn jobs(&self, first: u64, page: Page) -> Result<Vec<JobRow>, StoreError> {
         let database = self.database()?;
         let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
             let table = database.begin_read()?.open_table(JOBS)?;
-            let rows = table.range(first..)?.take(most);
-            rows.map(|row| Ok(row?.1.value().to_vec())).collect()
+            let rows = table.range(first..)?.map(|row| Ok(row?.1.value().to_vec()));
+            page.of(rows, Vec::len)
         };
         let rows = read().map_err(|error| self.failed(error))?;
         rows.iter().map(|bytes| self.decode("jobs", bytes)).collect()
@@ -325,18 +354,17 @@ impl Store {
         &self,
         (table, name): (Rows, &'static str),
         range: std::ops::RangeInclusive<(u64, u32)>,
-        most: usize,
+        page: Page,
     ) -> Result<Vec<(u64, u32, T)>, StoreError> {
         let database = self.database()?;
         let read = || -> Result<Vec<(u64, u32, Vec<u8>)>, redb::Error> {
             let table = database.begin_read()?.open_table(table)?;
-            let rows = table.range(range)?.take(most);
-            rows.map(|row| {
+            let rows = table.range(range)?.map(|row| {
                 let (key, value) = row?;
                 let (job, place) = key.value();
                 Ok((job, place, value.value().to_vec()))
-            })
-            .collect()
+            });
+            page.of(rows, |(_, _, bytes)| bytes.len())
         };
         let rows = read().map_err(|error| self.failed(error))?;
         rows.iter().map(|(job, place, bytes)| Ok((*job, *place, self.decode(name, bytes)?))).collect()
@@ -352,9 +380,9 @@ impl Store {
         self.row(ENDED, job, place)?.map(|bytes| self.decode("ended", &bytes)).transpose()
     }
 
-    /// How commands of a job ended, from a place on.
-    pub(crate) fn ended_from(&self, job: u64, place: u32, most: usize) -> Result<Vec<(u32, EndedRow)>, StoreError> {
-        let rows = self.rows((ENDED, "ended"), (job, place)..=(job, u32::MAX), most)?;
+    /// A page of how commands of a job ended, from a place on.
+    pub(crate) fn ended_from(&self, job: u64, place: u32, page: Page) -> Result<Vec<(u32, EndedRow)>, StoreError> {
+        let rows = self.rows((ENDED, "ended"), (job, place)..=(job, u32::MAX), page)?;
         Ok(rows.into_iter().map(|(_, place, row)| (place, row)).collect())
     }
 
@@ -365,7 +393,7 @@ impl Store {
 
     /// All commands that were begun and have not ended.
     pub(crate) fn open_rows(&self) -> Result<Vec<(u64, u32, OpenRow)>, StoreError> {
-        self.rows((OPEN, "open"), (0, 0)..=(u64::MAX, u32::MAX), usize::MAX)
+        self.rows((OPEN, "open"), (0, 0)..=(u64::MAX, u32::MAX), Page::ALL)
     }
 }
 

@@ -191,6 +191,27 @@ fn bounds_are_kept_and_named() {
     assert!(site.submit(nothing).unwrap_err().to_string().contains("commands"));
 }
 
+/// A list is answered in several messages where one would be too long.
+#[test]
+fn jobs_with_long_arguments_are_listed() {
+    let site = Site::new(Settings::default());
+    let long = |bytes| JobSpec { function: "noop".to_owned(), argument: vec![0; bytes], ..array("", 1) };
+    let jobs: Vec<u64> = (0..3).map(|_| site.submit(long(3 << 20)).unwrap()).collect();
+    let (mut connection, mut listed, mut answers) = (site.connect(), Vec::new(), 0);
+    loop {
+        let first = listed.last().map_or(0, |job| job + 1);
+        let Answer::Jobs(rows) = connection.ask(&Request::List { first }).unwrap() else { panic!("rows") };
+        if rows.is_empty() {
+            break;
+        }
+        answers += 1;
+        listed.extend(rows.iter().map(|row| row.job));
+    }
+    assert_eq!((listed, answers), (jobs, 3));
+    let refused = site.submit(long(5 << 20)).unwrap_err().to_string();
+    assert!(refused.contains("write them to a file"), "{refused}");
+}
+
 /// The store's library panics at some of these.
 #[test]
 fn a_store_with_holes_is_refused_with_advice_or_opened() {

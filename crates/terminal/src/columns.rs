@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-/// A text of others on one line of a terminal: what would move its cursor, or do more, is a blank.
+/// A text that somebody else wrote, for one line of a terminal. Control characters, which could move its cursor or change its colours,
+/// become blanks.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A line of text for each of `lines`, with each cell [`plain`]; `sides` has a letter for each column: `l` to the left, `r` to the
-/// right, as numbers stand.
+/// A line of text for each of `lines`, with each cell made [`plain`]. `sides` has a letter for each column: `l` for text, which begins
+/// at the left, `r` for numbers, which end at the right.
 #[must_use]
 pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
     let lines: Vec<[String; N]> = lines.iter().map(|line| line.each_ref().map(|cell| plain(cell))).collect();

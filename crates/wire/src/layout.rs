@@ -72,7 +72,9 @@ layout! {
         pub length: U32,
         /// TCP; the receiver has the IP address from the packet.
         pub port: U16,
-        pub reserved: U16,
+        /// 0: the bytes are a blob. Else they are in a pack, of many arguments, and begin [`crate::PACK_UNIT`] × (`at` − 1)
+        /// bytes behind its beginning.
+        pub at: U16,
     }
 
     /// client → switch; [`TaskInfo`] records follow, and behind them a [`Preference`] if the tasks have one.
@@ -411,6 +413,14 @@ impl TaskName {
     #[must_use]
     pub const fn new(submission: u32, index: u8) -> Self {
         Self { submission: U32::new(submission), index, reserved: [0; 3] }
+    }
+}
+
+impl BlobRef {
+    /// Where in a pack the bytes begin; `None` if they are a blob.
+    #[must_use]
+    pub fn offset(&self) -> Option<u32> {
+        u32::from(self.at.get()).checked_sub(1).map(|units| units * crate::PACK_UNIT)
     }
 }
 

@@ -55,6 +55,8 @@ pub const PATIENCE_MAX: u32 = 32_768;
 pub const BY_REFERENCE: u8 = 255;
 /// Bytes of the largest argument by reference.
 pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
+/// Arguments in a pack begin at multiples of so many bytes.
+pub const PACK_UNIT: u32 = 16;
 /// Bytes of the largest result by reference: all that its length can say.
 pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 

@@ -20,6 +20,7 @@
 #define MF_PATIENCE_MAX 32768 /* milliseconds that a task waits for its place at most */
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
+#define MF_PACK_UNIT 16     /* arguments in a pack begin at multiples of so many bytes */
 #define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: all that `length` can say */
 
 /* Operations. Their numbers are the `operation` byte. */
@@ -128,7 +129,7 @@ struct MF_WIRE mf_blob_ref {
     uint64_t id;       /* random: whoever knows it may fetch the bytes */
     uint32_t length;   /* bytes, bounded as above: the receiver can refuse before it connects */
     uint16_t port;     /* TCP. The IP address is not here: the receiver has it from the packet */
-    uint16_t reserved; /* 0 */
+    uint16_t at;       /* 0: the bytes are a blob. Else they begin MF_PACK_UNIT * (at - 1) bytes into a pack, of many arguments */
 };
 
 /* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow, and behind them one mf_preference if

@@ -200,29 +200,41 @@ MF_RARE uint32_t take_from_place(struct mf_tasks *s MF_IN_ARENA, uint32_t slot_n
     return best;
 }
 
-/* Whether the patience of a task of this class has run out. */
-MF_INLINE int is_out_of_patience(struct mf_tasks *s, uint32_t task, uint32_t patience, uint64_t now_ns)
+/* When the patience of a task of this class, counted from 0, runs out. */
+MF_INLINE uint64_t patience_ends_ns(struct mf_tasks *s, uint32_t task, uint32_t patience)
 {
     if (MF_MUTANT(91) && s->queue > 16 && patience > 6)
         patience = 6; /* planted bug: nobody waits for longer than 64 ms */
-    return (key_of(record_at(s, task)) << KEY_SHIFT) + (1000000ull << patience) <= now_ns;
+    return (key_of(record_at(s, task)) << KEY_SHIFT) + (1000000ull << patience);
 }
 
-/* A part of a tick: lets tasks go anywhere whose patience has run out. */
+/* The task whose patience has run out first, of those where it has; else NONE. In this order and not class by class: tasks of short
+ * patience that come without end would keep the others here. */
+MF_INLINE uint32_t first_out_of_patience(struct mf_tasks *s, uint64_t now_ns)
+{
+    uint32_t first = NONE;
+    uint64_t first_ns = now_ns + 1;
+    for (uint32_t patience = MF_ZERO; MF_LOOP(patience < PATIENCES); patience++) {
+        uint32_t task = MF_AT(s, patience, patience % PATIENCES)->head;
+        if (task == NONE || patience_ends_ns(s, task, patience) >= first_ns)
+            continue;
+        first = task;
+        first_ns = patience_ends_ns(s, task, patience);
+    }
+    return first;
+}
+
+/* A part of a tick: lets tasks go anywhere whose patience has run out. It leaves half of the datagrams to expired leases, which
+ * else would wait for as long as such tasks come. */
 static void run_out_of_patience(struct mf_tasks *s, uint64_t now_ns, struct mf_out *out)
 {
-    uint32_t moved = MF_ZERO;
-    if (s->stats.for_place == 0)
-        return;
-    for (uint32_t patience = MF_ZERO; MF_LOOP(patience < PATIENCES); patience++)
-        while (MF_LOOP(moved < MF_TICK_WISHES && out->count < MF_OUT_MAX)) {
-            uint32_t task = MF_AT(s, patience, patience % PATIENCES)->head;
-            if (task == NONE || !is_out_of_patience(s, task, patience, now_ns))
-                break;
-            wish_no_more(s, task);
-            go_anywhere(s, out, now_ns, task);
-            moved++;
-        }
+    for (uint32_t moved = MF_ZERO; MF_LOOP(moved < MF_TICK_WISHES && out->count < MF_OUT_MAX / 2); moved++) {
+        uint32_t task = s->stats.for_place == 0 ? NONE : first_out_of_patience(s, now_ns);
+        if (task == NONE)
+            return;
+        wish_no_more(s, task);
+        go_anywhere(s, out, now_ns, task);
+    }
 }
 
 #endif

@@ -159,7 +159,7 @@ fn collect(client: &Client, mut completions: Completions, tally: &mut Tally, cou
             progress.advance();
             tally.add(outcome, &progress)?;
         } else {
-            match silence.look(client) {
+            match silence.look(client)? {
                 Some(words) => progress.suspend(|| eprintln!("midflight: {words}")),
                 None => progress.wait(),
             }

@@ -32,7 +32,7 @@ impl Deparser {
 
     /// Nothing where it does not answer a SUBMIT.
     pub(super) fn submit_ack(&self, origin: &Origin, taken: u32, refused: u32) -> Option<Datagram> {
-        let Asked::Submit { sequence, client, count } = origin.asked else { return None };
+        let Asked::Submit { sequence, client, count, .. } = origin.asked else { return None };
         let reason = if refused == 0 { Reason::None } else { Reason::Full };
         let ack = SubmitAck {
             client: client.into(),

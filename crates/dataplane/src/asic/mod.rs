@@ -36,8 +36,8 @@ use crate::cookie::Cookies;
 use crate::read::read;
 use crate::{Datagram, Stats, Verdict};
 use deparser::Deparser;
-use midflight_wire::{Packet, Retrieve, SlotName, Submit, TaskInfo, Wait};
-use parser::{Origin, Sender};
+use midflight_wire::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
+use parser::{Asked, Origin, Sender};
 use pipeline::{Pipeline, Told};
 use slots::{Named, Slots};
 use std::net::SocketAddr;
@@ -186,8 +186,7 @@ impl AsicTasks {
     fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
         let Sender { from, .. } = sender;
         match packet {
-            // It ignores preferences (T19).
-            Packet::Submit(submit, tasks, _) => self.submit(sender, submit, tasks, turn),
+            Packet::Submit(submit, tasks, preference) => self.submit(sender, submit, tasks, preference, turn),
             Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
             Packet::Register(register) => self.register(now, from, register, turn),
             Packet::Keepalive(keepalive, waits) => self.keepalive(now, from, keepalive, waits, turn),
@@ -198,8 +197,17 @@ impl AsicTasks {
         }
     }
 
-    fn submit(&mut self, sender: Sender, submit: &Submit, tasks: &[TaskInfo], turn: &mut Turn) -> Verdict {
-        let Some(inside) = parser::submit(&self.pipeline, sender, submit, tasks) else { return Verdict::BadArgument };
+    fn submit(
+        &mut self,
+        sender: Sender,
+        submit: &Submit,
+        tasks: &[TaskInfo],
+        preference: Option<&Preference>,
+        turn: &mut Turn,
+    ) -> Verdict {
+        let Some(inside) = parser::submit(&self.pipeline, sender, submit, tasks, preference) else {
+            return Verdict::BadArgument;
+        };
         self.pass(inside, turn);
         Verdict::Ok
     }
@@ -248,6 +256,10 @@ impl AsicTasks {
                 Told::Submitted { taken, refused } => {
                     self.stats.tasks.submitted += u64::from(taken.count_ones());
                     self.count(Verdict::Full, refused.count_ones() as usize);
+                    // It knows no places (T19).
+                    if matches!(origin.asked, Asked::Submit { prefers: true, .. }) {
+                        self.count(Verdict::NoPlace, taken.count_ones() as usize);
+                    }
                     turn.sent.extend(self.deparser.submit_ack(&origin, taken, refused));
                 }
                 Told::Returned => self.counters.returned += 1,

@@ -2,7 +2,7 @@
 
 use super::Inside;
 use super::pipeline::Pipeline;
-use midflight_wire::{BY_REFERENCE, BlobRef, Retrieve, Submit, TaskInfo, Wait};
+use midflight_wire::{BY_REFERENCE, BlobRef, Preference, Retrieve, Submit, TaskInfo, Wait};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 /// The payload: what a packet carries behind the fields that the parser reads. It stays with a packet that recirculates.
@@ -15,8 +15,8 @@ pub(super) struct Origin {
 /// What the packet asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    /// SUBMIT.
-    Submit { sequence: u32, client: u64, count: u8 },
+    /// SUBMIT. `prefers`: its tasks prefer a place.
+    Submit { sequence: u32, client: u64, count: u8, prefers: bool },
     /// RETRIEVE.
     Retrieve { slot: u32, generation: u32, sequence: u32 },
 }
@@ -38,7 +38,13 @@ pub(super) fn ipv4(from: SocketAddr) -> Option<Sender> {
 
 /// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs
 /// all 16 bytes.
-pub(super) fn submit(pipeline: &Pipeline, sender: Sender, submit: &Submit, tasks: &[TaskInfo]) -> Option<Inside> {
+pub(super) fn submit(
+    pipeline: &Pipeline,
+    sender: Sender,
+    submit: &Submit,
+    tasks: &[TaskInfo],
+    preference: Option<&Preference>,
+) -> Option<Inside> {
     let needs = |task: &TaskInfo| match task.argument_length {
         BY_REFERENCE => size_of::<BlobRef>(),
         bytes => bytes.into(),
@@ -47,7 +53,8 @@ pub(super) fn submit(pipeline: &Pipeline, sender: Sender, submit: &Submit, tasks
         return None;
     }
     let sequence = submit.header.sequence.get();
-    let asked = Asked::Submit { sequence, client: submit.client.get(), count: submit.header.count };
+    let prefers = preference.is_some_and(|preference| preference.place.get() != 0);
+    let asked = Asked::Submit { sequence, client: submit.client.get(), count: submit.header.count, prefers };
     let packet = pipeline.submit(sender.ipv4, submit.token.get() as u32, sequence, tasks);
     Some(Inside { packet, origin: Origin { from: sender.from, asked } })
 }

@@ -1,8 +1,8 @@
 //! Fetches blobs, over connections that are kept for the next one.
 
 use super::{
-    ANSWER_BYTES, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN,
-    VERSION,
+    ANSWER_BYTES, MAGIC, OPERATION_PART, OPERATION_WHOLE, PART_BYTES, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE,
+    STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
@@ -41,6 +41,8 @@ pub(crate) enum FetchError {
     NotABlobServer(SocketAddr),
     #[error("{length} bytes exceed {max}")]
     TooLarge { length: u32, max: u32 },
+    #[error("{length} bytes cannot be in a pack: the task's client is of another version, or forges")]
+    NotPacked { length: u32 },
     #[error("{length} bytes were not kept: {source}")]
     NotKept { length: u32, source: SpillError },
 }
@@ -72,6 +74,47 @@ impl Sink for SpillFile {
     }
 }
 
+/// What is asked for.
+struct Wanted {
+    id: u64,
+    /// Where in a pack it begins; `None`: a blob.
+    offset: Option<u32>,
+    /// Bytes, at least.
+    length: u32,
+    /// Bytes, at most.
+    most: u32,
+}
+
+impl Wanted {
+    fn whole(blob: &BlobRef) -> Self {
+        let length = blob.length.get();
+        Self { id: blob.id.get(), offset: None, length, most: length }
+    }
+
+    fn part(blob: &BlobRef, most: u32) -> Self {
+        Self { most, offset: Some(blob.offset().unwrap_or(0)), ..Self::whole(blob) }
+    }
+
+    /// As it is sent, and how many bytes of it.
+    fn request(&self) -> ([u8; REQUEST_BYTES + PART_BYTES], usize) {
+        let mut request = [0; REQUEST_BYTES + PART_BYTES];
+        request[..2].copy_from_slice(&MAGIC);
+        request[2] = VERSION;
+        request[3] = OPERATION_WHOLE;
+        request[8..16].copy_from_slice(&self.id.to_be_bytes());
+        let Some(offset) = self.offset else { return (request, REQUEST_BYTES) };
+        request[3] = OPERATION_PART;
+        request[16..20].copy_from_slice(&offset.to_be_bytes());
+        request[20..].copy_from_slice(&self.most.to_be_bytes());
+        (request, REQUEST_BYTES + PART_BYTES)
+    }
+}
+
+/// Where a blob is served.
+pub(super) fn server(ip: IpAddr, blob: &BlobRef) -> SocketAddr {
+    SocketAddr::new(ip, blob.port.get())
+}
+
 /// Any number of threads fetch through one of these.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
@@ -91,26 +134,33 @@ impl Fetcher {
             return Err(FetchError::TooLarge { length, max });
         }
         let mut bytes = Vec::with_capacity((length as usize).min(FIRST_ALLOCATION));
-        self.fetch_into(&mut bytes, ip, blob).map(|()| bytes)
+        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::whole(blob)).map(|()| bytes)
+    }
+
+    /// Of the pack that `blob` is in, the bytes that it names, and as many of those behind them as `most` allows.
+    pub(crate) fn fetch_part(&self, ip: IpAddr, blob: &BlobRef, most: u32) -> Result<Vec<u8>, FetchError> {
+        let mut bytes = Vec::new(); // there may be far fewer
+        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::part(blob, most))?;
+        bytes.shrink_to_fit();
+        Ok(bytes)
     }
 
     /// The same into an empty file, however many they are.
     pub(crate) fn fetch_to_file(&self, ip: IpAddr, blob: &BlobRef, file: &mut SpillFile) -> Result<(), FetchError> {
-        self.fetch_into(file, ip, blob)
+        self.fetch_into(file, server(ip, blob), &Wanted::whole(blob))
     }
 
-    fn fetch_into(&self, sink: &mut impl Sink, ip: IpAddr, blob: &BlobRef) -> Result<(), FetchError> {
-        let address = SocketAddr::new(ip, blob.port.get());
+    fn fetch_into(&self, sink: &mut impl Sink, address: SocketAddr, wanted: &Wanted) -> Result<(), FetchError> {
         if let Some(kept) = self.take_idle(address) {
             // The server may have closed a kept connection meanwhile: only then a new one is opened.
-            match self.request(sink, kept, address, blob) {
+            match self.request(sink, kept, address, wanted) {
                 Err(FetchError::NoPlace(_)) => {}
                 answer => return answer,
             }
         }
         let (deadline, mut pause) = (Instant::now() + self.progress_timeout, FIRST_PAUSE);
         loop {
-            match self.request(sink, self.connect(address)?, address, blob) {
+            match self.request(sink, self.connect(address)?, address, wanted) {
                 Err(FetchError::NoPlace(_)) if Instant::now() + pause < deadline => sleep(pause),
                 answer => return answer,
             }
@@ -134,16 +184,13 @@ impl Fetcher {
         sink: &mut impl Sink,
         mut stream: TcpStream,
         address: SocketAddr,
-        blob: &BlobRef,
+        wanted: &Wanted,
     ) -> Result<(), FetchError> {
         let failed = |source| FetchError::Io { address, source };
-        let mut request = [0; REQUEST_BYTES];
-        request[..2].copy_from_slice(&MAGIC);
-        request[2] = VERSION;
-        request[3] = OPERATION_FETCH;
-        request[8..].copy_from_slice(&blob.id.get().to_be_bytes());
+        let (request, length) = wanted.request();
+        let request = &request[..length];
         let mut answer = [0; ANSWER_BYTES];
-        let asked = stream.write_all(&request).and_then(|()| self.within(&stream).read_exact(&mut answer));
+        let asked = stream.write_all(request).and_then(|()| self.within(&stream).read_exact(&mut answer));
         // A server that closes a connection before it answers has given its place to others.
         asked.map_err(|error| if is_closed(&error) { FetchError::NoPlace(address) } else { failed(error) })?;
 
@@ -151,17 +198,19 @@ impl Fetcher {
         if [m0, m1] != MAGIC || version != VERSION {
             return Err(FetchError::NotABlobServer(address));
         }
-        let (expected, got) = (blob.length.get(), u32::from_be_bytes(length));
+        let (expected, got) = (wanted.length, u32::from_be_bytes(length));
         match status {
             STATUS_NO_PLACE => return Err(FetchError::NoPlace(address)),
             STATUS_UNKNOWN => return Err(FetchError::Gone),
-            STATUS_HERE if got != expected => return Err(FetchError::Length { expected, got }),
+            STATUS_HERE if !(expected..=wanted.most).contains(&got) => {
+                return Err(FetchError::Length { expected, got });
+            }
             STATUS_HERE => {}
             _ => return Err(FetchError::NotABlobServer(address)),
         }
-        self.receive(sink, &stream, expected as usize).map_err(|refused| match refused {
+        self.receive(sink, &stream, got as usize).map_err(|refused| match refused {
             Refused::Reading(source) => failed(source),
-            Refused::Keeping(source) => FetchError::NotKept { length: expected, source },
+            Refused::Keeping(source) => FetchError::NotKept { length: got, source },
         })?;
         self.keep_idle(address, stream);
         Ok(())

@@ -1,8 +1,8 @@
 //! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
 
 use super::{
-    ANSWER_BYTES, BlobStore, Closing, Content, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, Piece, REQUEST_BYTES,
-    STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
+    ANSWER_BYTES, BlobStore, Closing, Content, MAGIC, OPERATION_PART, OPERATION_WHOLE, PART_BYTES, PROGRESS_BYTES,
+    Piece, REQUEST_BYTES, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::error::Error;
 use midflight_connections::{Place, listen};
@@ -103,21 +103,42 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> R
     let options = store.options();
     let mut patience = (options.request_timeout, Closing::Silent);
     while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
-        let [m0, m1, version, operation, _, _, _, _, id @ ..] = request;
-        if [m0, m1] != MAGIC || version != VERSION || operation != OPERATION_FETCH {
-            return Err(Closing::Malformed);
-        }
         place.progress();
-        let Some(blob) = store.find(u64::from_be_bytes(id)) else {
-            return write(stream, &answer(STATUS_UNKNOWN, 0), options.progress_timeout).await;
+        let is_here = match request {
+            Request::Whole { id } => send_whole(stream, store, id, place).await?,
+            Request::Part { id, offset, most } => send_part(stream, store, id, offset, most).await?,
         };
-        write(stream, &answer(STATUS_HERE, blob.len() as u32), options.progress_timeout).await?;
-        for index in 0..blob.pieces().len() {
-            send_piece(stream, &blob, index, options.progress_timeout, place).await?;
+        if !is_here {
+            return write(stream, &answer(STATUS_UNKNOWN, 0), options.progress_timeout).await;
         }
         patience = (options.idle_timeout, Closing::Idle);
     }
     Ok(())
+}
+
+/// Whether there is such a blob.
+async fn send_whole(stream: &mut TcpStream, store: &BlobStore, id: u64, place: &Place) -> Result<bool, Closing> {
+    let Some(blob) = store.find(id) else { return Ok(false) };
+    let within = store.options().progress_timeout;
+    write(stream, &answer(STATUS_HERE, blob.len() as u32), within).await?;
+    for index in 0..blob.pieces().len() {
+        send_piece(stream, &blob, index, within, place).await?;
+    }
+    Ok(true)
+}
+
+/// Whether there is such a pack, which has a byte there.
+async fn send_part(
+    stream: &mut TcpStream,
+    store: &BlobStore,
+    id: u64,
+    offset: u32,
+    most: u32,
+) -> Result<bool, Closing> {
+    let Some(part) = store.find_part(id, offset, most) else { return Ok(false) };
+    let whole = [&answer(STATUS_HERE, part.len() as u32), part.as_slice()].concat();
+    write(stream, &whole, store.options().progress_timeout).await?;
+    Ok(true)
 }
 
 async fn send_piece(
@@ -163,22 +184,51 @@ async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>
     })
 }
 
+/// What is asked for.
+enum Request {
+    Whole { id: u64 },
+    Part { id: u64, offset: u32, most: u32 },
+}
+
 /// The next request, whose first byte comes within `patience` and whose last one `whole_within` later; `None` where the
 /// other end has left.
 async fn read_request(
     stream: &mut TcpStream,
     (patience, closing): (Duration, Closing),
     whole_within: Duration,
-) -> Result<Option<[u8; REQUEST_BYTES]>, Closing> {
-    let mut request = [0; REQUEST_BYTES];
-    let first = timeout(patience, stream.read(&mut request)).await.map_err(|_late| closing)?;
+) -> Result<Option<Request>, Closing> {
+    let mut head = [0; REQUEST_BYTES];
+    let first = timeout(patience, stream.read(&mut head)).await.map_err(|_late| closing)?;
     let length = first.map_err(broken)?;
     if length == 0 {
         return Ok(None);
     }
-    let rest = timeout(whole_within, stream.read_exact(&mut request[length..])).await;
-    rest.map_err(|_late| Closing::Late)?.map_err(broken)?;
-    Ok(Some(request))
+    let request = timeout(whole_within, finish_request(stream, head, length)).await;
+    request.map_err(|_late| Closing::Late)?.map(Some)
+}
+
+/// The request whose first `length` bytes are in `head`.
+async fn finish_request(
+    stream: &mut TcpStream,
+    mut head: [u8; REQUEST_BYTES],
+    length: usize,
+) -> Result<Request, Closing> {
+    stream.read_exact(&mut head[length..]).await.map_err(broken)?;
+    let [m0, m1, version, operation, _, _, _, _, id @ ..] = head;
+    if [m0, m1] != MAGIC || version != VERSION {
+        return Err(Closing::Malformed);
+    }
+    let id = u64::from_be_bytes(id);
+    match operation {
+        OPERATION_WHOLE => Ok(Request::Whole { id }),
+        OPERATION_PART => {
+            let mut part = [0; PART_BYTES];
+            stream.read_exact(&mut part).await.map_err(broken)?;
+            let [o0, o1, o2, o3, most @ ..] = part;
+            Ok(Request::Part { id, offset: u32::from_be_bytes([o0, o1, o2, o3]), most: u32::from_be_bytes(most) })
+        }
+        _ => Err(Closing::Malformed),
+    }
 }
 
 async fn write(stream: &mut TcpStream, bytes: &[u8], within: Duration) -> Result<(), Closing> {

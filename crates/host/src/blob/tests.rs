@@ -62,7 +62,7 @@ fn blobs_are_fetched_until_their_lease_ends() {
 #[test]
 fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
-    for request in [*b"GET / HTTP/1.1\r\n", *b"MB\x02\x01............", *b"MB\x01\x02............"] {
+    for request in [*b"GET / HTTP/1.1\r\n", *b"MB\x02\x01............", *b"MB\x01\x03............"] {
         let mut stream = connect(1, address);
         stream.write_all(&request).unwrap();
         assert!(ends_with(&stream, b""));
@@ -77,6 +77,37 @@ fn t11_an_unknown_id_ends_the_connection_and_is_counted() {
     stream.write_all(&request(7)).unwrap();
     assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"));
     assert_eq!((store.counters().unknown, store.counters().served), (1, 0));
+}
+
+#[test]
+fn t11_a_part_that_is_not_in_a_pack_ends_the_connection_and_is_counted() {
+    let (store, server, address) = serve(patient());
+    let packs = Packs::new(Arc::clone(&store));
+    let (_lease, packed) = packs.add(&[7; 20], server.port()).unwrap();
+    let whole = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let blob = whole.reference(server.port()).id.get();
+    for (id, offset, most) in
+        [(packed.id.get(), 32, 1), (packed.id.get(), u32::MAX, 1), (packed.id.get(), 0, 0), (blob, 0, 10)]
+    {
+        let mut stream = connect(1, address);
+        let mut part = request(id);
+        part[3] = OPERATION_PART;
+        stream.write_all(&[&part[..], &offset.to_be_bytes(), &u32::to_be_bytes(most)].concat()).unwrap();
+        assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"), "{id} {offset} {most}");
+    }
+    let mut stream = connect(1, address);
+    stream.write_all(&request(packed.id.get())).unwrap();
+    assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"), "a pack is no blob");
+    assert_eq!((store.counters().unknown, store.counters().served), (5, 0));
+}
+
+#[test]
+fn t11_a_request_for_a_part_that_does_not_end_is_late() {
+    let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
+    let mut stream = connect(1, address);
+    stream.write_all(&[&b"MB\x01\x02............"[..], &[0; 7]].concat()).unwrap();
+    assert!(ends_with(&stream, b""));
+    assert_eq!(store.counters().late, 1);
 }
 
 #[test]
@@ -222,7 +253,7 @@ fn a_request_or_an_answer_that_breaks_off_is_counted() {
 fn a_fetch_from_who_answers_byte_by_byte_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), reserved: 0.into() };
+    let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), at: 0.into() };
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.read_exact(&mut [0; REQUEST_BYTES]).unwrap();
@@ -239,7 +270,7 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
 fn a_fetch_from_who_says_nothing_says_that_it_timed_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), reserved: 0.into() };
+    let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), at: 0.into() };
     let error = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX).unwrap_err().to_string();
     assert!(error.contains("timed out"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use super::handler::{RunHandler, Runner, Started};
 use super::{Executor, Status};
-use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::blob::{Arguments, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
 use crate::client::local_for;
 use crate::clock;
@@ -229,7 +229,7 @@ impl ExecutorBuilder {
                 driver: driver.clone(),
                 blobs: Arc::clone(&blobs),
                 blob_port: server.port(),
-                fetcher: Fetcher::new(blobs.options().progress_timeout),
+                arguments: Arguments::new(Fetcher::new(blobs.options().progress_timeout)),
                 counted: Arc::clone(&counted),
                 #[cfg(feature = "async")]
                 runtime: runtime.clone(),

@@ -2,7 +2,7 @@
 //! back.
 
 use super::{ExecutorDriver, Status};
-use crate::blob::{BlobLease, BlobStore, Content, Fetcher};
+use crate::blob::{Arguments, BlobLease, BlobStore, Content};
 use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::counted::{CountedResources, Holding};
@@ -18,7 +18,8 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::functions::{Began, SLEEP};
-use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef, RESULT_BLOB_MAX, RESULT_MAX, Status as EndStatus};
+use midflight_wire::{RESULT_BLOB_MAX, RESULT_MAX, Status as EndStatus};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
@@ -72,7 +73,7 @@ pub(crate) struct Runner {
     pub(crate) driver: Weak<ExecutorDriver>,
     pub(crate) blobs: Arc<BlobStore>,
     pub(crate) blob_port: u16,
-    pub(crate) fetcher: Fetcher,
+    pub(crate) arguments: Arguments,
     pub(crate) counted: CountedResources,
     /// `None` without asynchronous functions.
     #[cfg(feature = "async")]
@@ -110,6 +111,10 @@ impl RunHandler {
         self.overruns
     }
 
+    pub(crate) fn argument_fetches(&self) -> u64 {
+        self.runner.arguments.fetches()
+    }
+
     /// From now on no run ends: how a killed command ends is not its result. The switch gives its task to another executor when
     /// the lease has run out (T10).
     pub(crate) fn end(&mut self) {
@@ -122,12 +127,10 @@ impl RunHandler {
         let function = self.function_of(&run);
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
-            (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
-                let context = self.runner.context_of(&run, CancellationToken::never());
-                let ended = self.runner.call(&*call, &context, &bytes[..usize::from(length)], Duration::ZERO);
-                self.note_overrun(&run, &ended);
-                self.finish(executor, run.key, ended);
-            }
+            (Some(Function::Inline(call)), argument) => match self.runner.at_hand(&run, &argument) {
+                Some(bytes) => self.call_here(executor, &run, &*call, &bytes),
+                None => self.give_to_worker(executor, run, call, argument),
+            },
             (Some(Function::Sleep), Argument::Inline { bytes, length }) => {
                 let started = clock::now();
                 match duration_ns(SLEEP, &bytes[..usize::from(length)]) {
@@ -144,10 +147,16 @@ impl RunHandler {
             }
             #[cfg(feature = "async")]
             (Some(Function::Async(call)), argument) => self.give_to_runtime(executor, run, call, argument),
-            (Some(Function::Inline(call) | Function::Worker(call)), argument) => {
-                self.give_to_worker(executor, run, call, argument);
-            }
+            (Some(Function::Worker(call)), argument) => self.give_to_worker(executor, run, call, argument),
         }
+    }
+
+    /// Calls a function on this thread.
+    fn call_here(&mut self, executor: &mut Executor, run: &Run, call: &Call, argument: &[u8]) {
+        let context = self.runner.context_of(run, CancellationToken::never());
+        let ended = self.runner.call(call, &context, argument, Duration::ZERO);
+        self.note_overrun(run, &ended);
+        self.finish(executor, run.key, ended);
     }
 
     /// The function that a run is of; it is remembered for the run's slot.
@@ -186,25 +195,21 @@ impl RunHandler {
         }
     }
 
-    /// An argument that is not in the packet is fetched by a worker before.
+    /// A worker fetches the argument before, if it is not at hand.
     #[cfg(feature = "async")]
     fn give_to_runtime(&mut self, executor: &mut Executor, run: Run, call: Arc<AsyncCall>, argument: Argument) {
         let token = CancellationToken::default();
         self.running.insert(run.key, token.clone());
         let (runner, context) = (Arc::clone(&self.runner), self.runner.context_of(&run, token));
-        match argument {
-            Argument::Inline { bytes, length } => {
-                runner.start(&*call, context, bytes[..usize::from(length)].to_vec());
-            }
-            Argument::ByReference(blob) => {
-                let work = Box::new(move || match runner.fetch(&context, &blob) {
-                    Some(bytes) => runner.start(&*call, context, bytes),
-                    None => runner.finish(run.key, Ended::now(EndStatus::Abandoned)),
-                });
-                if !self.workers.run(work) {
-                    self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
-                }
-            }
+        if let Some(bytes) = runner.at_hand(&run, &argument) {
+            return runner.start(&*call, context, bytes.into_owned());
+        }
+        let work = Box::new(move || match runner.argument(&context, &argument) {
+            Some(bytes) => runner.start(&*call, context, bytes.into_owned()),
+            None => runner.finish(run.key, Ended::now(EndStatus::Abandoned)),
+        });
+        if !self.workers.run(work) {
+            self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
         }
     }
 
@@ -341,20 +346,29 @@ impl Runner {
 
     /// On a worker's thread.
     fn run(&self, call: &Call, context: &TaskContext, argument: &Argument) -> Ended {
-        match argument {
-            Argument::Inline { bytes, length } => {
-                self.call(call, context, &bytes[..usize::from(*length)], ROOM_PATIENCE)
-            }
-            Argument::ByReference(blob) => match self.fetch(context, blob) {
-                Some(bytes) => self.call(call, context, &bytes, ROOM_PATIENCE),
-                None => Ended::now(EndStatus::Abandoned),
-            },
+        match self.argument(context, argument) {
+            Some(bytes) => self.call(call, context, &bytes, ROOM_PATIENCE),
+            None => Ended::now(EndStatus::Abandoned),
         }
     }
 
-    fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Option<Vec<u8>> {
-        let fetched = self.fetcher.fetch(context.client.ip(), blob, ARGUMENT_BLOB_MAX);
-        fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok()
+    /// Its bytes, if no fetch is needed.
+    fn at_hand<'a>(&self, run: &Run, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
+        match argument {
+            Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
+            Argument::ByReference(blob) => self.arguments.at_hand(run.client.ip(), blob).map(Cow::Owned),
+        }
+    }
+
+    /// The same; fetches them if need be.
+    fn argument<'a>(&self, context: &TaskContext, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
+        match argument {
+            Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
+            Argument::ByReference(blob) => {
+                let fetched = self.arguments.get(context.client.ip(), blob);
+                fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok().map(Cow::Owned)
+            }
+        }
     }
 
     /// A function that fails after its task was cancelled has stopped; one that returns a value has not.

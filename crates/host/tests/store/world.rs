@@ -1,16 +1,20 @@
 //! A store: a switch and three replicas.
 
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder};
+use midflight_endpoint::Nanos;
 use midflight_host::kv::KvClient;
 use midflight_host::replica::{ReplicaOptions, ReplicaProcess};
 use midflight_host::{Switch, SwitchConfig, SwitchEngine};
-use midflight_reads::replica::{Member, ReplicaConfig};
+use midflight_reads::replica::{Member, ReplicaConfig, Timing};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) const SET: u16 = 1;
+const MS: Nanos = 1_000_000;
+/// Much longer than a machine with other work makes a replica wait: elections and sessions end by what a test does.
+const LEASE: Nanos = 1_000 * MS;
 
 /// A port that was free a moment ago, for replicas that come back on the same one.
 fn free_udp() -> SocketAddr {
@@ -49,7 +53,7 @@ impl World {
         let set = NewSet {
             number: SET,
             incarnation: rand::random(),
-            lease_ns: 120_000_000,
+            lease_ns: LEASE,
             kgroup_bits: 12,
             reply_check: ReplyCheck::Strict,
             policy: Policy::LeaderAvoidance,
@@ -64,6 +68,8 @@ impl World {
     pub(super) fn options(&self, member: &Member, initial: Vec<Member>) -> ReplicaOptions {
         let mut config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
         config.founds = true;
+        let (leader_lease, stagger) = (900 * MS, 100 * MS);
+        config.timing = Timing { session_lease: LEASE, leader_lease, promise: LEASE, stagger, ..config.timing };
         config.snapshot_after = self.snapshot_after;
         ReplicaOptions::new(config, member.address, member.links, self.data.join(member.id.to_string()))
     }

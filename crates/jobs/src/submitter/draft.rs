@@ -6,7 +6,7 @@ use super::task::{Place, ended, task};
 use super::unix_ms;
 use crate::model::{After, EndedRow, How, JobRow, JobSpec, JobState, When};
 use crate::protocol::Answer;
-use crate::store::{Change, ClientRow, OpenRow, SentRow, StoreError};
+use crate::store::{Change, ClientRow, OpenRow, Page, SentRow, StoreError};
 use midflight_host::Happened;
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -366,7 +366,7 @@ impl<'a> Draft<'a> {
     pub(super) fn remove_old(&mut self, now: u64, most: usize) -> Result<(), StoreError> {
         let keep = u64::try_from(self.engine.settings.keep.as_millis()).unwrap_or(u64::MAX);
         let Some(before) = now.checked_sub(keep) else { return Ok(()) };
-        let rows = self.engine.shared.store.jobs(0, most)?;
+        let rows = self.engine.shared.store.jobs(0, Page { rows: most, bytes: usize::MAX })?;
         let is_old = |row: &&JobRow| row.ended.is_some_and(|ended| ended < before) && !self.rows.contains_key(&row.job);
         let old: Vec<JobRow> = rows.iter().filter(is_old).cloned().collect();
         old.iter().try_for_each(|row| self.forget(row))

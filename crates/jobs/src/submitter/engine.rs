@@ -6,7 +6,7 @@ use super::task::{Place, task};
 use super::{Ask, Settings, Shared, SubmitterError, Wish, lock, unix_ms};
 use crate::model::{JobRow, JobState};
 use crate::protocol::Answer;
-use crate::store::{ClientRow, StoreError};
+use crate::store::{ClientRow, Page, StoreError};
 use midflight_host::{DurableClient, DurableOptions, Happened, Resumption, TaskSpec};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -33,8 +33,8 @@ const VALUE_MAX: u32 = 64 << 20;
 const ARGUMENTS_MAX: usize = 1 << 30;
 /// Results that are fetched at one time.
 const FETCHERS: usize = 8;
-/// Jobs that the store reads at once.
-const PAGE: usize = 1_000;
+/// What the store reads of the jobs at once.
+const PAGE: Page = Page { rows: 1_000, bytes: 64 << 20 };
 
 /// A job that has not ended, beside its row.
 pub(super) struct Active {
@@ -83,6 +83,8 @@ pub(super) struct Engine {
     trouble: Option<String>,
     /// Nothing was saved since the last trouble.
     had_trouble: bool,
+    /// When something was last saved in vain.
+    failed: Instant,
     housekept: Instant,
     day: Day,
     /// The job whose turn it is to begin commands.
@@ -113,6 +115,7 @@ impl Engine {
             unable: Vec::new(),
             trouble: None,
             had_trouble: false,
+            failed: Instant::now(),
             housekept: Instant::now(),
             day: Day::new(Instant::now(), unix_ms()),
             turn_of: 0,
@@ -277,10 +280,12 @@ impl Engine {
         self.publish();
     }
 
-    /// Opens the file again that could not be written.
+    /// Opens the file again that could not be written, once in a while. Meanwhile the client goes on, or its switch would seem silent.
     fn try_again(&mut self) {
-        std::thread::sleep(TURN);
-        self.trouble = self.shared.store.reopen().err().map(|error| error.to_string());
+        if self.failed.elapsed() >= TURN {
+            self.failed = Instant::now();
+            self.trouble = self.shared.store.reopen().err().map(|error| error.to_string());
+        }
     }
 
     /// Saves all that has happened, and what is asked for, in one transaction; then does what follows from it.
@@ -303,7 +308,7 @@ impl Engine {
                     tracing::error!("{why}"); // once, not each second
                 }
                 answers.extend(asks.into_iter().map(|ask| (ask.answer, Answer::Refused(why.clone()))));
-                self.trouble = Some(why);
+                (self.trouble, self.failed) = (Some(why), Instant::now());
             }
         }
         for (to, answer) in answers {

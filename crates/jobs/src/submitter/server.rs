@@ -3,8 +3,10 @@
 use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
 use crate::model::{COMMANDS_MAX, ITEMS_BYTES_MAX, JobSpec};
-use crate::protocol::{Answer, CONNECTIONS_MAX, PIECE_MAX, ProtocolError, Request, greet, receive, refuse, send};
-use crate::store::StoreError;
+use crate::protocol::{
+    Answer, CONNECTIONS_MAX, MESSAGE_MAX, PIECE_MAX, ProtocolError, Request, greet, receive, refuse, send,
+};
+use crate::store::{Page, StoreError};
 use rustix::net::sockopt::socket_peercred;
 use std::io;
 use std::net::SocketAddr;
@@ -20,8 +22,8 @@ const WAIT: Duration = Duration::from_secs(5);
 const GREETED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a connection may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// Rows of one answer.
-const ROWS: usize = 1_000;
+/// What one answer has of jobs or ends of commands. Who asks goes on behind the last one.
+const PAGE: Page = Page { rows: 1_000, bytes: MESSAGE_MAX / 2 };
 
 /// Listens from now on.
 pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc::SyncSender<Ask>) -> io::Result<()> {
@@ -115,12 +117,12 @@ impl Peer<'_> {
             Request::Submit { spec, switches } => return self.submit(spec, switches),
             Request::Items(_) | Request::End => return Err(ProtocolError::Malformed),
             Request::Output { job, place } => return self.output(job, place),
-            Request::List { first } => store.jobs(first, ROWS).map(Answer::Jobs),
+            Request::List { first } => store.jobs(first, PAGE).map(Answer::Jobs),
             Request::Show { job } => store.job(job).map(|row| match row {
                 Some(row) => Answer::Jobs(vec![row]),
                 None => no_job(job),
             }),
-            Request::Ended { job, place } => store.ended_from(job, place, ROWS).map(Answer::Ended),
+            Request::Ended { job, place } => store.ended_from(job, place, PAGE).map(Answer::Ended),
             Request::Wait { seen } => Ok(Answer::Changed(self.shared.wait(seen, WAIT))),
             Request::Status => Ok(Answer::Status(self.shared.status())),
             Request::Cancel(jobs) => return Ok(self.ask(Wish::Cancel(jobs))),

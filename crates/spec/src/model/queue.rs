@@ -3,7 +3,7 @@
 use super::answers::Answers;
 use super::clients::Client;
 use super::executors::State;
-use super::tick::OUT_MAX;
+use super::tick::{OUT_MAX, TICK_WISHES};
 use super::{Model, suffices};
 use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
 
@@ -70,19 +70,18 @@ impl Model {
         }
     }
 
-    /// Lets those tasks go anywhere whose patience has run out: the least patient ones first.
+    /// Lets tasks go anywhere whose patience has run out, in the order in which it did. Half of what a tick may send is left to expired
+    /// leases.
     pub(super) fn run_out_of_patience(&mut self, answers: &mut Answers) {
-        let is_due = |task: &Task, wish: Wish| task.accepted_ns + wish.patience_ms * 1_000_000 <= self.now;
+        let ends_ns = |task: &Task| task.wish.map(|wish| task.accepted_ns + wish.patience_ms * 1_000_000);
         let mut due: Vec<_> = self
             .queued
             .iter()
-            .filter_map(|task| {
-                task.wish.filter(|&wish| is_due(task, wish)).map(|wish| (wish.patience_ms, task.accepted_ns))
-            })
+            .filter_map(|task| ends_ns(task).filter(|&ns| ns <= self.now).map(|ns| (ns, task.wish, task.accepted_ns)))
             .collect();
-        due.sort_unstable();
-        for (_, accepted_ns) in due {
-            if answers.assigns() == OUT_MAX {
+        due.sort_unstable_by_key(|&(ns, wish, _)| (ns, wish.map(|wish| wish.patience_ms)));
+        for (_, _, accepted_ns) in due.into_iter().take(TICK_WISHES) {
+            if answers.assigns() == OUT_MAX / 2 {
                 break;
             }
             let at = self.queued.iter().position(|task| task.accepted_ns == accepted_ns).expect("it is queued");

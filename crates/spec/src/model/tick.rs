@@ -7,6 +7,8 @@ use super::shares::source;
 use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
 
+/// How many tasks one tick lets go anywhere at most, of those whose patience has run out.
+pub(super) const TICK_WISHES: usize = 1024;
 /// How many slots one tick visits at most.
 const TICK_SLOTS: u32 = 1024;
 /// How many clients one tick visits at most.

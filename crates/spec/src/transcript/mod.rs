@@ -48,5 +48,5 @@ pub use engines::{KernelOnce, Spare};
 pub use reads::ReadsVocabulary;
 pub use replicas::ReplicasVocabulary;
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
-pub use tasks::{PollingAsic, TasksVocabulary};
+pub use tasks::{Heard, PollingAsic, TasksVocabulary};
 pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

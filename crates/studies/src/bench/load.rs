@@ -126,23 +126,48 @@ impl Load for Client {
     const WHAT: &'static str = "tasks";
 
     fn one(&self) -> Result<()> {
-        let outcomes = self.submit(TaskSpec::new(NOOP, Vec::new()))?.wait();
-        ensure!(outcomes.iter().all(Result::is_ok), "a no-op task failed: {outcomes:?}");
-        Ok(())
+        one(self, Vec::new())
     }
 
     fn many(&self, count: usize) -> Result<usize> {
-        let mut jobs: VecDeque<JobHandle> = VecDeque::new();
-        let count = count.div_ceil(JOB);
-        for _ in 0..count {
-            if jobs.len() == JOBS {
-                jobs.pop_front().map_or(Ok(()), all_ok)?;
-            }
-            jobs.push_back(self.submit(Job::builder(NOOP).repeat(JOB, Vec::new()).build())?);
-        }
-        jobs.into_iter().try_for_each(all_ok)?;
-        Ok(count * JOB)
+        many(self, count, || Job::builder(NOOP).repeat(JOB, Vec::new()).build())
     }
+}
+
+/// No-op tasks that each have an argument of their own, of so many bytes.
+pub(super) struct WithArguments<'a>(pub(super) &'a Client, pub(super) usize);
+
+impl Load for WithArguments<'_> {
+    const WHAT: &'static str = "tasks";
+
+    fn one(&self) -> Result<()> {
+        one(self.0, vec![0; self.1])
+    }
+
+    fn many(&self, count: usize) -> Result<usize> {
+        let argument = |number: usize| number.to_be_bytes().into_iter().cycle().take(self.1).collect::<Vec<u8>>();
+        many(self.0, count, || Job::builder(NOOP).tasks((0..JOB).map(argument)).build())
+    }
+}
+
+fn one(client: &Client, argument: Vec<u8>) -> Result<()> {
+    let outcomes = client.submit(TaskSpec::new(NOOP, argument))?.wait();
+    ensure!(outcomes.iter().all(Result::is_ok), "a no-op task failed: {outcomes:?}");
+    Ok(())
+}
+
+/// At least so many tasks, of such jobs.
+fn many(client: &Client, count: usize, job: impl Fn() -> Job) -> Result<usize> {
+    let mut jobs: VecDeque<JobHandle> = VecDeque::new();
+    let count = count.div_ceil(JOB);
+    for _ in 0..count {
+        if jobs.len() == JOBS {
+            jobs.pop_front().map_or(Ok(()), all_ok)?;
+        }
+        jobs.push_back(client.submit(job())?);
+    }
+    jobs.into_iter().try_for_each(all_ok)?;
+    Ok(count * JOB)
 }
 
 fn all_ok(job: JobHandle) -> Result<()> {

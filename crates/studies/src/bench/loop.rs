@@ -1,7 +1,7 @@
 //! `midflight bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
 
 use super::How;
-use super::load::{self, Effort, SLOTS};
+use super::load::{self, Effort, SLOTS, WithArguments};
 use crate::median::median;
 use crate::processes::{Process, executor, ours, switch};
 use anyhow::Result;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 /// Executor processes of the idle run, and their slots: 2,200 in all.
 const IDLE_EXECUTORS: u32 = 4;
 const IDLE_SLOTS: u32 = 550;
+/// Of a small call with its arguments, as languages write them down.
+const ARGUMENT_BYTES: usize = 200;
 /// Time for the last registrations to settle before idling is measured.
 const SETTLE: Duration = Duration::from_secs(1);
 
@@ -29,6 +31,8 @@ RESULTS (medians of the runs)
   loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result
   loop.tasks_per_s                  no-op tasks, one client, one executor process with 64 slots
   loop.two_slots_tasks_per_s        the same with 2 slots: the executor asks ahead
+  loop.argument_tasks_per_s         no-op tasks that each have an argument of 200 bytes, 64 slots
+  loop.argument_rtt_p50_us          one of these at a time
   loop.idle_cpu_percent             of a core, in the switch: 2,200 parked slots, 4 executors
 
 EXIT CODES
@@ -38,6 +42,7 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     let effort = Effort::of(how.quick);
     let mut results = busy(&effort)?;
     results.push(two_slots(&effort)?);
+    results.extend(arguments(&effort)?);
     results.push(idle(&effort)?);
     Envelope::new("loop", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
@@ -63,6 +68,19 @@ fn two_slots(effort: &Effort) -> Result<Measure> {
     let client = connect(vec![address])?;
     let per_s = load::throughput(&client, effort)?.round() as u64;
     Ok(Measure { unit: "tasks/s".into(), ..Measure::count("loop.two_slots_tasks_per_s", per_s, "") })
+}
+
+/// The same as [`busy`] with arguments that are not in the packets.
+fn arguments(effort: &Effort) -> Result<Vec<Measure>> {
+    let (_switch, address) = loopback_switch()?;
+    let _executor = executor(ours()?, address, SLOTS)?;
+    let client = connect(vec![address])?;
+    let runs = load::runs(&WithArguments(&client, ARGUMENT_BYTES), effort, || Ok(Duration::ZERO))?;
+    let (p50_us, per_s) = (load::median_of(&runs, |run| run.p50_us), load::median_of(&runs, |run| run.per_s));
+    Ok(vec![
+        Measure { unit: "tasks/s".into(), ..Measure::count("loop.argument_tasks_per_s", per_s.round() as u64, "") },
+        Measure::quantity("loop.argument_rtt_p50_us", p50_us, "us"),
+    ])
 }
 
 /// What waiting executors cost the switch.

@@ -3,6 +3,7 @@
 mod asic;
 mod history;
 mod larger;
+mod p4;
 mod planted;
 mod progress;
 mod reads;
@@ -27,6 +28,9 @@ enum Command {
     /// The protocol of reads: no rule breaks in any state of its model, and each planted protocol error is found
     #[command(after_help = reads::EXAMPLES)]
     Reads(reads::Args),
+    /// The P4 programs of tasks: compiled, run in BMv2, and compared with the model, packet by packet
+    #[command(after_help = p4::EXAMPLES)]
+    P4(p4::Args),
     /// A history of a store: whether it is linearizable
     #[command(after_help = history::EXAMPLES)]
     History(history::Args),
@@ -37,6 +41,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),
         Command::Reads(args) => reads::run(args),
+        Command::P4(args) => p4::run(args),
         Command::History(args) => history::run(args),
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct InFlight {
     timeout: Nanos,
     due: Nanos,
     resend: bool,
+    /// How often it had no answer in time, although the present switch has answered another packet meanwhile.
+    passed_over: u32,
     held: Held,
     /// Never sent: it was held until now.
     pub(super) unsent: bool,
@@ -185,6 +187,7 @@ impl Flights {
             timeout,
             due: now + timeout,
             resend: false,
+            passed_over: 0,
             held,
             unsent: held == Held::Unsaved,
         }));
@@ -232,12 +235,13 @@ impl Flights {
         }
     }
 
-    /// Marks packets that were not answered in time.
-    pub(super) fn expire(&mut self, now: Nanos, round_trip: &mut RoundTrip) {
+    /// Marks packets that were not answered in time. `answered`: when the switch last answered anything.
+    pub(super) fn expire(&mut self, now: Nanos, answered: Option<Nanos>, round_trip: &mut RoundTrip) {
         let mut lost_at = None;
         for flight in self.ring.iter_mut().flatten() {
             if flight.due <= now && !flight.resend && flight.held == Held::No {
                 flight.resend = true;
+                flight.passed_over += u32::from(answered > Some(flight.sent_at));
                 flight.timeout = round_trip.back_off(flight.timeout);
                 lost_at = lost_at.max(Some(flight.sent_at));
             }
@@ -257,8 +261,14 @@ impl Flights {
     /// for it.
     pub(super) fn start_over(&mut self, timeout: Nanos) {
         self.window = self.window.max(WINDOW_INITIAL.min(self.window_max));
-        self.ring.iter_mut().flatten().for_each(|flight| flight.timeout = timeout);
+        self.ring.iter_mut().flatten().for_each(|flight| (flight.timeout, flight.passed_over) = (timeout, 0));
         self.resend_all();
+    }
+
+    /// The packet that was passed over most often, if at least so often.
+    pub(super) fn passed_over(&self, times: u32) -> Option<&[u8]> {
+        let flight = self.ring.iter().flatten().max_by_key(|flight| flight.passed_over)?;
+        (flight.passed_over >= times).then_some(&flight.packet)
     }
 
     /// The oldest sequence to be sent again.
@@ -366,9 +376,9 @@ mod tests {
         for timeout in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {
             assert_eq!(flights.next_due(), Some(now + timeout * MS));
             now += timeout * MS;
-            flights.expire(now - 1, &mut round_trip);
+            flights.expire(now - 1, None, &mut round_trip);
             assert_eq!(flights.to_resend(), None);
-            flights.expire(now, &mut round_trip);
+            flights.expire(now, None, &mut round_trip);
             assert_eq!(flights.to_resend(), Some(3));
             assert_eq!(flights.next_due(), None);
             let bytes = flights.resent(3, now, 0x0203);

@@ -41,7 +41,7 @@ fn task(tid: u32, priority: u8) -> TaskInfo {
 }
 
 fn task_by_reference(tid: u32) -> TaskInfo {
-    let blob = BlobRef { id: 0xB10B.into(), length: 1_000_000.into(), port: 4243.into(), reserved: 0.into() };
+    let blob = BlobRef { id: 0xB10B.into(), length: 1_000_000.into(), port: 4243.into(), at: 0.into() };
     TaskInfo { argument_length: BY_REFERENCE, argument: zerocopy::transmute!(blob), ..task(tid, 8) }
 }
 

@@ -1,7 +1,7 @@
 //! `submit --detach` and `map --detach`: a job goes to the submitter, and the command returns.
 
 use super::list::last_answer;
-use super::{connect, status_and_switch};
+use super::{connect, status_after_asking};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args as ClapArgs;
 use midflight_jobs::connection::Connection;
@@ -141,7 +141,7 @@ fn send_items(connection: &mut Connection, items: Vec<Vec<u8>>) -> Result<()> {
 
 /// A job is accepted without a cluster, but its user should know.
 fn tell_of_the_switch(connection: &mut Connection) -> Result<()> {
-    let (status, is_answered) = status_and_switch(connection)?;
+    let (status, is_answered) = status_after_asking(connection)?;
     if !is_answered {
         let switches: Vec<_> = status.switches.iter().map(ToString::to_string).collect();
         eprintln!(

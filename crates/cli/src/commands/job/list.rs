@@ -1,6 +1,6 @@
 //! `midflight job list` and `midflight job status`.
 
-use super::{all, connect, status_and_switch};
+use super::{all, connect, status_after_asking};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_jobs::model::{JobRow, JobState};
@@ -137,7 +137,7 @@ fn ms(time: Duration) -> u64 {
 }
 
 pub(super) fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let (status, is_connected) = status_and_switch(&mut connect()?)?;
+    let (status, is_connected) = status_after_asking(&mut connect()?)?;
     let switches: Vec<String> = status.switches.iter().map(ToString::to_string).collect();
     if args.json {
         let shown = json!({

@@ -127,7 +127,7 @@ fn status(connection: &mut Connection) -> Result<Status> {
 }
 
 /// How the submitter is, and whether a switch has answered since this was asked.
-fn status_and_switch(connection: &mut Connection) -> Result<(Status, bool)> {
+fn status_after_asking(connection: &mut Connection) -> Result<(Status, bool)> {
     let began = Instant::now();
     loop {
         let status = status(connection)?;

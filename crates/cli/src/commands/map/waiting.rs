@@ -61,7 +61,7 @@ impl Waiting {
     /// switch is silent.
     ///
     /// # Errors
-    /// If that takes longer than the timeout.
+    /// If that takes longer than the timeout, or commands cannot reach the switch.
     pub(super) fn look(&mut self, client: &Client, open: usize) -> Result<Option<String>> {
         if self.is_own {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Waiting {
         let (now, counts) = (Instant::now(), client.counts());
         let moves = Moves::of(&counts);
         let waited = unchanged(&mut self.moved, moves, now);
-        let silence = self.silence.look(client);
+        let silence = self.silence.look(client)?;
         self.has_asked |= silence.is_some(); // without a switch nobody can take a command
         Ok(self.after(waited, moves, open as u64)?.or(silence))
     }

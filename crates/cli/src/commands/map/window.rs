@@ -1,46 +1,48 @@
-//! How many commands may be with the switch at one time.
+//! How many commands `map` has submitted at one time: more than may run, so that a slot which has ended one has the next one at once,
+//! and not so many that their outputs need much memory.
 
 /// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
 pub(super) const AHEAD: usize = 256;
 /// Bytes of outputs that may come back in memory before any of them was written or put into a file.
 const OUTPUTS: usize = 16 << 20;
-/// Bytes of an output that are assumed before the first one.
+/// Bytes that an output is assumed to have before the first one has come.
 const ASSUMED: usize = 256 << 10;
-/// By how much the last output changes the mean: one sixteenth.
+/// The last output counts for one sixteenth of the mean.
 const SMOOTH: usize = 16;
 
-/// See the module.
+/// The number of commands that may be submitted and not ended, by the outputs that have come so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
+    /// Commands where outputs are small.
     most: usize,
-    /// Where the executor is in this process: its slots, with a few more commands so that none waits.
+    /// Commands however large outputs are.
     least: usize,
-    /// The room at which commands are submitted: a packet for each would cost more than it carries.
+    /// Commands that run at one time.
     jobs: usize,
-    /// Bytes of an output in memory.
+    /// Mean bytes of the outputs in memory.
     mean: usize,
 }
 
 impl Window {
-    /// Of at most so many commands, of which so many run. Outputs of an executor `in_process` are in this process's memory from
-    /// their beginning, so large ones make the window smaller.
+    /// A window of `most` commands, of which `jobs` run at one time. If the executor is `in_process`, outputs are in the memory of this
+    /// process as soon as they are written, so large ones make the window smaller: down to a quarter more than `jobs`.
     pub(super) fn new(most: usize, jobs: usize, in_process: bool) -> Self {
         let least = if in_process { (jobs + jobs / 4 + 1).min(most) } else { most };
         Self { most, least, jobs, mean: ASSUMED }
     }
 
-    /// Such an output has come.
+    /// An output has come, which has so many bytes in memory.
     pub(super) fn note(&mut self, in_memory: usize) {
         self.mean = (self.mean * (SMOOTH - 1) + in_memory) / SMOOTH;
     }
 
-    /// Commands at one time.
+    /// Commands that may be submitted and not ended now.
     pub(super) fn size(self) -> usize {
         self.most.min((OUTPUTS / self.mean.max(1)).max(self.least))
     }
 
-    /// The room for commands at which those that wait are submitted: a quarter of what waits at the switch while as many run as may,
-    /// so that no slot waits.
+    /// So many commands are submitted together, because a packet for each one would cost more than the command: a quarter of those that
+    /// wait at the switch, so that it never has none.
     pub(super) fn refill(self) -> usize {
         (self.size().saturating_sub(self.jobs) / 4).clamp(1, AHEAD)
     }

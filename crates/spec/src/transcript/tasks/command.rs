@@ -139,7 +139,7 @@ fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
 
 fn set_argument(info: &mut TaskInfo, value: &str) -> Result<(), String> {
     if value == "reference" {
-        let blob = BlobRef { id: 1.into(), length: 5000.into(), port: 7001.into(), reserved: 0.into() };
+        let blob = BlobRef { id: 1.into(), length: 5000.into(), port: 7001.into(), at: 0.into() };
         info.argument_length = BY_REFERENCE;
         info.argument.copy_from_slice(blob.as_bytes());
         return Ok(());

@@ -7,7 +7,7 @@ mod names;
 mod polling;
 mod render;
 
-pub use polling::PollingAsic;
+pub use polling::{Heard, PollingAsic};
 
 use super::vocabulary::{Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, parse_mask};

@@ -4,8 +4,10 @@ use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn}
 use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, packet, parse};
+use std::cell::RefCell;
 use std::mem::offset_of;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use zerocopy::{Immutable, IntoBytes};
 
 /// Room for the counters of hidden polls: the adapter multiplies a transcript's counters by this number.
@@ -26,7 +28,11 @@ pub struct PollingAsic {
     waiting: Vec<Poll>,
     /// What the engine counted for hidden polls.
     hidden: [u64; Verdict::COUNT],
+    heard: Option<Heard>,
 }
+
+/// Each datagram that an asic engine was given, with its answers: what a switch would see on the wire.
+pub type Heard = Rc<RefCell<Vec<(SocketAddr, Vec<u8>, Vec<Datagram>)>>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Poll {
@@ -53,7 +59,7 @@ impl PollingAsic {
         let config = AsicConfig {
             program: Program::Safe,
             levels: config.levels.min(4),
-            queue: config.queue.next_power_of_two().clamp(2, AsicConfig::default().queue),
+            queue: config.queue.clamp(2, AsicConfig::default().queue).next_power_of_two(),
             slots: config.slots,
             lease_ms: (config.lease_ns / 1_000_000) as u32,
             slot_idle_ns: config.slot_idle_ns,
@@ -61,7 +67,13 @@ impl PollingAsic {
             ..AsicConfig::default()
         };
         let tasks = AsicTasks::new(&config, epoch, secret)?;
-        Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), hidden: [0; Verdict::COUNT] })
+        Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), hidden: [0; Verdict::COUNT], heard: None })
+    }
+
+    /// The same, and writes down what it is given.
+    #[must_use]
+    pub fn heard_in(self, heard: &Heard) -> Self {
+        Self { heard: Some(Rc::clone(heard)), ..self }
     }
 
     /// Gives it a datagram, and finishes all recirculation that follows.
@@ -69,6 +81,9 @@ impl PollingAsic {
         let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
         self.tasks.finish(&mut self.turn);
         let mut sent = std::mem::take(&mut self.turn.sent);
+        if let Some(heard) = &self.heard {
+            heard.borrow_mut().push((from, datagram.to_vec(), sent.clone()));
+        }
         sent.iter_mut().for_each(|(_, bytes)| remove_room_for_polls(bytes));
         (verdict, sent)
     }

@@ -3,6 +3,7 @@
 use super::super::{Argument, ConfigError, LostWhy, SubmitError};
 use super::*;
 use crate::place::Preference;
+use midflight_wire::Submit;
 
 #[test]
 fn tasks_submitted_together_leave_together_by_job_in_order() {
@@ -52,6 +53,21 @@ fn t8_an_unanswered_submit_is_sent_again_unchanged_until_it_is_answered() {
     hand.switch_says(&submit_ack(EPOCH, sequence, 3, 7, Reason::None));
     assert_eq!(hand.client.counters().unexpected_answers, 1, "a repeated answer is ignored");
     assert!(!hand.pass_with_open_tasks(3_000 * MS).iter().any(|s| matches!(s, Sent::Submit { .. })));
+}
+
+#[test]
+fn t15_a_submit_that_gets_no_answer_while_the_switch_answers_others_is_named() {
+    let mut hand = Hand::settled();
+    hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap();
+    assert_eq!(hand.sent().len(), 1);
+    hand.pass(900 * MS);
+    let answers_from = hand.now;
+    while hand.client.unanswered_length().is_none() {
+        hand.pass_with_open_tasks(100 * MS);
+        assert!(hand.now < answers_from + 15_000 * MS);
+    }
+    assert!(hand.now > answers_from + 8_000 * MS, "repeats before the switch answered anything do not count");
+    assert_eq!(hand.client.unanswered_length(), Some(size_of::<Submit>() + 3 * size_of::<TaskInfo>()));
 }
 
 #[test]
@@ -235,7 +251,7 @@ fn t11_tasks_that_no_switch_would_take_are_refused() {
 #[test]
 fn arguments_are_on_the_wire_what_they_were_given_as() {
     let mut hand = Hand::settled();
-    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
+    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), at: 0.into() };
     let arguments = [Argument::inline(b"abc").unwrap(), Argument::ByReference(blob), Argument::NONE];
     let tasks: Vec<Task> = arguments.iter().map(|&argument| Task { argument, ..task() }).collect();
     hand.client.submit(hand.now, 1, &tasks).unwrap();

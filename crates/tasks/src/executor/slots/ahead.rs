@@ -178,7 +178,7 @@ impl Slots {
             .flatten()
     }
 
-    /// Slots for asking ahead that are registered, have no task, and have not asked for one since `before`: nobody would miss them.
+    /// Slots for asking ahead that are registered, have no task, and have not asked for one since `before`.
     pub(in super::super) fn unused(&self, before: Nanos) -> Vec<u32> {
         let is_unused = |&local: &u32| {
             let slot = &self.slots[local as usize];

@@ -1,0 +1,90 @@
+//! The arguments of tasks, at an executor: what is fetched of a pack has the arguments of tasks that probably come next.
+
+mod parts;
+
+use super::fetch::server;
+use super::{FetchError, Fetcher};
+use crate::driver::lock;
+use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
+use parts::{Found, LARGEST_WINDOW, Name, Parts};
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Any number of threads get arguments through one of these.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    fetcher: Fetcher,
+    parts: Mutex<Parts>,
+    /// A fetch has ended that threads wait for.
+    ended: Condvar,
+    fetches: AtomicU64,
+}
+
+impl Arguments {
+    pub(crate) fn new(fetcher: Fetcher) -> Self {
+        Self { fetcher, parts: Mutex::default(), ended: Condvar::new(), fetches: AtomicU64::new(0) }
+    }
+
+    /// Fetches that were needed so far.
+    pub(crate) fn fetches(&self) -> u64 {
+        self.fetches.load(Relaxed)
+    }
+
+    /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
+    /// its own.
+    pub(crate) fn get(&self, ip: IpAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
+        let Some((name, range)) = place(ip, blob)? else {
+            self.fetches.fetch_add(1, Relaxed);
+            return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
+        };
+        let (most, number) = match self.look(name, &range) {
+            Found::Here(argument) => return Ok(argument),
+            Found::Fetch { most, number } => (most, number),
+        };
+        self.fetches.fetch_add(1, Relaxed);
+        let fetched = self.fetcher.fetch_part(ip, blob, most);
+        let mut parts = lock(&self.parts);
+        if parts.has_come(number) {
+            self.ended.notify_all();
+        }
+        let bytes = fetched?;
+        let argument = bytes[..range.len()].to_vec();
+        parts.insert(name, &range, bytes);
+        Ok(argument)
+    }
+
+    /// Waits for what another thread is fetching. Once: if that fails, threads must not try one after the other.
+    fn look(&self, name: Name, range: &Range<u32>) -> Found {
+        let mut parts = lock(&self.parts);
+        if let Some(argument) = parts.find(name, range) {
+            return Found::Here(argument);
+        }
+        let Some(number) = parts.coming_with(name, range) else { return parts.begin(name, range) };
+        parts.waiting += 1;
+        let come = self.ended.wait_while(parts, |parts| parts.is_coming(number));
+        let mut parts = come.unwrap_or_else(PoisonError::into_inner);
+        parts.waiting -= 1;
+        parts.find(name, range).map_or_else(|| Found::alone(range), Found::Here)
+    }
+
+    /// The argument as [`Self::get`] has it, if no fetch is needed.
+    pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+        let (name, range) = place(ip, blob).ok()??;
+        lock(&self.parts).find(name, &range)
+    }
+}
+
+/// Where in a pack an argument is; `None` if it is a blob of its own.
+fn place(ip: IpAddr, blob: &BlobRef) -> Result<Option<(Name, Range<u32>)>, FetchError> {
+    let Some(offset) = blob.offset() else { return Ok(None) };
+    let length = blob.length.get();
+    if !(1..=LARGEST_WINDOW).contains(&length) {
+        return Err(FetchError::NotPacked { length });
+    }
+    Ok(Some(((server(ip, blob), blob.id.get()), offset..offset + length)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Frames, and the forms that a packet of the queue has on its way round: the headers of `p4/headers.p4`, byte by byte.
+
+/// Ports of the switch under test.
+pub(crate) const CLIENTS: u16 = 0;
+pub(crate) const EXECUTORS: u16 = 1;
+pub(crate) const NEIGHBOURS: u16 = 2;
+/// As in `p4/target/v1model.p4`.
+pub(crate) const RECIRCULATION: u16 = 68;
+pub(crate) const CPU: u16 = 192;
+
+/// MAC and IPv4 address of the switch, and of the next hop to [`NEIGHBOUR`]'s network.
+pub(crate) const SWITCH: ([u8; 6], u32) = ([2, 0, 0, 0, 0, 0xFE], 0x0A00_00FE);
+pub(crate) const NEIGHBOUR: ([u8; 6], u32) = ([2, 0, 0, 0, 9, 9], 0x0A09_0000);
+/// The UDP port of `p4/headers.p4`.
+pub(crate) const UDP_PORT: u16 = 7700;
+
+/// Where the parts of a frame begin.
+pub(crate) const IP: usize = 14;
+pub(crate) const UDP: usize = 34;
+pub(crate) const MF: usize = 42;
+/// Behind the header: where a packet that goes round has what only such a packet has.
+pub(crate) const ROUND: usize = MF + 24;
+/// Bytes of a record of SUBMIT, and of SUBMIT without records, with its UDP header.
+pub(crate) const RECORD: usize = 28;
+pub(crate) const SUBMIT: usize = 8 + 56;
+/// Bytes of a preference.
+pub(crate) const PREFERENCE: usize = 8;
+
+/// Big-endian numbers in a frame; what is beyond its end is 0.
+pub(crate) fn byte(frame: &[u8], at: usize) -> u8 {
+    frame.get(at).copied().unwrap_or(0)
+}
+
+pub(crate) fn word16(frame: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([byte(frame, at), byte(frame, at + 1)])
+}
+
+pub(crate) fn word32(frame: &[u8], at: usize) -> u32 {
+    u32::from(word16(frame, at)) << 16 | u32::from(word16(frame, at + 2))
+}
+
+/// A participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) mac: [u8; 6],
+    pub(crate) ip: u32,
+    pub(crate) port: u16,
+}
+
+impl Host {
+    pub(crate) fn numbered(number: u8) -> Self {
+        Self { mac: [2, 0, 0, 0, 1, number], ip: 0x0A00_0000 | u32::from(number), port: 0x1F00 | u16::from(number) }
+    }
+
+    /// A datagram to the switch.
+    pub(crate) fn to_switch(self, datagram: &[u8]) -> Vec<u8> {
+        self.to((SWITCH.0, SWITCH.1, UDP_PORT), datagram)
+    }
+
+    pub(crate) fn to(self, (mac, ip, port): ([u8; 6], u32, u16), datagram: &[u8]) -> Vec<u8> {
+        let (length, mut frame) = (datagram.len() as u16 + 8, Vec::with_capacity(MF + datagram.len()));
+        frame.extend(mac);
+        frame.extend(self.mac);
+        frame.extend([0x08, 0x00, 0x45, 0]);
+        frame.extend((length + 20).to_be_bytes());
+        frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(self.ip.to_be_bytes());
+        frame.extend(ip.to_be_bytes());
+        frame.extend(self.port.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend(length.to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend(datagram);
+        seal(&mut frame);
+        frame
+    }
+}
+
+/// Writes the checksum of the IP header.
+pub(crate) fn seal(frame: &mut [u8]) {
+    if frame.len() < UDP {
+        return;
+    }
+    frame[IP + 10..IP + 12].fill(0);
+    let sum: u32 = (IP..UDP).step_by(2).map(|at| u32::from(word16(frame, at))).sum();
+    let sum = (sum >> 16) + (sum & 0xFFFF);
+    let sum = !(((sum >> 16) + (sum & 0xFFFF)) as u16);
+    frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The address that markers for a port have.
+pub(crate) fn marker_to(port: u16) -> [u8; 6] {
+    let [high, low] = port.to_be_bytes();
+    [2, 0xFF, 0, 0, high, low]
+}
+
+/// A frame that is only forwarded, to a port.
+pub(crate) fn marker(port: u16) -> Vec<u8> {
+    let mut frame = [&marker_to(port)[..], &[2, 0xFF, 0, 0, 0xFF, 0xFF, 0x88, 0xB5]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// The answer to a question: a datagram that goes back to where the frame came from.
+pub(crate) fn answer(question: &[u8], datagram: &[u8]) -> Vec<u8> {
+    let host = Host {
+        mac: std::array::from_fn(|at| byte(question, at)),
+        ip: word32(question, IP + 16),
+        port: word16(question, UDP + 2),
+    };
+    let mac = std::array::from_fn(|at| byte(question, 6 + at));
+    let mut frame = host.to((mac, word32(question, IP + 12), word16(question, UDP)), datagram);
+    // What the answer does not set stays as it was: the fragment's flags.
+    frame[IP + 6..IP + 8].copy_from_slice(&question[IP + 6..IP + 8]);
+    seal(&mut frame);
+    frame
+}
+
+/// What a frame that leaves is, for counts.
+pub(crate) fn named(port: u16, frame: &[u8]) -> &'static str {
+    use midflight_wire::Operation;
+    if port == CPU {
+        return "to the controller";
+    }
+    if port == NEIGHBOURS {
+        return "forwarded";
+    }
+    match Operation::from_number(byte(frame, MF + 3)) {
+        Some(Operation::SubmitAck) if word32(frame, MF + 36) != 0 => "SUBMIT_ACK that refuses",
+        Some(Operation::SubmitAck) => "SUBMIT_ACK",
+        Some(Operation::Assign) => "ASSIGN",
+        Some(Operation::NoOp) => "NO_OP",
+        Some(Operation::Reset) => "RESET",
+        _ => "another",
+    }
+}

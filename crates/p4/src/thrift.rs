@@ -1,0 +1,268 @@
+//! The few calls of BMv2's Thrift interface that are needed, in Thrift's binary protocol.
+
+use crate::P4Error;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Values of Thrift's types on the wire.
+const STOP: u8 = 0;
+const BOOL: u8 = 2;
+const DOUBLE: u8 = 4;
+const BYTE: u8 = 3;
+const I16: u8 = 6;
+const I32: u8 = 8;
+const I64: u8 = 10;
+const STRING: u8 = 11;
+const STRUCT: u8 = 12;
+const MAP: u8 = 13;
+const SET: u8 = 14;
+const LIST: u8 = 15;
+const VERSION_1: u32 = 0x8001_0000;
+const CALL: u32 = 1;
+const EXCEPTION: u32 = 3;
+/// The longest string or list of an answer: more than a register of all entries has.
+const LONGEST: u32 = 1 << 20;
+
+/// One part of a table's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// Exactly these bytes.
+    Exact(Vec<u8>),
+    /// These bytes, as far as the length of the prefix in bits says.
+    Prefix(Vec<u8>, i32),
+}
+
+/// A connection to a switch.
+#[derive(Debug)]
+pub(crate) struct Thrift {
+    from: BufReader<TcpStream>,
+    to: BufWriter<TcpStream>,
+    calls: u32,
+}
+
+/// What a call failed with.
+fn failed(what: impl Into<String>) -> P4Error {
+    P4Error::Thrift { what: what.into() }
+}
+
+/// Arguments in the binary protocol.
+#[derive(Default)]
+struct Arguments(Vec<u8>);
+
+impl Arguments {
+    /// The first argument of all calls: the one context that a simple switch has.
+    fn new() -> Self {
+        Self::default().number(1, 0)
+    }
+
+    fn field(mut self, kind: u8, id: u16) -> Self {
+        self.0.push(kind);
+        self.0.extend(id.to_be_bytes());
+        self
+    }
+
+    fn number(self, id: u16, value: i32) -> Self {
+        let mut arguments = self.field(I32, id);
+        arguments.0.extend(value.to_be_bytes());
+        arguments
+    }
+
+    fn long(self, id: u16, value: i64) -> Self {
+        let mut arguments = self.field(I64, id);
+        arguments.0.extend(value.to_be_bytes());
+        arguments
+    }
+
+    fn bytes(self, id: u16, value: &[u8]) -> Self {
+        let mut arguments = self.field(STRING, id);
+        arguments.push(value);
+        arguments
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.0.extend((value.len() as u32).to_be_bytes());
+        self.0.extend(value);
+    }
+
+    fn strings(self, id: u16, values: &[Vec<u8>]) -> Self {
+        let mut arguments = self.field(LIST, id);
+        arguments.0.push(STRING);
+        arguments.0.extend((values.len() as u32).to_be_bytes());
+        values.iter().for_each(|value| arguments.push(value));
+        arguments
+    }
+
+    fn keys(self, id: u16, keys: &[Key]) -> Self {
+        let mut arguments = self.field(LIST, id);
+        arguments.0.push(STRUCT);
+        arguments.0.extend((keys.len() as u32).to_be_bytes());
+        for key in keys {
+            arguments = match key {
+                Key::Exact(bytes) => arguments.number(1, 0).field(STRUCT, 2).bytes(1, bytes),
+                Key::Prefix(bytes, bits) => arguments.number(1, 1).field(STRUCT, 3).bytes(1, bytes).number(2, *bits),
+            };
+            arguments.0.extend([STOP, STOP]);
+        }
+        arguments
+    }
+
+    fn no_options(self, id: u16) -> Self {
+        let mut arguments = self.field(STRUCT, id);
+        arguments.0.push(STOP);
+        arguments
+    }
+}
+
+impl Thrift {
+    /// Connects to a switch on this machine.
+    ///
+    /// # Errors
+    /// Where nothing listens there.
+    pub(crate) fn connect(port: u16) -> Result<Self, P4Error> {
+        let to = SocketAddr::from(([127, 0, 0, 1], port));
+        let stream = TcpStream::connect(to).map_err(|error| failed(format!("cannot connect to {to}: {error}")))?;
+        let patience = Some(Duration::from_secs(20));
+        let set = stream.set_read_timeout(patience).and_then(|()| stream.set_nodelay(true));
+        set.map_err(|error| failed(error.to_string()))?;
+        let from = stream.try_clone().map_err(|error| failed(error.to_string()))?;
+        Ok(Self { from: BufReader::new(from), to: BufWriter::new(stream), calls: 0 })
+    }
+
+    /// Adds an entry to a table.
+    ///
+    /// # Errors
+    /// Where the table has no such key or action, or no room.
+    pub(crate) fn add(&mut self, table: &str, keys: &[Key], action: &str, data: &[Vec<u8>]) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, table.as_bytes()).keys(3, keys).bytes(4, action.as_bytes());
+        self.call("bm_mt_add_entry", arguments.strings(5, data).no_options(6)).map(drop)
+    }
+
+    /// Sets what a table does with packets that it has no entry for.
+    ///
+    /// # Errors
+    /// Where the table has no such action.
+    pub(crate) fn set_default(&mut self, table: &str, action: &str, data: &[Vec<u8>]) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, table.as_bytes()).bytes(3, action.as_bytes());
+        self.call("bm_mt_set_default_action", arguments.strings(4, data)).map(drop)
+    }
+
+    /// Where the copies of a mirror session go.
+    ///
+    /// # Errors
+    /// Where the switch is not a simple_switch.
+    pub(crate) fn mirror(&mut self, session: i32, port: u16) -> Result<(), P4Error> {
+        let mut arguments = Arguments::default().number(1, session).field(STRUCT, 2).number(1, port.into());
+        arguments.0.push(STOP);
+        self.call_of("simple_switch", "mirroring_session_add", arguments).map(drop)
+    }
+
+    /// Writes a cell of a register.
+    ///
+    /// # Errors
+    /// Where there is no such cell.
+    pub(crate) fn write(&mut self, register: &str, cell: u32, value: u32) -> Result<(), P4Error> {
+        let arguments = Arguments::new().bytes(2, register.as_bytes()).number(3, cell.cast_signed());
+        self.call("bm_register_write", arguments.long(4, value.into())).map(drop)
+    }
+
+    /// All cells of a register.
+    ///
+    /// # Errors
+    /// Where there is no such register.
+    pub(crate) fn read(&mut self, register: &str) -> Result<Vec<u32>, P4Error> {
+        self.call("bm_register_read_all", Arguments::new().bytes(2, register.as_bytes()))
+    }
+
+    /// One call. Returns the numbers of its answer, if that is a list of them.
+    fn call(&mut self, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
+        self.call_of("standard", name, arguments)
+    }
+
+    fn call_of(&mut self, service: &str, name: &str, arguments: Arguments) -> Result<Vec<u32>, P4Error> {
+        self.calls += 1;
+        let full = format!("{service}:{name}");
+        let mut message = Arguments::default();
+        message.0.extend((VERSION_1 | CALL).to_be_bytes());
+        message.push(full.as_bytes());
+        message.0.extend(self.calls.to_be_bytes());
+        message.0.extend(arguments.0);
+        message.0.push(STOP);
+        let sent = self.to.write_all(&message.0).and_then(|()| self.to.flush());
+        sent.map_err(|error| failed(format!("{name}: {error}")))?;
+        self.answer(name)
+    }
+
+    fn answer(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
+        let kind = self.number()?;
+        self.skip(STRING)?;
+        self.number()?;
+        if kind & 0xFF == EXCEPTION {
+            return Err(failed(format!("{name}: this BMv2 does not know the call")));
+        }
+        let mut values = Vec::new();
+        loop {
+            let [kind] = self.take()?;
+            if kind == STOP {
+                return Ok(values);
+            }
+            let id = u16::from_be_bytes(self.take()?);
+            match (id, kind) {
+                (0, LIST) => values = self.longs()?,
+                (0, _) => self.skip(kind)?,
+                _ => return Err(failed(format!("{name}: refused with code {}", self.code()?))),
+            }
+        }
+    }
+
+    /// The code of an exception: its only field. Behind it end the exception and the answer.
+    fn code(&mut self) -> Result<u32, P4Error> {
+        let [kind] = self.take()?;
+        let code = if kind == I32 {
+            self.take::<2>()?;
+            let code = self.number()?;
+            self.take::<1>()?;
+            code
+        } else {
+            0
+        };
+        self.take::<1>()?;
+        Ok(code)
+    }
+
+    fn longs(&mut self) -> Result<Vec<u32>, P4Error> {
+        let [kind] = self.take()?;
+        let count = self.bounded()?;
+        if kind != I64 {
+            return Err(failed("a register is a list of 64-bit numbers"));
+        }
+        (0..count).map(|_| Ok(i64::from_be_bytes(self.take()?) as u32)).collect()
+    }
+
+    fn skip(&mut self, kind: u8) -> Result<(), P4Error> {
+        match kind {
+            BOOL | BYTE => self.take::<1>().map(drop),
+            I16 => self.take::<2>().map(drop),
+            I32 => self.take::<4>().map(drop),
+            I64 | DOUBLE => self.take::<8>().map(drop),
+            STRING => (0..self.bounded()?).try_for_each(|_| self.take::<1>().map(drop)),
+            STRUCT | MAP | SET | LIST => Err(failed("an answer of a type that no call has")),
+            _ => Err(failed(format!("type {kind}, which Thrift does not have"))),
+        }
+    }
+
+    fn bounded(&mut self) -> Result<u32, P4Error> {
+        let length = self.number()?;
+        if length > LONGEST { Err(failed(format!("an answer of {length} parts"))) } else { Ok(length) }
+    }
+
+    fn number(&mut self) -> Result<u32, P4Error> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], P4Error> {
+        let mut bytes = [0; N];
+        self.from.read_exact(&mut bytes).map_err(|error| failed(format!("the switch does not answer: {error}")))?;
+        Ok(bytes)
+    }
+}

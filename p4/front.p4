@@ -1,0 +1,82 @@
+// What a packet must be before the queue sees it: of the form that its count says; and a RETRIEVE of the present epoch, of a slot at the
+// sender's address, later than that slot's last one. Only a RETRIEVE must be checked before it changes anything, and it does so first in
+// stage 3; so all of this fits into stages 0 to 2.
+
+#define LENGTHS(n) (Op.SUBMIT, n, 84 + 28 * n, 64 + 28 * n): plain(); (Op.SUBMIT, n, 92 + 28 * n, 72 + 28 * n): with_preference();
+
+// Stage 0. The controller fills `own`, `epoch` and `slot`.
+control Look_up(inout headers_t h, inout metadata_t m) {
+    action plain() { m.formed = 1; h.ack.prefers = 0; }
+    action with_preference() { m.formed = 1; h.ack.prefers = 1; }
+    action one_wait() { m.formed = 1; }
+    // Bytes of IP and of UDP, for each number of records. A RETRIEVE has one wait, as one packet is answered by one.
+    AT_STAGE(0) table form {
+        key = { h.mf.op: exact; h.mf.count: exact; h.ip.length: exact; h.udp.length: exact; }
+        actions = { plain; with_preference; one_wait; @defaultonly NoAction; }
+        const entries = {
+            (Op.RETRIEVE, 1, 80, 60): one_wait();
+            LENGTHS(1) LENGTHS(2) LENGTHS(3) LENGTHS(4) LENGTHS(5) LENGTHS(6) LENGTHS(7) LENGTHS(8)
+            LENGTHS(9) LENGTHS(10) LENGTHS(11) LENGTHS(12) LENGTHS(13) LENGTHS(14) LENGTHS(15) LENGTHS(16)
+            LENGTHS(17) LENGTHS(18) LENGTHS(19) LENGTHS(20) LENGTHS(21) LENGTHS(22) LENGTHS(23) LENGTHS(24)
+            LENGTHS(25) LENGTHS(26) LENGTHS(27) LENGTHS(28) LENGTHS(29) LENGTHS(30) LENGTHS(31) LENGTHS(32)
+        }
+        const default_action = NoAction;
+    }
+    action is_present() { m.present = 1; }
+    AT_STAGE(0) table epoch {
+        key = { h.mf.epoch: exact; }
+        actions = { is_present; @defaultonly NoAction; }
+        const default_action = NoAction;
+        size = 2;
+    }
+    action is_known() { m.known = 1; }
+    AT_STAGE(0) table slot {
+        key = { h.name.slot: exact; h.name.generation: exact; h.ip.from: exact; h.udp.from_high: exact; h.udp.from_low: exact; }
+        actions = { is_known; @defaultonly NoAction; }
+        const default_action = NoAction;
+        size = SLOTS;
+    }
+    apply {
+        if (m.checked == 0) { form.apply(); }
+        epoch.apply();
+        if (m.role == Role.RETRIEVE && m.checked == 0) { slot.apply(); }
+    }
+}
+
+// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to 0 when it enters a generation.
+control Latest(inout headers_t h, inout metadata_t m) {
+    SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
+    SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, 8,
+        rv = PREDICATE(BEFORE(v, SERIAL(h.counter.low)), false);
+        if (BEFORE(v, SERIAL(h.counter.low))) { v = SERIAL(h.counter.low); })
+    action is_later() { GET(m.fresh, later, h.name.slot[SLOT_BITS - 1:0]); }
+    AT_STAGE(1) table compare {
+        key = { m.role: exact; m.checked: exact; m.formed: exact; m.present: exact; m.known: exact; }
+        actions = { is_later; @defaultonly NoAction; }
+        const entries = { (Role.RETRIEVE, 0, 1, 1, 1): is_later(); }
+        const default_action = NoAction;
+    }
+    apply { compare.apply(); }
+}
+
+// Stage 2: a malformed packet and a copy change nothing; a void slot is told so.
+control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
+    action go_on() { }
+    action reset() { m.role = Role.RESET; }
+    action nothing() { m.role = Role.NONE; DROP; }
+    AT_STAGE(2) table judge {
+        key = { m.role: ternary; m.formed: ternary; m.checked: ternary; m.present: ternary; m.known: ternary; m.fresh: ternary; }
+        actions = { go_on; reset; nothing; @defaultonly NoAction; }
+        const entries = {
+            (Role.SUBMIT, 0, _, _, _, _): nothing();
+            (Role.REFUSE, 0, _, _, _, _): nothing();
+            (Role.RETRIEVE, 0, _, _, _, _): nothing();
+            (Role.RETRIEVE, _, 1, _, _, _): go_on();
+            (Role.RETRIEVE, _, _, 1, 1, 2): go_on();
+            (Role.RETRIEVE, _, _, 1, 1, _): nothing();
+            (Role.RETRIEVE, _, _, _, _, _): reset();
+        }
+        const default_action = NoAction;
+    }
+    apply { judge.apply(); }
+}

@@ -1,0 +1,91 @@
+// What the programs of tasks read and write of a packet: the wire of docs/wire.md, version 3, and the headers with which a packet goes round
+// through the switch. Fields that a table must take apart are declared in parts.
+
+// The UDP port of the switch: -DMF_UDP_PORT=… for another one.
+#ifndef MF_UDP_PORT
+#define MF_UDP_PORT 7700
+#endif
+const bit<16> MF_PORT = MF_UDP_PORT;
+const bit<16> MF_MAGIC = 0x4D46;
+const bit<8> MF_VERSION = 3;
+
+const bit<8> FIRST_OWN_OP = 200;
+// Operations of the wire, and from 200 to 207 those that only the switch itself sends, through its recirculation port.
+enum bit<8> Op {
+    SUBMIT = 1, SUBMIT_ACK = 2, REGISTER = 3, RESET = 5, RETRIEVE = 6, ASSIGN = 7, KEEPALIVE = 8, RELEASE = 9, PROBE = 13, CANCEL = 15,
+    NO_OP = 17,
+    // A search: it carries a task that needs a place, and an executor that needs a task.
+    SWAP = 200,
+    // The rest of a SUBMIT.
+    REST = 201,
+    // Of the published program: a task that a search has found no place for, and that is queued as if it came from its client; an executor
+    // that gets none; the right value of a pointer.
+    BACK = 202, OWE_NO_OP = 203, REPAIR_ADD = 204, REPAIR_RETRIEVE = 205
+}
+
+header ethernet_h { bit<48> to; bit<48> from; bit<16> type; }
+header ipv4_h {
+    bit<8> version_length; bit<8> service; bit<16> length; bit<16> id; bit<16> fragment; bit<8> hops; bit<8> protocol; bit<16> checksum;
+    bit<32> from; bit<32> to;
+}
+header udp_h { bit<8> from_high; bit<8> from_low; bit<16> to; bit<16> length; bit<16> checksum; }
+
+// In front of a packet to or from the switch's own CPU: the port that it came by, or that it goes to.
+header cpu_h { bit<16> port; }
+
+header mf_h {
+    bit<16> magic; bit<8> version; bit<8> op; bit<8> count; bit<8> key; bit<16> reserved; bit<32> epoch; bit<32> sequence; bit<64> tag;
+}
+// Behind `mf_h` of a packet that goes round, and only there.
+header round_h {
+    bit<16> came_from;
+    // The level of a search, of the rest of a RETRIEVE, of a pointer.
+    bit<8> level;
+    // Records of a SUBMIT that are left.
+    bit<8> left;
+    // Of a SUBMIT: the first record's bit in the bitmaps of SUBMIT_ACK. Of a pointer: what it is set to. Of a search of the published
+    // program: `retrieve_ptr` when `at` was set.
+    bit<32> word;
+}
+// SUBMIT and SUBMIT_ACK.
+header client_h { bit<64> client; }
+// SUBMIT_ACK. On its way round, `credit_of`, `index`, `prefers` and `credit` are in the place of reserved bytes and `room`.
+header ack_h { bit<32> taken; bit<32> refused; bit<8> why; bit<8> credit_of; bit<8> index; bit<8> prefers; bit<32> credit; }
+header submit_h { bit<64> cookie; bit<32> token_high; bit<32> token; bit<32> uid; bit<32> jid; }
+header task_h {
+    bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
+    bit<32> argument; bit<32> argument_2; bit<32> argument_3; bit<32> argument_4;
+}
+header preference_h { bit<32> place; bit<32> patience; }
+// RETRIEVE and RESET.
+header counter_h { bit<32> high; bit<32> low; }
+header retrieve_h { bit<8> resources; bit<8> ahead; bit<48> reserved; }
+// SWAP: with which entry the task is exchanged next.
+header swap_h { bit<32> at; }
+// ASSIGN is token, name, wait, assigned; NO_OP is name, wait; RESET is counter, and if its epoch is the switch's, name and wait.
+header token_h { bit<32> high; bit<32> low; }
+header name_h { bit<32> slot; bit<32> generation; }
+header wait_h { bit<32> sequence; }
+header assigned_h {
+    bit<32> waited; bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
+    bit<32> argument; bit<32> argument_2; bit<32> argument_3; bit<32> argument_4;
+    bit<32> uid; bit<32> jid; bit<32> ip_1; bit<32> ip_2; bit<32> ip_3; bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved;
+    bit<32> submission; bit<8> index; bit<24> reserved_2;
+}
+
+// In the order in which the deparser writes them.
+struct headers_t {
+    cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; submit_h submit; task_h task;
+    preference_h preference; counter_h counter; retrieve_h retrieve; swap_h swap; token_h token; name_h name; wait_h wait; assigned_h assigned;
+}
+
+// What the parser found.
+enum bit<8> Found {
+    // Not for the queue: to be forwarded.
+    OTHER = 0,
+    MIDFLIGHT = 1,
+    // Another version of the format: the controller answers.
+    VERSION = 2,
+    // For the queue's port, and nothing that it knows.
+    MALFORMED = 3
+}

@@ -1,0 +1,25 @@
+    // Of the metadata, what the shared controls need; each program's struct includes this.
+    bit<8> found;
+    bit<8> role;
+    // From 0.
+    bit<8> lvl;
+    // From 1.
+    bit<8> level;
+    // The entry that this packet is about.
+    bit<32> at;
+    // Records of a SUBMIT that are left.
+    bit<8> left;
+    bit<16> came_from;
+    // Its lengths agree with its count.
+    bit<1> formed;
+    // It has gone round: it was checked before.
+    bit<1> checked;
+    // It is an answer.
+    bit<1> answer;
+    // Its first record is done with.
+    bit<1> popped;
+    // Of a RETRIEVE: the epoch is the present one, the slot is the sender's.
+    bit<1> present;
+    bit<1> known;
+    // Its counter is later than the slot's last, one-hot: 2 is yes.
+    bit<8> fresh;

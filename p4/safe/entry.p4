@@ -1,0 +1,40 @@
+// Stages 6 to 11: the entries, a register for each of their words.
+
+// The mask comes first: the decisions that depend on it need two more stages.
+control First_words(inout headers_t h, inout metadata_t m) {
+    ENTRY(entry_trsrc, 6, 8, h.task.resources, h.assigned.resources)
+    ENTRY(entry_uid, 6, 32, h.submit.token, h.token.low)
+    // The queue ran empty under this search: it goes round, and is placed at the tail.
+    action ran_empty() { m.role = Role.AGAIN; }
+    AT_STAGE(6) table again { actions = { ran_empty; } const default_action = ran_empty(); }
+    apply {
+        if (m.role == Role.SWAP && m.at == m.add) { again.apply(); }
+        else { entry_trsrc_of.apply(); entry_uid_of.apply(); }
+    }
+}
+
+control Words(inout headers_t h, inout metadata_t m) {
+    ENTRY(entry_jid, 7, 32, h.mf.sequence, h.assigned.submission)
+    ENTRY(entry_port_high, 7, 8, h.udp.from_high, h.assigned.port_high)
+    ENTRY(entry_tid, 8, 32, h.task.tid, h.assigned.tid)
+    ENTRY(entry_port_low, 8, 8, h.udp.from_low, h.assigned.port_low)
+    apply { entry_jid_of.apply(); entry_port_high_of.apply(); entry_tid_of.apply(); entry_port_low_of.apply(); }
+}
+
+// Behind stage 8, which counts the index.
+control Last_words(inout headers_t h, inout metadata_t m) {
+    ENTRY(entry_function, 9, 32, h.task.function, h.assigned.function)
+    ENTRY(entry_index, 9, 8, h.ack.index, h.assigned.index)
+    ENTRY(entry_client_ip, 10, 32, h.ip.from, h.assigned.client_ip)
+    ENTRY(entry_attempt, 10, 8, h.task.attempt, h.assigned.attempt)
+    ENTRY(entry_argument, 11, 32, h.task.argument, h.assigned.argument)
+    ENTRY(entry_argument_length, 11, 8, h.task.argument_length, h.assigned.argument_length)
+    ENTRY(entry_argument_2, 9, 32, h.task.argument_2, h.assigned.argument_2)
+    ENTRY(entry_argument_3, 10, 32, h.task.argument_3, h.assigned.argument_3)
+    ENTRY(entry_argument_4, 11, 32, h.task.argument_4, h.assigned.argument_4)
+    apply {
+        entry_function_of.apply(); entry_index_of.apply(); entry_argument_2_of.apply();
+        entry_client_ip_of.apply(); entry_attempt_of.apply(); entry_argument_3_of.apply();
+        entry_argument_of.apply(); entry_argument_length_of.apply(); entry_argument_4_of.apply();
+    }
+}

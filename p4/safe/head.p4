@@ -1,0 +1,31 @@
+// Stage 5. A RETRIEVE that was given a level: its head, which moves on. A search: the head or its own place, whichever is later.
+control Head(inout headers_t h, inout metadata_t m) {
+    SERIAL_PAIR_REGISTER(retrieve_ptr, bit<2>, 4)
+    SERIAL_PAIR_ACCESS(head_take, retrieve_ptr, bit<2>, 32, rv = PLAIN(v.low); v.low = v.low + 4;)
+    SERIAL_PAIR_ACCESS(head_later, retrieve_ptr, bit<2>, 32,
+        if (BEFORE(v.low, SERIAL(h.swap.at))) { v.high = SERIAL(h.swap.at); } else { v.high = v.low; }
+        rv = PLAIN(v.high);)
+    action take(bit<2> i, bit<8> level, bit<8> lvl) {
+        GET(m.at, head_take, i); m.role = Role.TAKE; m.level = level; m.lvl = lvl;
+        h.token.setValid(); h.assigned.setValid(); h.swap.setValid();
+    }
+    action later() { GET(m.at, head_later, m.lvl[1:0]); }
+    AT_STAGE(5) table retrieve {
+        key = { m.found_1_2: ternary; m.found_3_4: ternary; }
+        actions = { take; @defaultonly NoAction; }
+        const entries = {
+            (2, _): take(0, 1, 0);
+            (8, _): take(0, 1, 0);
+            (4, _): take(1, 2, 1);
+            (_, 2): take(2, 3, 2);
+            (_, 8): take(2, 3, 2);
+            (_, 4): take(3, 4, 3);
+        }
+        const default_action = NoAction;
+    }
+    AT_STAGE(5) table search { actions = { later; } const default_action = later(); }
+    apply {
+        if (m.role == Role.SWAP) { search.apply(); }
+        else if (m.role == Role.RETRIEVE) { retrieve.apply(); }
+    }
+}

@@ -1,0 +1,18 @@
+// The sizes: -DCELL_BITS=… and so on for others.
+
+// Bits that number the entries of all four levels: 16,384 each. Two of them are the level.
+#ifndef CELL_BITS
+#define CELL_BITS 16
+#endif
+#define CELLS (1 << CELL_BITS)
+
+// Executor slots.
+#ifndef SLOT_BITS
+#define SLOT_BITS 14
+#endif
+#define SLOTS (1 << SLOT_BITS)
+
+// Prefixes that packets are forwarded to.
+#ifndef ROUTES
+#define ROUTES 1024
+#endif

@@ -1,0 +1,59 @@
+// What stands around a queue in a switch, as v1model has it: parser, checksums, whose packet it is, deparser.
+#include "../forward.p4"
+
+parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
+    state start {
+        m.came_from = (bit<16>)INGRESS_PORT;
+        transition select(INGRESS_PORT) { CPU_PORT: cpu; default: ethernet; }
+    }
+    state cpu {
+        packet.extract(h.cpu);
+        transition accept;
+    }
+#include "../states.p4"
+}
+
+control Verify(inout headers_t h, inout metadata_t m) {
+    apply {
+        verify_checksum(h.ip.isValid() && h.ip.version_length == 0x45,
+            { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, h.ip.protocol, h.ip.from, h.ip.to },
+            h.ip.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
+    Own() own;
+    Queue() queue;
+    Forward() forward;
+    apply {
+        // A packet leaves only where something below says so.
+        DROP;
+        if (standard.parser_error != error.NoError || standard.checksum_error == 1) { exit; }
+        if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
+        if (m.found != Found.OTHER && m.checked == 0) {
+            own.apply(h, m);
+            // Shorter than it says: some of its records are missing.
+            if (standard.packet_length < 14 + (bit<32>)h.ip.length) { m.found = Found.MALFORMED; }
+        }
+        if (m.found == Found.MIDFLIGHT) { queue.apply(h, m, INTRINSIC_PASSED); }
+        else if (m.found == Found.VERSION) { h.cpu.setValid(); h.cpu.port = m.came_from; OUT_BY(CPU_PORT); }
+        else if (m.found == Found.OTHER) { forward.apply(h, m, INTRINSIC_PASSED); }
+    }
+}
+
+control Leave(inout headers_t h, inout metadata_t m, EGRESS) {
+    Behind() behind;
+    apply { behind.apply(h, m, EGRESS_PASSED); }
+}
+
+control Compute(inout headers_t h, inout metadata_t m) {
+    apply {
+        update_checksum(h.ip.isValid() && h.ip.version_length == 0x45,
+            { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, h.ip.protocol, h.ip.from, h.ip.to },
+            h.ip.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control Deparse(packet_out packet, in headers_t h) { apply { packet.emit(h); } }
+
+V1Switch(Parse(), Verify(), Pipe(), Leave(), Compute(), Deparse()) main;

@@ -1,0 +1,8 @@
+// The papers' queue, as published, for v1model: BMv2's simple_switch. docs/internals/p4.md says how to read it.
+#include <core.p4>
+#include "target/v1model.p4"
+#include "sizes.p4"
+#include "headers.p4"
+#include "roles.p4"
+#include "published/queue.p4"
+#include "target/v1model_switch.p4"
