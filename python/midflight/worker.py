@@ -57,8 +57,9 @@ class _Connection:
             self._left = data[end:]
             return kind, count, number, memoryview(data)[16:end]
         self._left = b""
-        body = bytearray(length)
-        view = memoryview(body)
+        # Calls come after the numbers of shared arguments: their buffers are to be aligned.
+        lead = -4 * count % _pickling.ALIGNMENT if kind == _CALL else 0
+        view = memoryview(bytearray(lead + length))[lead:]
         have = len(data) - 16
         view[:have] = data[16:]
         while have < length:
@@ -98,7 +99,7 @@ class _Blob:
 
     def __call__(self) -> Any:
         if not self._is_loaded:
-            ((_, data, buffers),) = _pickling.entries(self._content, is_shared=True)
+            ((_, data, buffers),) = _pickling.parse_entries(self._content, is_shared=True)
             self._value = pickle.loads(data, buffers=buffers)
             self._is_loaded = True
         return self._value
@@ -133,24 +134,31 @@ class _Worker:
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         shared = [self._blobs[place] for place in struct.unpack_from(f"<{count}I", body)] if count else []
-        calls = _pickling.entries(body[4 * count :])
+        calls = _pickling.parse_entries(body[4 * count :])
         started = time.perf_counter_ns()
+        results: list[tuple[int, Pickled]] = []
         try:
-            results = self._results(number, shared, calls)
+            self._call_all(number, shared, calls, results)
         except Cancelled:
-            results = [(RAISED, _pickling.dump_exception(RuntimeError("cancelled")))]
+            cancelled = RAISED, _pickling.dump_exception(RuntimeError("cancelled"))
+            results += [cancelled] * (len(calls) - len(results))
         took = time.perf_counter_ns() - started
         has_raised = any(status != VALUE for status, _ in results)
         self._connection.send(_DONE, has_raised, 0, _pickling.result(took, results))
 
-    def _results(self, number: int, shared: list[_Blob], calls: list[tuple[int, Any, Any]]) -> list[tuple[int, Pickled]]:
+    def _call_all(
+        self, number: int, shared: list[_Blob], calls: list[_pickling.Entry], results: list[tuple[int, Pickled]]
+    ) -> None:
+        """Appends the result of each call."""
         _pickling.provide(shared)
         try:
             function = self._blobs[number]()
         except Exception as error:
             broken = (BROKEN, _cannot_load("the function", error))
-            return [broken] * len(calls)
-        return [self._call(function, data, buffers) for _, data, buffers in calls]
+            results += [broken] * len(calls)
+            return
+        for _, data, buffers in calls:
+            results.append(self._call(function, data, buffers))
 
     def _call(self, function: Callable[..., Any], data: Any, buffers: Any) -> tuple[int, Pickled]:
         try:
@@ -171,7 +179,7 @@ class _Worker:
         except Exception as error:
             message = (
                 f"the result of {_pickling.place_of(function)}, a {type(value).__qualname__}, cannot be pickled: "
-                f"{_pickling._one_line(error)}"
+                f"{_pickling.one_line(error)}"
             )
             return BROKEN, _pickling.dump_broken("pickle", message, "")
 
@@ -185,7 +193,7 @@ def _cannot_load(what: str, error: Exception) -> bytes:
             f"start the executor in the directory that has it, or see cloudpickle.register_pickle_by_value"
         )
         return _pickling.dump_broken("module", message, text)
-    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling._one_line(error)}"
+    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling.one_line(error)}"
     return _pickling.dump_broken("unpickle", message, text)
 
 
