@@ -286,7 +286,7 @@ def load_broken(data: Any) -> BaseException:
     error: BaseException = classes.get(kind, CannotUnpickle)(message)
     if text:
         error.__cause__ = _RemoteTraceback(f'\n"""\n{text}"""')
-    return error  # type: ignore[no-any-return]
+    return error
 
 
 def load_value(data: Any, buffers: Sequence[Any]) -> Any:
