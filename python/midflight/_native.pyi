@@ -1,15 +1,20 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
+
+__all__ = ["Blob", "Buffer", "Calls", "Client", "after_fork"]
 
 _Settle = Callable[[tuple[Any, ...], int, Any], None]
 
 def after_fork() -> None: ...
 
+@final
 class Blob: ...
 
+@final
 class Buffer:
     def __len__(self) -> int: ...
 
+@final
 class Calls:
     def __new__(
         cls,
@@ -34,6 +39,7 @@ class Calls:
         again: bool = False,
     ) -> int: ...
 
+@final
 class Client:
     def __new__(
         cls,

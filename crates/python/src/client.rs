@@ -244,31 +244,28 @@ fn settle_all(settle: &Bound<'_, PyAny>, submitter: &Submitter, found: Found) ->
 fn settle_one(settle: &Bound<'_, PyAny>, completion: Completion) -> (Completion, PyResult<()>) {
     let py = settle.py();
     let Completion { waiters, end } = completion;
-    let (kind, value) = match known(py, end) {
-        Ok(known) => known,
-        Err((end, error)) => return (Completion { waiters, end }, Err(error)),
-    };
+    let (kind, value) = known(py, end);
     let result = waiters.tuple(py).and_then(|tuple| settle.call1((tuple, kind, &value)));
     (Completion { waiters, end: End::Known(kind, value.unbind()) }, result.map(drop))
 }
 
-/// Kind and value. Where there is no memory for it, the end again.
-fn known(py: Python<'_>, end: End) -> Result<(u8, Bound<'_, PyAny>), (End, PyErr)> {
+/// Kind and value.
+fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
+    let text = |kind: Kind, text: &str| (kind as u8, PyString::new(py, text).into_any());
     let error = match end {
-        End::Known(kind, value) => return Ok((kind, value.into_bound(py))),
+        End::Known(kind, value) => return (kind, value.into_bound(py)),
         End::Outcome(Ok(result)) if result.value.len() <= COPIED_MAX => {
-            return Ok((Kind::Value as u8, PyBytes::new(py, &result.value).into_any()));
+            return (Kind::Value as u8, PyBytes::new(py, &result.value).into_any());
         }
         End::Outcome(Ok(result)) => {
             let buffer = Bound::new(py, Buffer::new(result.value));
-            let view = buffer.and_then(|buffer| PyMemoryView::from(&buffer));
-            return match view {
-                Ok(view) => Ok((Kind::Value as u8, view.into_any())),
-                Err(error) => Err((End::NotSubmitted(format!("the result has no room: {error}")), error)),
+            return match buffer.and_then(|buffer| PyMemoryView::from(&buffer)) {
+                Ok(view) => (Kind::Value as u8, view.into_any()),
+                Err(error) => text(Kind::Failed, &format!("the result has come, but Python cannot take it: {error}")),
             };
         }
-        End::NotSubmitted(why) => return Ok((Kind::NotSubmitted as u8, PyString::new(py, &why).into_any())),
-        End::NoRoom(why) => return Ok((Kind::NoRoom as u8, PyString::new(py, &why).into_any())),
+        End::NotSubmitted(why) => return text(Kind::NotSubmitted, &why),
+        End::NoRoom(why) => return text(Kind::NoRoom, &why),
         End::Outcome(Err(error)) => error,
     };
     let kind = match &error {
@@ -280,5 +277,5 @@ fn known(py: Python<'_>, end: End) -> Result<(u8, Bound<'_, PyAny>), (End, PyErr
         TaskError::Closed => Kind::Closed,
         _ => Kind::Lost,
     };
-    Ok((kind as u8, PyString::new(py, &error.to_string()).into_any()))
+    text(kind, &error.to_string())
 }

@@ -108,8 +108,8 @@ impl Completions {
     /// For the client's own thread: for as long as it takes.
     pub(crate) fn wait_always(&self) -> Found {
         let mut state = lock(&self.state);
-        while (state.ended.is_empty() || state.waiting > 0) && !state.is_closed {
-            // A thread that waits for a result settles what is there before it goes.
+        // A thread that waits for a result settles what is there before it goes.
+        while (state.ended.is_empty() || state.waiting > 0) && !state.is_all() {
             state = self.own_thread.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.found()
@@ -142,7 +142,8 @@ impl Completions {
         state.settled += 1;
         if state.waiting > 0 {
             self.waiters.notify_all();
-        } else if !state.ended.is_empty() {
+        }
+        if (!state.ended.is_empty() && state.waiting == 0) || state.is_all() {
             self.own_thread.notify_one();
         }
     }

@@ -87,7 +87,7 @@ impl OpenJob {
     }
 
     /// They could not be submitted: the tasks again.
-    pub(crate) fn into_tasks(&self, specs: Vec<TaskSpec>) -> Vec<Task> {
+    pub(crate) fn take_back(&self, specs: Vec<TaskSpec>) -> Vec<Task> {
         let waiters = self.take_all();
         let parts = self.tokens.iter().zip(waiters).zip(&self.holds).zip(specs);
         parts

@@ -286,7 +286,7 @@ impl Submitter {
             }
             Err(error) => {
                 self.flow.jobs.remove(&job);
-                Err((error, job.into_tasks(specs)))
+                Err((error, job.take_back(specs)))
             }
         }
     }
