@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -13,11 +12,12 @@ from midflight import _native, _pickling
 from midflight._core import Core, Function, Settings, environment_of
 from midflight._futures import Future
 from midflight._map import Results
+from midflight.errors import ClientClosed
 
 T = TypeVar("T")
 
-#: Functions of which a client remembers the pickle.
-_FUNCTIONS_MAX = 256
+#: Bytes of the largest result.
+_RESULT_MAX = (1 << 32) - 1
 
 
 class Shared(Generic[T]):
@@ -34,13 +34,16 @@ class Shared(Generic[T]):
         return f"<midflight.Shared {self._kind}>"
 
 
-class Submits:
+class Submitter:
     """What submits calls: a client, or a client with options."""
 
     def __init__(self, core: Core, settings: Settings) -> None:
         self._core = core
         self._settings = settings
-        self._functions: OrderedDict[int, Function] = OrderedDict()
+
+    def _owner(self) -> Client:
+        """Futures and results have it: a client that nobody has is closed."""
+        raise NotImplementedError
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Calls ``function(*args, **kwargs)`` on some worker.
@@ -50,11 +53,10 @@ class Submits:
         [3, 2, 1]
         """
         core = self._core
-        known = self._known(function)
+        known = core.function(function, self._settings)
         call, shared = core.dump(known, args, kwargs)
-        future: Future[T] = Future(core, known, call, shared)
-        token = future._token = core.submit_one(known, call, shared)
-        core.expect(token, future)
+        future: Future[T] = Future(self._owner(), known, call)
+        future._token = core.submit_one(future, known, call, shared)
         return future
 
     def map(
@@ -80,11 +82,11 @@ class Submits:
             raise TypeError("map needs something to iterate over")
         if chunksize is not None and chunksize < 1 or window < 1:
             raise ValueError("chunksize and window: at least 1")
-        if self._settings.retries and chunksize is None:
-            chunksize = 1  # a task is tried again as a whole
+        if self._settings.attempts == 1 or (self._settings.retries and chunksize is None):
+            chunksize = 1  # several calls are tried again together, or each alone
         return Results(
-            self._core,
-            self._known(function),
+            self._owner(),
+            self._core.function(function, self._settings),
             zip(*iterables),
             chunksize=chunksize,
             window=window,
@@ -93,18 +95,8 @@ class Submits:
             bar=_bar(iterables) if progress else None,
         )
 
-    def _known(self, function: Callable[..., Any]) -> Function:
-        known = self._functions.get(id(function))
-        if known is not None:
-            return known
-        known = self._core.function(function, self._settings)
-        self._functions[id(function)] = known  # it holds the function, so that the id stays its
-        if len(self._functions) > _FUNCTIONS_MAX:
-            self._functions.popitem(last=False)
-        return known
 
-
-class Client(Submits):
+class Client(Submitter):
     """A client of a switch.
 
     Args:
@@ -112,7 +104,7 @@ class Client(Submits):
         environment: ``"any"``, or ``"same"``: only workers with the same packages in the same versions may run the calls.
         result_max: bytes of the largest result.
         memory_max: bytes of arguments, functions and shared arguments that are kept for executors at a time.
-        max_open: tasks that may be open at a time; then ``submit`` waits.
+        max_open: calls, and tasks of ``map``, that may be open at a time; then ``submit`` waits.
         bind: the local ``HOST:PORT``.
         connect_timeout: seconds to wait for the switch.
 
@@ -132,6 +124,10 @@ class Client(Submits):
         bind: str | None = None,
         connect_timeout: float = 3.0,
     ) -> None:
+        if not 0 < result_max <= _RESULT_MAX:
+            raise ValueError(f"result_max {result_max}: 1 to {_RESULT_MAX} bytes")
+        if max_open < 1 or memory_max < 1:
+            raise ValueError("max_open and memory_max: at least 1")
         switch = switch or os.environ.get("MIDFLIGHT_SWITCH") or "127.0.0.1:7700"
         digest = environment_of(environment)
         native = _native.Client(
@@ -146,6 +142,9 @@ class Client(Submits):
         #: Also at the end of the interpreter.
         self._close = weakref.finalize(self, self._core.close)
 
+    def _owner(self) -> Client:
+        return self
+
     def options(
         self,
         *,
@@ -154,7 +153,7 @@ class Client(Submits):
         timeout: float | None = None,
         retries: int = 0,
         attempts: int = 3,
-    ) -> Submits:
+    ) -> Submitter:
         """The same client for calls with other options.
 
         Args:
@@ -162,16 +161,14 @@ class Client(Submits):
             resources: names such as ``"r0,r3"``, or a mask: what the executor must have.
             timeout: seconds that an attempt may take; then its worker is stopped.
             retries: attempts after an exception of the function.
-            attempts: attempts in all, when workers or executors die.
+            attempts: attempts in all, where a worker dies or takes longer than `timeout`; 1 also keeps calls from being sent together.
 
         >>> with midflight.Client() as client:
         ...     urgent = client.options(priority=1, timeout=10)
         ...     urgent.submit(abs, -1).result()
         1
         """
-        view = Submits(self._core, Settings(priority, resources, timeout, retries, attempts))
-        view._client = self  # type: ignore[attr-defined] # a client that nobody has is closed
-        return view
+        return _WithOptions(self, Settings.of(priority, resources, timeout, retries, attempts))
 
     def share(self, value: T) -> Shared[T]:
         """Keeps a value that many calls have as argument. Executors fetch it once, and their workers share its buffers: arrays in
@@ -204,10 +201,20 @@ class Client(Submits):
         self.close()
 
     def __repr__(self) -> str:
-        if self._core.is_closed:
+        try:
+            local, switch = self._core.native.addresses()
+        except ClientClosed:
             return "<midflight.Client, closed>"
-        local, switch = self._core.native.addresses()
         return f"<midflight.Client {local} of switch {switch}>"
+
+
+class _WithOptions(Submitter):
+    def __init__(self, client: Client, settings: Settings) -> None:
+        super().__init__(client._core, settings)
+        self._client = client
+
+    def _owner(self) -> Client:
+        return self._client
 
 
 def _bar(iterables: tuple[Iterable[Any], ...]) -> Any:

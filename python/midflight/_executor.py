@@ -6,8 +6,9 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from midflight._client import Client, Submits
+from midflight._client import Client, Submitter
 from midflight._futures import Future
+from midflight._map import Results
 
 T = TypeVar("T")
 
@@ -23,14 +24,14 @@ class Executor(concurrent.futures.Executor):
     """
 
     def __init__(self, switch: str | None = None, **options: Any) -> None:
-        self._client = Client(switch, **options)
+        self._client: Client | None = Client(switch, **options)
         self._futures: set[Future[Any]] = set()
-        self._is_shut_down = False
+        #: Those of which not all calls have been submitted and have ended.
+        self._results: set[Results[Any]] = set()
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Calls ``function(*args, **kwargs)`` on some worker."""
-        self._check()
-        future = self._client.submit(function, *args, **kwargs)
+        future = self._open().submit(function, *args, **kwargs)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
@@ -43,26 +44,33 @@ class Executor(concurrent.futures.Executor):
         chunksize: int | None = None,
     ) -> Iterator[T]:
         """As ``map``. Without `chunksize` the measured time of the calls decides it."""
-        self._check()
-        return self._client.map(function, *iterables, timeout=timeout, chunksize=chunksize)
+        results = self._open().map(function, *iterables, timeout=timeout, chunksize=chunksize)
+        self._results.add(results)
+        results._at_end = self._results.discard
+        return results
 
-    def options(self, **options: Any) -> Submits:
+    def options(self, **options: Any) -> Submitter:
         """:meth:`Client.options`."""
-        return self._client.options(**options)
+        return self._open().options(**options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends it, when its calls have ended (`wait`) or at once."""
-        self._is_shut_down = True
+        """Ends it. With `wait` all its calls have ended then, those of ``map``, too; their results can still be read. Without, its calls
+        go on, and who reads a ``map`` submits the rest of it; the connection ends with the last future and iterator."""
+        client, self._client = self._client, None
         if cancel_futures:
             for future in list(self._futures):
                 future.cancel()
+            for results in list(self._results):
+                results.cancel()
         if wait:
+            for results in list(self._results):
+                results.finish()
             for future in list(self._futures):
                 future._wait(None)
-            self._client.close()
-        elif not self._futures:
-            self._client.close()
+            if client is not None:
+                client.close()
 
-    def _check(self) -> None:
-        if self._is_shut_down:
+    def _open(self) -> Client:
+        if self._client is None:
             raise RuntimeError("cannot schedule new futures after shutdown")
+        return self._client

@@ -7,13 +7,14 @@ import concurrent.futures
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import CancelledError, InvalidStateError
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from midflight import _native, _outcomes, _pickling
+from midflight import _outcomes, _pickling
 
 if TYPE_CHECKING:
-    from midflight._core import Core, Function
+    from midflight._client import Client
+    from midflight._core import Function
 
 T = TypeVar("T")
 
@@ -32,19 +33,20 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
-    def __init__(
-        self, core: Core, function: Function, call: _pickling.Pickled | None, shared: list[_native.Blob]
-    ) -> None:
+    def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
         super().__init__()
-        self._core = core
+        self._client = client  # one that nobody has is closed
+        self._core = client._core
         self._function = function
-        self._call = call
-        self._shared = shared
+        #: To submit it again.
+        self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
         self._token = -1
 
     def result(self, timeout: float | None = None) -> T:
         """The value, or the exception that the function has raised, with the remote traceback as its cause."""
         self._wait(timeout)
+        if self._state == "FINISHED" and self._exception is None:
+            return self._result  # type: ignore[return-value] # no lock, which Ctrl-C could leave locked
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -56,8 +58,14 @@ class Future(concurrent.futures.Future[T]):
         """Takes the task out of the queue, or has its executor stop it. ``False`` if it has ended."""
         if not super().cancel():
             return False
-        self._core.native.cancel(self._token)
+        if self._tell_cancelled():
+            self._core.native.cancel(self._token)
         return True
+
+    def _tell_cancelled(self) -> bool:
+        """Tells who waits by means of the standard library that it is cancelled; ``False`` if they know."""
+        with self._condition:
+            return self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
@@ -70,35 +78,51 @@ class Future(concurrent.futures.Future[T]):
         return self._state in _ENDED
 
     def _end(self, kind: int, value: Any) -> None:
+        if self._state != "PENDING":
+            self._call = None
+            return  # cancelled, or told before
         if kind == _outcomes.CANCELLED:
             super().cancel()
-            self.set_running_or_notify_cancel()
+            self._tell_cancelled()
             return
-        if self._state != "PENDING":
-            return  # cancelled
-        if kind == _outcomes.ALONE and self._call is not None:
-            try:
-                self._token = self._core.submit(self._function, [self._call], self._shared)
-                self._core.expect(self._token, self)
-                return
-            except Exception as error:
-                has_value, what = False, error  # type: bool, Any
-        elif kind == _outcomes.ENTRY:
-            has_value, what = _outcomes.ended(value)
-        else:
-            has_value, what = False, _outcomes.failure(kind, value)
-            if what is None:
-                nanoseconds, entries = _pickling.parse_result(value)
-                self._function.note(1, nanoseconds)
-                has_value, what = _outcomes.ended(entries[0])
-        self._call = None
-        try:
+        nanoseconds, outcomes = _outcomes.read(kind, value, 1)
+        if nanoseconds:
+            self._function.note(1, nanoseconds)
+        if outcomes is not None:  # as it is for one call
+            self._settle(outcomes[0])
+
+    def _settle(self, outcome: _outcomes.Outcome) -> None:
+        """As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``."""
+        with self._condition._lock:  # type: ignore[attr-defined]
+            if self._state != "PENDING":
+                return  # cancelled, or told before
+            has_value, value = outcome
             if has_value:
-                self.set_result(what)
+                self._result = value
             else:
-                self.set_exception(what)
-        except InvalidStateError:
-            pass  # cancelled meanwhile
+                self._exception = value
+            self._state = "FINISHED"
+            self._call = None
+            for waiter in self._waiters:
+                (waiter.add_result if has_value else waiter.add_exception)(self)
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+
+    def _fail(self, error: BaseException) -> None:
+        self._settle((False, error))
+
+    def _try_alone(self) -> None:
+        call = self._call
+        if call is None or self._state != "PENDING":
+            return
+        try:
+            self._token = self._core.submit(self, self._function, [call], [], again=True)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._call = None
+        if self._state != "PENDING":
+            self._core.native.cancel(self._token)  # it was cancelled meanwhile, by its old token
 
 
 def gather(futures: Iterable[Future[T]], *, return_exceptions: bool = False, timeout: float | None = None) -> list[Any]:

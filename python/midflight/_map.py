@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from midflight import _native, _outcomes, _pickling
-from midflight._core import Core, Function
-from midflight.errors import TaskTimeout, WorkerDied
+from midflight.errors import ClientClosed
+
+if TYPE_CHECKING:
+    from midflight._client import Client
+    from midflight._core import Core, Function
 
 T = TypeVar("T")
 
@@ -20,10 +24,22 @@ _FIRST_TASKS = 64
 _TASK_BYTES = 256 << 10
 
 
+class _Ended:
+    """What stands for a call that could not be submitted."""
+
+    ended = True
+
+    def __init__(self, error: Exception) -> None:
+        self.outcomes: list[_outcomes.Outcome | None] = [(False, error)]
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""
+
+
 class _Chunk:
     """Calls that are one task."""
 
-    __slots__ = ("_calls", "_core", "_function", "_open", "_shared", "ended", "results", "token")
+    __slots__ = ("_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_tokens", "ended", "outcomes")
 
     def __init__(
         self, core: Core, function: Function, calls: list[_pickling.Pickled], shared: list[_native.Blob]
@@ -32,50 +48,64 @@ class _Chunk:
         self._function = function
         self._calls = calls
         self._shared = shared
-        self._open = 0
+        self._open = len(calls)
+        self._is_cancelled = False
         self.ended = False
-        self.results: list[_outcomes.Ended] = []
-        self.token = core.submit(function, calls, shared)
-        core.expect(self.token, self)
+        self.outcomes: list[_outcomes.Outcome | None] = [None] * len(calls)
+        #: Of the task; then, if each call is tried alone, of each.
+        self._tokens = [core.submit(self, function, calls, shared)]
 
-    def _end(self, kind: int, value: Any) -> None:
-        if kind == _outcomes.CANCELLED:
-            self._all(CancelledError())
-            return
-        why = _outcomes.failure(kind, value)
-        if why is None:
-            nanoseconds, entries = _pickling.parse_result(value)
-            self._function.note(len(entries), nanoseconds)
-            self.results = [_outcomes.ended(entry) for entry in entries]
-            self.ended = True
-            self._calls = []
-        elif len(self._calls) > 1 and isinstance(why, (WorkerDied, TaskTimeout)):
-            self._one_by_one()
-        else:
-            self._all(why)
-
-    def _all(self, why: BaseException) -> None:
-        self.results = [(False, why)] * len(self._calls)
-        self.ended = True
-
-    def _one_by_one(self) -> None:
-        """One of the calls has ended the worker: only that one is to fail."""
-        self._open = len(self._calls)
-        self.results = [(False, None)] * self._open
-        for place, call in enumerate(self._calls):
-            alone = _Alone(self, place)
-            try:
-                self._core.expect(self._core.submit(self._function, [call], self._shared), alone)
-            except Exception as error:
-                self._end_of_one(place, (False, error))
-
-    def _end_of_one(self, place: int, ended: _outcomes.Ended) -> None:
-        self.results[place] = ended
-        self._open -= 1
-        self.ended = self._open == 0
+    def cancel(self) -> None:
+        """Cancels the calls that have not ended."""
+        self._is_cancelled = True
+        for token in self._tokens:
+            self._core.native.cancel(token)
 
     def has_ended(self) -> bool:
+        """Whether all calls have."""
         return self.ended
+
+    def _end(self, kind: int, value: Any) -> None:
+        if self.ended or self._open < len(self._calls):
+            return  # told before
+        nanoseconds, outcomes = _outcomes.read(kind, value, len(self._calls))
+        if nanoseconds:
+            self._function.note(len(self._calls), nanoseconds)
+        if outcomes is None:
+            self._try_each_alone()
+        else:
+            self._settle(outcomes)
+
+    def _fail(self, error: BaseException) -> None:
+        self._settle([(False, error)] * len(self.outcomes))
+
+    def _settle(self, outcomes: list[_outcomes.Outcome]) -> None:
+        self.outcomes = list(outcomes)
+        self.ended = True
+        self._calls = []
+
+    def _try_each_alone(self) -> None:
+        """One of the calls has ended the worker, say: only that one is to fail."""
+        while len(self._tokens) <= len(self._calls):  # the first is of all together
+            place = len(self._tokens) - 1
+            alone = _Alone(self, place)
+            try:
+                if self._is_cancelled:
+                    raise CancelledError
+                token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, again=True)
+            except Exception as error:
+                token = -1
+                alone._fail(error)
+            self._tokens.append(token)
+            if self._is_cancelled and token >= 0:
+                self._core.native.cancel(token)
+
+    def end_of_one(self, place: int, outcome: _outcomes.Outcome) -> None:
+        """A call that was tried alone has ended so."""
+        if self.outcomes[place] is None:
+            self.outcomes[place] = outcome
+            self._open -= 1
+            self.ended = self._open == 0
 
 
 class _Alone:
@@ -89,13 +119,12 @@ class _Alone:
         self._place = place
 
     def _end(self, kind: int, value: Any) -> None:
-        if kind == _outcomes.CANCELLED:
-            ended: _outcomes.Ended = (False, CancelledError())
-        elif why := _outcomes.failure(kind, value):
-            ended = (False, why)
-        else:
-            ended = _outcomes.ended(_pickling.parse_result(value)[1][0])
-        self._chunk._end_of_one(self._place, ended)
+        _, outcomes = _outcomes.read(kind, value, 1)
+        if outcomes is not None:  # as it is for one call
+            self._chunk.end_of_one(self._place, outcomes[0])
+
+    def _fail(self, error: BaseException) -> None:
+        self._chunk.end_of_one(self._place, (False, error))
 
 
 class Results(Generic[T]):
@@ -109,7 +138,7 @@ class Results(Generic[T]):
 
     def __init__(
         self,
-        core: Core,
+        client: Client,
         function: Function,
         calls: Iterable[tuple[Any, ...]],
         *,
@@ -119,7 +148,8 @@ class Results(Generic[T]):
         return_exceptions: bool,
         bar: Any,
     ) -> None:
-        self._core = core
+        self._client = client  # one that nobody has is closed
+        self._core = client._core
         self._function = function
         self._source: Iterator[tuple[Any, ...]] = iter(calls)
         self._chunksize = chunksize
@@ -127,74 +157,122 @@ class Results(Generic[T]):
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._return_exceptions = return_exceptions
         self._bar = bar
-        self._chunks: deque[_Chunk] = deque()
+        self._chunks: deque[_Chunk | _Ended] = deque()
         self._open = 0
-        self._ready: deque[_outcomes.Ended] = deque()
+        self._ready: deque[_outcomes.Outcome | None] = deque()
         self._is_exhausted = False
+        #: The arguments of the next call, taken from the source; then the calls of the next task, and what they share.
+        self._args: tuple[Any, ...] | None = None
+        self._calls: list[_pickling.Pickled] = []
+        self._shared: list[_native.Blob] = []
+        #: Who takes results, and submits further calls.
+        self._lock = threading.RLock()
+        self._at_end: Callable[[Results[T]], Any] | None = None
         self._fill()
 
     def __iter__(self) -> Results[T]:
         return self
 
     def __next__(self) -> T:
-        if not self._ready:
-            self._take()
-        has_value, value = self._ready.popleft()
-        if not has_value and not self._return_exceptions:
-            raise value
-        return value  # type: ignore[no-any-return]
+        while not self._ready:
+            if not self._take(self._deadline) and not self._ready:
+                raise StopIteration
+        outcome = self._ready.popleft()
+        assert outcome is not None, "a chunk has ended when all its calls have"
+        has_value, value = outcome
+        if has_value or self._return_exceptions:
+            return value  # type: ignore[no-any-return]
+        if isinstance(value, StopIteration):
+            raise RuntimeError("the function raised StopIteration") from value  # or the loop would end
+        raise value
 
     def cancel(self) -> None:
         """Cancels what has not ended, and submits nothing more."""
         self._is_exhausted = True
-        for chunk in self._chunks:
+        for chunk in list(self._chunks):
             if not chunk.ended:
-                self._core.native.cancel(chunk.token)
+                chunk.cancel()
 
-    def _take(self) -> None:
-        """The results of the next task."""
-        if not self._chunks:
-            self._fill()
-        if not self._chunks:
+    def finish(self) -> None:
+        """Submits all calls, and waits until they have ended."""
+        while self._take(None):
+            pass
+
+    def _take(self, deadline: float | None) -> bool:
+        """The results of the next task; ``False`` if there is none."""
+        with self._lock:
+            if not self._chunks:
+                self._fill()
+            if not self._chunks:
+                self._end()
+                return False
+            chunk = self._chunks[0]
+            if isinstance(chunk, _Chunk) and not chunk.ended:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if not self._core.wait_until(chunk.has_ended, left):
+                    raise TimeoutError(f"{self._open} calls of map have not ended")
+            self._chunks.popleft()
+            self._open -= len(chunk.outcomes)
+            self._ready.extend(chunk.outcomes)
             if self._bar is not None:
-                self._bar.close()
-            raise StopIteration
-        chunk = self._chunks[0]
-        if not chunk.ended:
-            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            if not self._core.wait_until(chunk.has_ended, left):
-                raise TimeoutError(f"{self._open} calls of map have not ended")
-        self._chunks.popleft()
-        self._open -= len(chunk.results)
-        self._ready.extend(chunk.results)
+                self._bar.update(len(chunk.outcomes))
+            self._fill()
+            return True
+
+    def _end(self) -> None:
         if self._bar is not None:
-            self._bar.update(len(chunk.results))
-        self._fill()
+            self._bar.close()
+        if self._at_end is not None:
+            self._at_end(self)
 
     def _fill(self) -> None:
         """Submits calls until as many are open as may be."""
         pace = self._function.pace
         while not self._is_exhausted:
             may_grow = pace.grows and not self._chunksize
-            if self._open >= (min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window):
+            most = min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window
+            # A task that only fills a small gap would be smaller than it should be, and so would the next ones.
+            size = min(self._chunksize, most) if self._chunksize else min(pace.size, -(-most // 4))
+            if self._open + size > most:
                 return
-            self._submit(self._chunksize or pace.size)
+            self._submit(size)
 
     def _submit(self, size: int) -> None:
-        calls: list[_pickling.Pickled] = []
-        shared: list[_native.Blob] = []
+        """Collects calls, and submits them as one task. What was collected stays if an exception, such as that of Ctrl-C, ends this."""
+        failed: Exception | None = None
         length = 0
-        while len(calls) < size and length < _TASK_BYTES:
-            args = next(self._source, None)
-            if args is None:
+        while not failed and not self._shared and len(self._calls) < size and length < _TASK_BYTES:
+            try:
+                if self._args is None:
+                    self._args = next(self._source, None)
+            except Exception as error:
+                self._is_exhausted = True  # it may have no end
+                failed = error
+                break
+            if self._args is None:
                 self._is_exhausted = True
                 break
-            pickled, more = self._core.dump(self._function, args, {})
-            calls.append(pickled)
-            length += len(pickled) if isinstance(pickled, bytes) else sum(part.nbytes for part in pickled[1])
-            if more:
-                shared = more
-                break  # each task has its own list of shared arguments
-        if calls:
-            self._chunks.append(_Chunk(self._core, self._function, calls, shared))
-            self._open += len(calls)
+            try:
+                pickled, shared = self._core.dump(self._function, self._args, {})
+            except Exception as error:
+                failed = error
+            else:
+                self._calls.append(pickled)
+                length += len(pickled) if isinstance(pickled, bytes) else sum(part.nbytes for part in pickled[1])
+                self._shared = shared  # each task has its own list of shared arguments
+            self._args = None
+        if self._calls:
+            try:
+                self._add(_Chunk(self._core, self._function, self._calls, self._shared))
+            except ClientClosed:
+                raise
+            except Exception as error:
+                for _ in self._calls:
+                    self._add(_Ended(error))
+            self._calls, self._shared = [], []
+        if failed:
+            self._add(_Ended(failed))
+
+    def _add(self, chunk: _Chunk | _Ended) -> None:
+        self._chunks.append(chunk)
+        self._open += len(chunk.outcomes)

@@ -1,11 +1,13 @@
-"""How a task has ended, from what the native module says of it."""
+"""How calls have ended, from what the native module says of their task."""
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
 from typing import Any
 
 from midflight import _pickling
 from midflight.errors import (
+    ArgumentTooLarge,
     ClientClosed,
     MidflightError,
     Mismatch,
@@ -18,25 +20,49 @@ from midflight.errors import (
 )
 
 #: Kinds of ends, of the native module.
-VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED = range(9)
+VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM = range(10)
 
-#: Of a call that was one task with others: an entry of the task's result; or it is to be submitted again, alone.
-ENTRY, ALONE = 9, 10
-
-#: The first byte of a result of calls.
-_RESULT = ord("R")
+#: The first byte of a result of calls, and of one that is the executor's own.
+_RESULT, _REFUSAL = ord("R"), ord("E")
 
 #: The codes of an executor's own results.
 _MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED = 1, 2, 3, 4
 
+#: Of a task of several calls: each of them may have another end if it is alone.
+_PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
+
 #: Whether a call has returned, and its value or its exception.
-Ended = tuple[bool, Any]
+Outcome = tuple[bool, Any]
 
 
-def failure(kind: int, value: Any) -> BaseException | None:
-    """Why a whole task has no results; ``None`` if it has. Not for one that was cancelled."""
+def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
+    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; ``None`` if each is to be tried
+    alone. What is wrong with the result is an outcome, too."""
     if kind == VALUE:
-        return None if value[0] == _RESULT else _of_executor(bytes(value))
+        try:
+            first = value[0]
+            if first == _RESULT:
+                nanoseconds, entries = _pickling.parse_result(value)
+                if len(entries) != calls:
+                    raise ValueError(f"{len(entries)} results of {calls} calls")
+                return nanoseconds, [outcome(entry) for entry in entries]
+            if first != _REFUSAL:
+                raise ValueError(f"its first byte is {first}")
+            why = _of_executor(bytes(value))
+        except Exception as error:
+            why = MidflightError(
+                f"the executor's answer cannot be read ({_pickling.one_line(error)}): use one release of Midflight on all machines"
+            )
+            why.__cause__ = error
+    else:
+        why = _failure(kind, value)
+    if calls > 1 and isinstance(why, _PASSING):
+        return 0, None
+    return 0, [(False, why)] * calls
+
+
+def _failure(kind: int, value: str) -> BaseException:
+    """Why a task has no result."""
     if kind == UNKNOWN:
         return NoPython(
             "the executor that got the task runs no Python functions: start executors with --python, or give those that have it "
@@ -46,22 +72,15 @@ def failure(kind: int, value: Any) -> BaseException | None:
         return TaskTimeout("no attempt has ended within the task's timeout")
     if kind == TOO_LARGE:
         return ResultTooLarge(f"{value.split(':')[0]}: return less, or connect with Client(result_max=...)")
+    if kind == CANCELLED:
+        return CancelledError()
     if kind == CLOSED:
         return ClientClosed("the client was closed before the task has ended")
     if kind == LOST:
         return TaskLost(value)
+    if kind == NO_ROOM:
+        return ArgumentTooLarge(f"{value}: connect with Client(memory_max=...), or pass a path")
     return MidflightError(value)
-
-
-def split(kind: int, value: Any, calls: int) -> tuple[int, list[tuple[int, Any]]]:
-    """The ends of calls that were one task, and its nanoseconds."""
-    why = None if kind == CANCELLED else failure(kind, value)
-    if why is None and kind == VALUE:
-        nanoseconds, entries = _pickling.parse_result(value)
-        return nanoseconds, [(ENTRY, entry) for entry in entries]
-    if isinstance(why, (WorkerDied, TaskTimeout)):
-        return 0, [(ALONE, None)] * calls  # one of them has ended the worker
-    return 0, [(kind, value)] * calls
 
 
 def _of_executor(value: bytes) -> BaseException:
@@ -76,14 +95,14 @@ def _of_executor(value: bytes) -> BaseException:
     return TaskLost(text)
 
 
-def ended(entry: tuple[int, Any, Any]) -> Ended:
-    """One call."""
+def outcome(entry: _pickling.Entry) -> Outcome:
+    """Of one call."""
     status, data, buffers = entry
-    if status == _pickling.VALUE:
-        try:
+    try:
+        if status == _pickling.VALUE:
             return True, _pickling.load_value(data, buffers)
-        except Exception as error:
-            return False, error
-    if status == _pickling.RAISED:
-        return False, _pickling.load_exception(data, buffers)
-    return False, _pickling.load_broken(data)
+        if status == _pickling.RAISED:
+            return False, _pickling.load_exception(data, buffers)
+        return False, _pickling.load_broken(data)
+    except Exception as error:
+        return False, error

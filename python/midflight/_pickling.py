@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import struct
 import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import cloudpickle
-from cloudpickle import cloudpickle as _cloudpickle
 
-from midflight.errors import CannotPickle, CannotUnpickle, MissingModule, RemoteError
+from midflight.errors import CannotPickle, CannotUnpickle, MissingModule, RemoteError, ResultTooLarge
 
 #: A pickle, or a pickle with its buffers.
 Pickled = bytes | tuple[bytes, list[memoryview]]
 
+#: Status, pickle and buffers of a call or a result.
+Entry = tuple[int, Any, list[memoryview]]
+
 #: Shorter buffers are part of the pickle.
 BUFFER_MIN = 4096
+#: Where a buffer begins: at a multiple of so many bytes.
+ALIGNMENT = 64
+#: Bytes of the largest result that can be transferred.
+RESULT_MAX = (1 << 32) - 1
 
 VALUE, RAISED, BROKEN = 0, 1, 2
 
@@ -48,7 +55,7 @@ def dumps(value: object) -> Pickled:
     try:
         data = pickle.dumps(value, 5, buffer_callback=keep)
         # A class of `__main__` is another one at the worker.
-        if b"__main__" not in data and not _cloudpickle._PICKLE_BY_VALUE_MODULES:
+        if b"__main__" not in data and not cloudpickle.list_registry_pickle_by_value():
             return (data, buffers) if buffers else data
     except Exception:  # what pickle cannot do, cloudpickle may; its error is told
         pass
@@ -59,9 +66,24 @@ def dumps(value: object) -> Pickled:
 
 def join(entry: Pickled) -> list[bytes | memoryview]:
     """One entry, as the pieces of a shared argument."""
-    data, buffers = (entry, []) if isinstance(entry, bytes) else entry
-    head = _COUNT.pack(1) + _heads([(VALUE, entry)])
-    return [head, data, *buffers]
+    return _joined(_COUNT.pack(1), [(VALUE, entry)])
+
+
+def _joined(head: bytes, entries: Sequence[tuple[int, Pickled]]) -> list[bytes | memoryview]:
+    """The entries after this head, in pieces; each buffer begins at a multiple of the alignment."""
+    pieces: list[bytes | memoryview] = [head + _heads(entries)]
+    at = len(pieces[0])
+    for _, entry in entries:
+        data, buffers = (entry, ()) if isinstance(entry, bytes) else entry
+        pieces.append(data)
+        at += len(data)
+        for buffer in buffers:
+            padding = -at % ALIGNMENT
+            if padding:
+                pieces.append(bytes(padding))
+            pieces.append(buffer)
+            at += padding + buffer.nbytes
+    return pieces
 
 
 def _heads(entries: Iterable[tuple[int, Pickled]]) -> bytes:
@@ -79,32 +101,32 @@ def result(nanoseconds: int, entries: Sequence[tuple[int, Pickled]]) -> list[byt
     status, data = entries[0]
     if len(entries) == 1 and isinstance(data, bytes):
         return [_RESULT_OF_ONE.pack(b"R", nanoseconds, 1, status, 0, len(data)) + data]
-    pieces: list[bytes | memoryview] = [_RESULT.pack(b"R", nanoseconds) + _COUNT.pack(len(entries)) + _heads(entries)]
-    for _, entry in entries:
-        if isinstance(entry, bytes):
-            pieces.append(entry)
-        else:
-            pieces.append(entry[0])
-            pieces.extend(entry[1])
+    pieces = _joined(_RESULT.pack(b"R", nanoseconds) + _COUNT.pack(len(entries)), entries)
+    length = sum(memoryview(piece).nbytes for piece in pieces)
+    if length > RESULT_MAX:
+        of = f"the results of {len(entries)} calls have" if len(entries) > 1 else "the result has"
+        why = dump_broken("large", f"{of} {length} bytes, which exceed {RESULT_MAX}: return less, or files", "")
+        return _joined(pieces[0][:13], [(BROKEN, why)] * len(entries))  # type: ignore[arg-type]
     return pieces
 
 
-def parse_result(value: Any) -> tuple[int, list[tuple[int, Any, list[memoryview]]]]:
-    """Nanoseconds, and the entries: status, pickle, buffers."""
+def parse_result(value: Any) -> tuple[int, list[Entry]]:
+    """Nanoseconds, and the entries."""
     if len(value) >= 29 and isinstance(value, bytes):
         _, nanoseconds, count, status, buffers, length = _RESULT_OF_ONE.unpack_from(value)
         if count == 1 and buffers == 0:
             return nanoseconds, [(status, value[29 : 29 + length], [])]
     _, nanoseconds = _RESULT.unpack_from(value)
-    return nanoseconds, entries(memoryview(value)[9:])
+    return nanoseconds, parse_entries(memoryview(value), 9)
 
 
-def entries(view: memoryview, *, is_shared: bool = False) -> list[tuple[int, memoryview, list[memoryview]]]:
-    """Status, pickle and buffers of each entry. What is made of a buffer may be changed, unless it is of a shared argument."""
-    count, status, buffers, length = _ONE.unpack_from(view)
+def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> list[Entry]:
+    """The entries from `at` on; buffers are aligned to the beginning of `view`. What is made of a buffer may be changed, unless it is of
+    a shared argument."""
+    count, status, buffers, length = _ONE.unpack_from(view, at)
     if count == 1 and buffers == 0:
-        return [(status, view[20 : 20 + length], [])]
-    at = 4
+        return [(status, view[at + 20 : at + 20 + length], [])]
+    at += 4
     heads = []
     has_buffers = False
     for _ in range(count):
@@ -122,9 +144,12 @@ def entries(view: memoryview, *, is_shared: bool = False) -> list[tuple[int, mem
         at += length
         parts = []
         for part in lengths:
+            at += -at % ALIGNMENT
             parts.append(view[at : at + part])
             at += part
         found.append((status, data, parts))
+    if at > len(view):
+        raise ValueError(f"{len(view)} bytes, where {at} are announced")
     return found
 
 
@@ -154,7 +179,7 @@ def dump_function(function: Callable[..., Any]) -> Pickled:
         return dumps(function)
     except Exception as error:
         raise CannotPickle(
-            f"the function {place_of(function)} cannot be pickled: {_one_line(error)}{_culprit(function)} "
+            f"the function {place_of(function)} cannot be pickled: {one_line(error)}{_culprit(function)} "
             f"(submitted at {caller()})"
         ) from error
 
@@ -167,7 +192,7 @@ def dump_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         named += [(f"argument {name!r}", value) for name, value in kwargs.items()]
         which = next((name for name, value in named if not _can_pickle(value)), "an argument")
         raise CannotPickle(
-            f"{which} of {place_of(function)} cannot be pickled: {_one_line(error)} (submitted at {caller()})"
+            f"{which} of {place_of(function)} cannot be pickled: {one_line(error)} (submitted at {caller()})"
         ) from error
 
 
@@ -208,7 +233,8 @@ def _text(error: BaseException) -> str:
         return "<its text cannot be had>"
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Its type and text."""
     text = " ".join(_text(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -254,8 +280,10 @@ def dump_broken(kind: str, message: str, text: str) -> bytes:
 def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
     try:
         error, text = pickle.loads(data, buffers=buffers)
+        if not isinstance(error, BaseException):
+            raise TypeError(f"it is now a {type(error).__qualname__}")
     except Exception as failure:
-        error = RemoteError(f"the function raised an exception that cannot be unpickled here: {_one_line(failure)}")
+        error = RemoteError(f"the function raised an exception that cannot be unpickled here: {one_line(failure)}")
         text = "the remote traceback is lost with it"
     error.__cause__ = _RemoteTraceback(f'\n"""\n{text}"""')
     return error  # type: ignore[no-any-return]
@@ -263,8 +291,8 @@ def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
 
 def load_broken(data: Any) -> BaseException:
     kind, message, text = pickle.loads(data)
-    classes = {"pickle": CannotPickle, "unpickle": CannotUnpickle, "module": MissingModule}
-    error: BaseException = classes[kind](message)
+    classes = {"pickle": CannotPickle, "unpickle": CannotUnpickle, "module": MissingModule, "large": ResultTooLarge}
+    error: BaseException = classes.get(kind, CannotUnpickle)(message)
     if text:
         error.__cause__ = _RemoteTraceback(f'\n"""\n{text}"""')
     return error
@@ -279,7 +307,7 @@ def load_value(data: Any, buffers: Sequence[Any]) -> Any:
             name=error.name,
         ) from error
     except Exception as error:
-        raise CannotUnpickle(f"the result cannot be unpickled at the client: {_one_line(error)}") from error
+        raise CannotUnpickle(f"the result cannot be unpickled at the client: {one_line(error)}") from error
 
 
 # Shared arguments: while a call is pickled they are collected, and stand in it by their place.
@@ -288,9 +316,15 @@ _collecting = threading.local()
 _here: list[Any] = []
 
 
-def collect(into: list[Any] | None) -> None:
-    """From now on, shared arguments that this thread pickles are appended there."""
+@contextlib.contextmanager
+def collecting(into: list[Any]) -> Iterator[None]:
+    """Shared arguments that this thread pickles in it are appended there."""
+    before = getattr(_collecting, "blobs", None)  # a `__reduce__` may submit something itself
     _collecting.blobs = into
+    try:
+        yield
+    finally:
+        _collecting.blobs = before
 
 
 def place_of_shared(blob: Any) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, register_parallel_backend
 
-from midflight._client import Client, Submits
+from midflight._client import Client, Submitter
 from midflight._futures import Future
 
 __all__ = ["MidflightBackend"]
@@ -42,7 +42,7 @@ class MidflightBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         self._of_tasks = {name: options.pop(name) for name in _OF_TASKS if name in options}
         self._of_client = options
         self._client: Client | None = None
-        self._submits: Submits | None = None
+        self._submits: Submitter | None = None
         self._futures: set[Future[Any]] = set()
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:

@@ -26,8 +26,6 @@ _HEADER = struct.Struct("<BBHIQ")
 _HELLO, _READY, _DONE, _DIGEST = 1, 2, 3, 4
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
 _FRAMES = 1
-#: The longest answer.
-_ANSWER_MAX = (1 << 32) - 1
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
 
@@ -57,8 +55,9 @@ class _Connection:
             self._left = data[end:]
             return kind, count, number, memoryview(data)[16:end]
         self._left = b""
-        body = bytearray(length)
-        view = memoryview(body)
+        # Calls come after the numbers of function and shared arguments: their buffers are to be aligned.
+        lead = -4 * (1 + count) % _pickling.ALIGNMENT if kind == _CALL else 0
+        view = memoryview(bytearray(lead + length))[lead:]
         have = len(data) - 16
         view[:have] = data[16:]
         while have < length:
@@ -99,7 +98,7 @@ class _Blob:
 
     def __call__(self) -> Any:
         if not self._is_loaded:
-            ((_, data, buffers),) = _pickling.entries(self._content, is_shared=True)
+            ((_, data, buffers),) = _pickling.parse_entries(self._content, is_shared=True)
             self._value = pickle.loads(data, buffers=buffers)
             self._is_loaded = True
         return self._value
@@ -143,37 +142,35 @@ class _Worker:
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
-        calls = _pickling.entries(body[4 * (1 + count) :])
+        calls = _pickling.parse_entries(body[4 * (1 + count) :])
         started = time.perf_counter_ns()
+        results: list[tuple[int, Pickled]] = []
         try:
-            results = self._results(self._blobs[function], [self._blobs[place] for place in shared], calls)
+            self._call_all(self._blobs[function], [self._blobs[place] for place in shared], calls, results)
+        except Cancelled:
+            cancelled = RAISED, _pickling.dump_exception(RuntimeError("cancelled"))
+            results += [cancelled] * (len(calls) - len(results))
         except Exception as error:  # whatever objects of the user do
-            results = [_broken(error)] * len(calls)
+            results += [_broken(error)] * (len(calls) - len(results))
         finally:
             _pickling.provide([])
         took = time.perf_counter_ns() - started
         has_raised = any(status != VALUE for status, _ in results)
-        pieces = _pickling.result(took, results)
-        if (length := sum(map(_length, pieces))) > _ANSWER_MAX:
-            message = f"the results of a task have {length} bytes: return less than {_ANSWER_MAX}"
-            has_raised, pieces = True, _pickling.result(took, [(BROKEN, _pickling.dump_broken("pickle", message, ""))] * len(calls))
-        self._connection.send(_DONE, has_raised, number, pieces)
+        self._connection.send(_DONE, has_raised, number, _pickling.result(took, results))
 
-    def _results(self, function: _Blob, shared: list[_Blob], calls: list[tuple[int, Any, Any]]) -> list[tuple[int, Pickled]]:
+    def _call_all(
+        self, function: _Blob, shared: list[_Blob], calls: list[_pickling.Entry], results: list[tuple[int, Pickled]]
+    ) -> None:
+        """Appends the result of each call."""
         _pickling.provide(shared)
         try:
             called = function()
         except Exception as error:
             broken = (BROKEN, _cannot_load("the function", error))
-            return [broken] * len(calls)
-        results: list[tuple[int, Pickled]] = []
-        try:
-            for _, data, buffers in calls:
-                results.append(self._call(called, data, buffers))
-        except Cancelled:
-            cancelled = (RAISED, _pickling.dump_exception(RuntimeError("cancelled")))
-            results += [cancelled] * (len(calls) - len(results))
-        return results
+            results += [broken] * len(calls)
+            return
+        for _, data, buffers in calls:
+            results.append(self._call(called, data, buffers))
 
     def _call(self, function: Callable[..., Any], data: Any, buffers: Any) -> tuple[int, Pickled]:
         try:
@@ -197,7 +194,7 @@ class _Worker:
         except Exception as error:
             message = (
                 f"the result of {_pickling.place_of(function)}, a {type(value).__qualname__}, cannot be pickled: "
-                f"{_pickling._one_line(error)}"
+                f"{_pickling.one_line(error)}"
             )
             return BROKEN, _pickling.dump_broken("pickle", message, "")
 
@@ -208,7 +205,7 @@ def _length(piece: bytes | memoryview) -> int:
 
 def _broken(error: Exception) -> tuple[int, Pickled]:
     """An error of the worker itself, in a call."""
-    message = f"the worker cannot answer ({_environment.about()}): {_pickling._one_line(error)}"
+    message = f"the worker cannot answer ({_environment.about()}): {_pickling.one_line(error)}"
     return BROKEN, _pickling.dump_broken("pickle", message, traceback.format_exc())
 
 
@@ -221,7 +218,7 @@ def _cannot_load(what: str, error: Exception) -> bytes:
             f"start the executor in the directory that has it, or see cloudpickle.register_pickle_by_value"
         )
         return _pickling.dump_broken("module", message, text)
-    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling._one_line(error)}"
+    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling.one_line(error)}"
     return _pickling.dump_broken("unpickle", message, text)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -67,7 +69,7 @@ def hang(path: str, end: str) -> None:
         Path(end).touch()
 
 
-def wait_for(path: str, pid: str | None = None) -> int:
+def hold(path: str, pid: str | None = None) -> int:
     """Until the file is there; returns the process, and before says it."""
     if pid:
         Path(pid).write_text(str(os.getpid()))
@@ -99,7 +101,7 @@ def fork_and_return(path: str, go: str) -> str:
     """Leaves a child that returns, too, later."""
     child = os.fork()
     if child == 0:
-        wait_for(go)
+        hold(go)
         return "child"
     Path(path).write_text(str(child))
     return "parent"
@@ -148,3 +150,53 @@ def shout(length: int) -> int:
 
 def environment(name: str) -> str | None:
     return os.environ.get(name)
+
+
+def note(path: str, number: int, bad: int = -1) -> int:
+    """Writes down that it was called; ends its worker if the number is bad."""
+    with Path(path).open("a") as file:
+        file.write(f"{number}\n")
+    if number == bad:
+        os._exit(3)
+    return number
+
+
+def notes(path: Path) -> list[int]:
+    """What `note` has written."""
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_for(path: str, _: object = None) -> str:
+    """Until the file is there."""
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return path
+
+
+def interrupt(number: int, bad: int) -> int:
+    if number == bad:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    return number
+
+
+class Exits:
+    """Ends the program that unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sys.exit, (3,)
+
+
+class Odd(Exception):
+    """It is none any more when it was pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (5,)
+
+
+def raise_odd() -> None:
+    raise Odd
+
+
+def raise_stop(number: int, bad: int) -> int:
+    return next(iter([])) if number == bad else number

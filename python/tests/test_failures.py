@@ -166,7 +166,7 @@ def test_a_task_that_ignores_its_end_loses_its_worker(client: midflight.Client, 
 
 
 def test_a_task_that_waits_is_taken_out(client: midflight.Client, tmp_path: Path) -> None:
-    busy = [client.submit(functions.wait_for, str(tmp_path / "go")) for _ in range(2)]
+    busy = [client.submit(functions.hold, str(tmp_path / "go")) for _ in range(2)]
     waiting = client.submit(functions.once, str(tmp_path / "called"))
     assert waiting.cancel() and eventually(lambda: client.open == 2)
     (tmp_path / "go").touch()

@@ -50,7 +50,7 @@ def test_a_child_that_returns_from_its_task_answers_nothing(tmp_path: Path) -> N
     with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
         forked = client.submit(functions.fork_and_return, str(tmp_path / "child"), str(tmp_path / "go"))
         assert forked.result(PATIENCE) == "parent"
-        worker = client.submit(functions.wait_for, str(tmp_path / "end"), str(tmp_path / "pid"))
+        worker = client.submit(functions.hold, str(tmp_path / "end"), str(tmp_path / "pid"))
         pid = pid_in(tmp_path / "pid")
         (tmp_path / "go").touch()
         assert eventually(lambda: not is_alive(pid_in(tmp_path / "child")))
@@ -83,7 +83,7 @@ def test_there_are_never_more_workers_than_slots(tmp_path: Path) -> None:
     with Cluster("--count", "r0=2", slots=2) as cluster, midflight.Client(cluster.switch) as client:
         for round, options in enumerate([client, client.options(resources="r0"), client]):
             go, pids = tmp_path / f"go{round}", [tmp_path / f"pid{round}{slot}" for slot in range(2)]
-            both = [options.submit(functions.wait_for, str(go), str(pid)) for pid in pids]
+            both = [options.submit(functions.hold, str(go), str(pid)) for pid in pids]
             started = {pid_in(pid) for pid in pids}
             assert set(cluster.workers()) == started and len(started) == 2
             go.touch()
@@ -94,7 +94,7 @@ def test_workers_forget_what_the_cache_has_dropped(tmp_path: Path) -> None:
     with Cluster("--python-cache", "1", slots=2) as cluster, midflight.Client(cluster.switch) as client:
         first, second = client.share(bytes(600_000)), client.share(bytes(600_000))
         go, pids = str(tmp_path / "go"), [tmp_path / f"pid{slot}" for slot in range(2)]
-        both = [client.submit(lambda pid, _: functions.wait_for(go, pid), str(pid), first) for pid in pids]
+        both = [client.submit(lambda pid, _: functions.hold(go, pid), str(pid), first) for pid in pids]
         workers = [pid_in(pid) for pid in pids]
         assert [len(functions.maps_of(worker)) for worker in workers] == [1, 1]
         Path(go).touch()

@@ -5,15 +5,23 @@
 //! |---|---|
 //! | `client` | the client as Python sees it |
 //! | `calls` | calls of one function: their heads and entries |
-//! | `submitter` | tasks on their way to the switch, several at a time where they come fast |
-//! | `completions` | outcomes on their way to Python, and who waits for them |
+//! | `submitter` | tasks on their way to the switch and back, several at a time where they come fast |
+//! | `queue` | calls that are not sent yet |
+//! | `jobs` | tasks that are open |
+//! | `completions` | ends of tasks on their way to Python, and threads that wait for them |
+//! | `waiters` | Python objects that wait for tasks |
+//! | `fork` | what belongs to the process that has made it |
 //! | `buffer` | the bytes of a large result |
 
 mod buffer;
 mod calls;
 mod client;
 mod completions;
+mod fork;
+mod jobs;
+mod queue;
 mod submitter;
+mod waiters;
 
 /// The module.
 #[pyo3::pymodule]
@@ -24,4 +32,10 @@ mod _native {
     use super::calls::Calls;
     #[pymodule_export]
     use super::client::{Blob, Client};
+
+    /// Called in a child after a fork: clients of the parent are not its own.
+    #[pyo3::pyfunction]
+    fn after_fork() {
+        super::fork::after_fork();
+    }
 }

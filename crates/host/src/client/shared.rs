@@ -28,13 +28,14 @@ impl Client {
     ///
     /// # Errors
     /// Where they are too many, or have no room.
-    pub fn share(&self, bytes: Vec<u8>) -> Result<SharedBlob, Error> {
+    pub fn share(&self, bytes: impl Into<Arc<Vec<u8>>>) -> Result<SharedBlob, Error> {
+        let bytes = bytes.into();
         let (length, max) = (bytes.len(), RESULT_BLOB_MAX as usize);
         if length > max {
             return Err(Error::ArgumentTooLong { index: 0, length, max });
         }
         let max_bytes = self.blobs.options().max_bytes;
-        let lease = self.blobs.keep(Arc::new(bytes), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })?;
+        let lease = self.blobs.keep(bytes, Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })?;
         let reference = lease.reference(self.server.port());
         Ok(SharedBlob { _lease: lease, reference })
     }
