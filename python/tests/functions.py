@@ -60,13 +60,14 @@ def once(path: str) -> int:
     return calls
 
 
-def hang(path: str, end: str) -> None:
+def hang(path: str, end: str | None = None) -> None:
     """Says at its end that it was told to end."""
     try:
         Path(path).write_text(str(os.getpid()))
         time.sleep(600)
     finally:
-        Path(end).touch()
+        if end:
+            Path(end).touch()
 
 
 def hold(path: str, pid: str | None = None) -> int:
