@@ -33,6 +33,9 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
+    #: The native module's; 0 is nobody's.
+    _token = 0
+
     def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
         super().__init__()
         self._client = client  # one that nobody has is closed
@@ -40,7 +43,6 @@ class Future(concurrent.futures.Future[T]):
         self._function = function
         #: To submit it again.
         self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
-        self._token = -1
 
     def result(self, timeout: float | None = None) -> T:
         """The value, or the exception that the function has raised, with the remote traceback as its cause."""

@@ -39,7 +39,7 @@ class _Ended:
 class _Chunk:
     """Calls that are one task."""
 
-    __slots__ = ("_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_tokens", "ended", "outcomes")
+    __slots__ = ("_alone", "_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_token", "ended", "outcomes")
 
     def __init__(
         self, core: Core, function: Function, calls: list[_pickling.Pickled], shared: list[_native.Blob]
@@ -52,13 +52,14 @@ class _Chunk:
         self._is_cancelled = False
         self.ended = False
         self.outcomes: list[_outcomes.Outcome | None] = [None] * len(calls)
-        #: Of the task; then, if each call is tried alone, of each.
-        self._tokens = [core.submit(self, function, calls, shared)]
+        #: Tokens of calls that are tried alone.
+        self._alone: list[int] = []
+        self._token = core.submit(self, function, calls, shared)
 
     def cancel(self) -> None:
         """Cancels the calls that have not ended."""
         self._is_cancelled = True
-        for token in self._tokens:
+        for token in (self._token, *self._alone):
             self._core.native.cancel(token)
 
     def has_ended(self) -> bool:
@@ -86,18 +87,17 @@ class _Chunk:
 
     def _try_each_alone(self) -> None:
         """One of the calls has ended the worker, say: only that one is to fail."""
-        while len(self._tokens) <= len(self._calls):  # the first is of all together
-            place = len(self._tokens) - 1
+        for place in range(len(self._alone), len(self._calls)):
             alone = _Alone(self, place)
             try:
                 if self._is_cancelled:
                     raise CancelledError
                 token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, again=True)
             except Exception as error:
-                token = -1
+                token = 0  # nobody's
                 alone._fail(error)
-            self._tokens.append(token)
-            if self._is_cancelled and token >= 0:
+            self._alone.append(token)
+            if self._is_cancelled:
                 self._core.native.cancel(token)
 
     def end_of_one(self, place: int, outcome: _outcomes.Outcome) -> None:
