@@ -37,7 +37,7 @@ BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo package test properties lint docs bench bench-against fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release demo package test python python-tests properties lint docs bench bench-against fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,14 @@ package: release ## a Debian package of this build, with manual pages, completio
 
 # How often `make properties` runs all property tests.
 SEEDS ?= 10
+
+# An environment with the Python package, and what its tests need.
+python: ## the Python package in an environment of its own (target/python), and its tests
+	@CARGO="$(CARGO)" FEATURES="$(FEATURES)" .ci/python $(ARGS)
+
+# After the tests only PyO3 and the native part are compiled. That needs --tests: without, cargo chooses other features of what all share.
+python-tests: ## the same with the build of the tests; skips without Python 3.11 or a registry
+	@CARGO="$(CARGO)" PROFILE=dev .ci/python --may-skip --all "$(ALL) --tests --lib --bins"
 
 properties: ## the property tests of the protocols and the core SEEDS (10) times, each time with other random cases
 	@set -e; for run in $$(seq $(SEEDS)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \

@@ -60,6 +60,12 @@ install_packages() {
 # Only tests use real stores: nobody else gets their services.
 wants_stores() { [ "$command" = test ]; }
 
+# Only the Python package needs Python.
+wants_python() { case $command in python | python-tests) ;; *) return 1 ;; esac; }
+
+# A Python that can make environments; `.ci/python` looks for one that is new enough.
+has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
+
 # What all else works without, one line each.
 lacking() {
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
@@ -67,6 +73,9 @@ lacking() {
     have ip || echo "without labs: ip is missing (package iproute2)"
     if wants_stores && { ! have memcached || ! have redis-server; }; then
         echo "without tests of agents before real stores: memcached or redis-server is missing (packages of these names)"
+    fi
+    if wants_python && ! has_venv; then
+        echo "without the Python package: python3 with venv is missing (packages python3, python3-venv)"
     fi
 }
 
@@ -81,6 +90,7 @@ lacking_packages() {
         have memcached || echo memcached
         have redis-server || echo redis-server
     fi
+    if wants_python && ! has_venv; then echo python3 python3-venv; fi
 }
 
 # The package of a clang that can compile the kernel engine.
@@ -93,10 +103,11 @@ clang_package() {
     return 1
 }
 
-# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day.
+# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day for each command: they want
+# different things.
 install_lacking() {
     [ -n "$(lacking)" ] || return 0
-    tried=${CARGO_TARGET_DIR:-target}/.do-tried
+    tried=${CARGO_TARGET_DIR:-target}/.do-tried-${command:-help}
     if have apt-get && as_root && [ -z "$(find "$tried" -mtime -1 2>/dev/null)" ]; then
         mkdir -p "${tried%/*}"
         : >"$tried"

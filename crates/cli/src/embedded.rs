@@ -4,7 +4,7 @@ use crate::commands::switch::{Running, SwitchProgram};
 use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder, raise_open_files};
+use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder, PythonOptions, raise_open_files};
 use midflight_terminal::switches::ANSWER_WITHIN;
 use rustix::process::geteuid;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,6 +34,8 @@ pub(crate) struct LocalExecutors<'a> {
     pub places: &'a [String],
     /// Where each keeps large outputs, and how many bytes of them.
     pub blobs: BlobOptions,
+    /// How they run Python functions, if they do.
+    pub python: Option<PythonOptions>,
 }
 
 /// A running switch and its executors; dropping it ends them and kills what runs.
@@ -62,6 +64,7 @@ impl Embedded {
         let start = |place: Option<&String>| {
             let builder =
                 here.counted.iter().cloned().fold(builder().blobs(here.blobs.clone()), ExecutorBuilder::count);
+            let builder = here.python.iter().cloned().fold(builder, ExecutorBuilder::python);
             place.iter().fold(builder, |builder, place| builder.place(place)).start()
         };
         let mut places = here.places.iter().cycle();
@@ -80,7 +83,7 @@ impl Embedded {
     pub(crate) fn quiet(slots: u32, blobs: BlobOptions) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
-        let here = LocalExecutors { executors: 1, slots, counted: &[], places: &[], blobs };
+        let here = LocalExecutors { executors: 1, slots, counted: &[], places: &[], blobs, python: None };
         Self::start(&Config { switch, ..Config::default() }, &here, ServedUsers::Own)
     }
 

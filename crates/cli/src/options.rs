@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use midflight_control::{Config, ProgramTable, SwitchTable};
-use midflight_host::BlobOptions;
+use midflight_host::{BlobOptions, PythonOptions};
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
 use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
 use midflight_wire::SLOT_PLACES;
@@ -81,6 +81,54 @@ impl OutputFiles {
         let disk = self.disk.output_disk.map(|mib| format!("--output-disk={mib}").into());
         let directory = self.output_dir.clone().map(PathBuf::into_os_string);
         disk.into_iter().chain(directory.into_iter().flat_map(|directory| ["--output-dir".into(), directory])).collect()
+    }
+}
+
+/// Whether an executor runs Python functions, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Python {
+    /// Run Python functions (docs/python.md) with this interpreter: CPython 3.11 or newer with the package midflight;
+    /// default: python3
+    #[arg(long, value_name = "PYTHON", num_args = 0..=1, default_missing_value = "python3")]
+    python: Option<PathBuf>,
+    /// The same with the interpreter of a virtual environment
+    #[arg(long, value_name = "DIR", conflicts_with = "python")]
+    venv: Option<PathBuf>,
+    /// End a Python worker after N tasks, and start a new one in its place; default: never
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    python_tasks: Option<u64>,
+    /// MiB of functions and shared arguments that are kept for further tasks, which are also the most that one may have;
+    /// default: 1024
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    python_cache: Option<u32>,
+}
+
+impl Python {
+    /// `None`: none.
+    pub(crate) fn options(&self) -> Result<Option<PythonOptions>> {
+        let Some(interpreter) = self.interpreter() else {
+            let given =
+                [("--python-tasks", self.python_tasks.is_some()), ("--python-cache", self.python_cache.is_some())];
+            if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                return Err(error(format!("{name} is of Python workers: give --python or --venv, too")));
+            }
+            return Ok(None);
+        };
+        let default = PythonOptions::new(interpreter);
+        let cache_bytes = self.python_cache.map_or(default.cache_bytes, |mib| u64::from(mib) << 20);
+        Ok(Some(PythonOptions { max_tasks: self.python_tasks, cache_bytes, ..default }))
+    }
+
+    fn interpreter(&self) -> Option<PathBuf> {
+        self.python.clone().or_else(|| self.venv.as_ref().map(|directory| directory.join("bin/python")))
+    }
+
+    /// The same options for an executor that is another process.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let interpreter = self.interpreter().map(|python| ["--python".into(), python.into_os_string()]);
+        let tasks = self.python_tasks.map(|tasks| format!("--python-tasks={tasks}").into());
+        let cache = self.python_cache.map(|mib| format!("--python-cache={mib}").into());
+        interpreter.into_iter().flatten().chain(tasks).chain(cache).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 mod durable;
 mod fetches;
 mod handler;
+pub(crate) mod shared;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher, PACKED_MAX, Packs};
 use crate::busy_poll::BUSY_POLL;

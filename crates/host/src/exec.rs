@@ -3,9 +3,9 @@
 //! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
 
 mod capture;
-mod marks;
+pub(crate) mod marks;
 mod plain;
-mod reaper;
+pub(crate) mod reaper;
 mod run;
 
 use crate::blob::Piece;

@@ -10,6 +10,7 @@ use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
+use crate::python::{PythonCounts, Pythons};
 use crate::run_times::RunTimes;
 use crate::socket::SocketCounts;
 use crate::workers::Workers;
@@ -29,6 +30,7 @@ pub struct Executor {
     status: Arc<Status>,
     workers: Arc<Workers>,
     processes: Arc<Processes>,
+    pythons: Option<Arc<Pythons>>,
     blobs: Arc<BlobStore>,
     counted: CountedResources,
     #[cfg(feature = "async")]
@@ -64,6 +66,8 @@ pub struct ExecutorCounts {
     pub inline_overruns: u64,
     /// Commands that failed because their outputs could not be kept whole.
     pub outputs_not_kept: u64,
+    /// Of Python workers; zeros without Python.
+    pub python: PythonCounts,
     /// Worker threads.
     pub workers: usize,
 }
@@ -191,6 +195,7 @@ impl Executor {
             argument_fetches,
             inline_overruns,
             outputs_not_kept: self.processes.not_kept(),
+            python: self.pythons.as_ref().map(|pythons| pythons.counts()).unwrap_or_default(),
             workers: self.workers.threads(),
         }
     }
@@ -224,6 +229,7 @@ impl Executor {
             endpoint.running()
         });
         self.processes.kill_all();
+        self.pythons.iter().for_each(|pythons| pythons.kill_all());
         running
     }
 }

@@ -10,6 +10,7 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `python` | Python functions, in worker processes |
 //! | `futures` | functions that are futures (feature `async`) |
 //! | `typed` | arguments and results of types that serde knows (feature `serde`) |
 //! | `run_times` | how long runs took, by function |
@@ -59,6 +60,7 @@ mod open_files;
 mod pending;
 mod poller;
 pub mod privileges;
+mod python;
 #[cfg(feature = "replica")]
 pub mod replica;
 #[cfg(feature = "operator")]
@@ -78,6 +80,7 @@ mod workers;
 
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
+pub use client::shared::SharedBlob;
 pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
@@ -88,6 +91,7 @@ pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use open_files::raise_open_files;
+pub use python::{PYTHON, PythonCounts, PythonOptions};
 pub use results::{
     CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
     TaskOutcome, TaskResult, TaskTiming,

@@ -1,10 +1,12 @@
 //! How functions are named on the wire, and the arguments and results of the built-in ones.
 
 mod exec;
+mod python;
 
 pub use exec::{
     COMMAND_LINE_MAX, DIRECTORY_MAX, ENVIRONMENT_MAX, ExecRequest, ExecRequestError, ExecResult, VARIABLES_MAX,
 };
+pub use python::{PythonError, PythonHead, PythonRefusal};
 
 use midflight_endpoint::Nanos;
 

@@ -29,6 +29,7 @@ EXAMPLES
   midflight executor --config midflight.toml --count gpu=2 --count mem=4x16GiB
   midflight executor --http 127.0.0.1:7702     metrics: slots, bundles, run times by function
   midflight executor --switch a --place node3,rack7    tasks may prefer this machine or rack
+  midflight executor --venv ~/work/.venv       Python functions, with what is installed there
   midflight executor --output-dir /scratch --output-disk 100000
 
 --count gives each task that requires a resource a bundle of its own, and tells it which:
@@ -37,8 +38,8 @@ EXAMPLES
   mem=4x16GiB, cores=4x2      four amounts: MIDFLIGHT_MEM=17179869184, MIDFLIGHT_CORES=2
   npu=2:ASCEND_RT_VISIBLE_DEVICES                   tells it in this variable, too
 
-It runs noop, sleep, spin, exec and command (command lines). Programs that use the Rust library
-register their own functions.
+It runs noop, sleep, spin, exec and command (command lines), with --python or --venv functions of
+Python. Programs that use the Rust library register their own functions.
 
 SIGTERM or SIGINT: takes nothing new, finishes what runs, hands over the results and ends. A
 second one ends at once; the switch then gives what ran to other executors. However it ends, its
@@ -72,6 +73,8 @@ pub(crate) struct Args {
     http: String,
     #[command(flatten)]
     outputs: options::OutputFiles,
+    #[command(flatten)]
+    python: options::Python,
     /// How long tasks may go on after SIGTERM before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1h")]
     drain: Duration,
@@ -99,6 +102,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     for switch in usage::resolve_all(&args.switch)? {
         builder = builder.switch(switch);
+    }
+    if let Some(python) = args.python.options()? {
+        builder = builder.python(python);
     }
     if let Some(bind) = &args.bind {
         builder = builder.bind(usage::resolve(bind)?);

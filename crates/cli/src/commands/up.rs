@@ -31,6 +31,7 @@ EXAMPLES
   midflight up --executors 2 --place a,b   one at place a, one at b: see `submit --prefer`
   midflight up --listen 127.0.0.1:0      on a free port
   midflight up --count r0=2              two bundles of a resource: see `midflight executor --help`
+  midflight up --python                  runs Python functions, too: docs/python.md
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode
@@ -72,11 +73,13 @@ pub(crate) struct Args {
     http: Option<String>,
     #[command(flatten)]
     outputs: options::OutputFiles,
+    #[command(flatten)]
+    python: options::Python,
     /// How long tasks may go on after Ctrl-C before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
     drain: Duration,
     /// A store instead of a task queue: three replicas and a switch
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "output_disk", "output_dir"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "output_disk", "output_dir", "python", "venv", "python_tasks", "python_cache"])]
     store: bool,
     /// Directory in which the store's data stays; default: a temporary one
     #[arg(long, value_name = "DIR", requires = "store")]
@@ -85,7 +88,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
     reads: ReadMode,
     /// A replicated cache instead of a task queue: three memcached, their agents, an operator and a controller
-    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir"])]
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir", "python", "venv", "python_tasks", "python_cache"])]
     replicas: bool,
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
@@ -128,7 +131,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let counted = args.counts.resources(&args.file)?;
     let counting = counts::summary(&counted);
     let blobs = args.outputs.blobs()?;
-    let here = LocalExecutors { executors: args.executors, slots, counted: &counted, places: &args.place, blobs };
+    let (executors, python) = (args.executors, args.python.options()?);
+    let here = LocalExecutors { executors, slots, counted: &counted, places: &args.place, blobs, python };
     let embedded = Embedded::start(&config, &here, served)?;
     let switch = &embedded.running.switch;
     TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;

@@ -7,22 +7,22 @@ use std::fmt;
 use std::fs;
 
 /// The variable that holds the mark.
-pub(super) const VARIABLE: &str = "MIDFLIGHT_RUN";
+pub(crate) const VARIABLE: &str = "MIDFLIGHT_RUN";
 
 /// How often to look for processes that were started while others were killed.
 const ROUNDS: usize = 10;
 
 /// Names one run of a command in this machine: `LIFE-NUMBER`, 16 hexadecimal digits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     /// Of the executor's process.
-    pub(super) life: u64,
-    pub(super) number: u64,
+    pub(crate) life: u64,
+    pub(crate) number: u64,
 }
 
 impl Mark {
     /// The length of its text.
-    pub(super) const BYTES: usize = 33;
+    pub(crate) const BYTES: usize = 33;
 
     fn parse(text: &[u8]) -> Option<Self> {
         let (life, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
@@ -46,7 +46,7 @@ impl fmt::Display for Mark {
 }
 
 /// Kills all processes that bear one of these marks, as far as `/proc` shows them to this user.
-pub(super) fn kill_marked(marks: &HashSet<Mark>) {
+pub(crate) fn kill_marked(marks: &HashSet<Mark>) {
     if marks.is_empty() {
         return;
     }

@@ -23,7 +23,7 @@ const GROUP_AT: usize = Mark::BYTES + 1;
 static OF_THIS_PROCESS: Mutex<Weak<Reaper>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
-pub(super) struct Reaper {
+pub(crate) struct Reaper {
     /// Random: distinguishes the marks of this process from those of all others.
     life: u64,
     table: File,
@@ -44,7 +44,7 @@ struct State {
 /// A line of the table: a command that the reaper would kill. Drop it when the command has ended, and before its status is
 /// collected: after that its number may be that of another process.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(crate) struct Record {
     reaper: Arc<Reaper>,
     line: u64,
     mark: Mark,
@@ -52,7 +52,7 @@ pub(super) struct Record {
 
 impl Reaper {
     /// The reaper of this process.
-    pub(super) fn of_this_process() -> io::Result<Arc<Self>> {
+    pub(crate) fn of_this_process() -> io::Result<Arc<Self>> {
         let mut shared = lock(&OF_THIS_PROCESS);
         if let Some(reaper) = shared.upgrade() {
             return Ok(reaper);
@@ -64,7 +64,7 @@ impl Reaper {
     }
 
     /// Enters a command that is to be started now, with the mark in its environment.
-    pub(super) fn enter(self: &Arc<Self>) -> io::Result<Record> {
+    pub(crate) fn enter(self: &Arc<Self>) -> io::Result<Record> {
         let mut state = lock(&self.state);
         self.watch(&mut state)?;
         let mark = Mark { life: self.life, number: state.next };
@@ -81,7 +81,7 @@ impl Reaper {
 
     /// The process, if one was started.
     #[cfg(test)]
-    pub(super) fn process(&self) -> Option<Pid> {
+    pub(crate) fn process(&self) -> Option<Pid> {
         lock(&self.state).process.as_ref().map(Pid::from_child)
     }
 
@@ -116,12 +116,12 @@ impl Drop for Reaper {
 }
 
 impl Record {
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         self.mark
     }
 
     /// The command runs, as leader of this group.
-    pub(super) fn started(&self, group: Pid) -> io::Result<()> {
+    pub(crate) fn started(&self, group: Pid) -> io::Result<()> {
         self.write(&group.to_string(), GROUP_AT)
     }
 

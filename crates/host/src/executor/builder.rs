@@ -1,6 +1,6 @@
 //! Describes and starts an executor.
 
-use super::handler::{RunHandler, Runner};
+use super::handler::{RunHandler, Runner, Started};
 use super::{Executor, Status};
 use crate::blob::{Arguments, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
@@ -13,6 +13,7 @@ use crate::exec::Processes;
 use crate::functions::{Function, Functions, TaskContext, wrap};
 #[cfg(feature = "async")]
 use crate::futures::{Runtime, wrap_async};
+use crate::python::{PYTHON, PythonOptions, Pythons};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
@@ -40,6 +41,7 @@ pub struct ExecutorBuilder {
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
     functions: Vec<(String, Function)>,
+    python: Option<PythonOptions>,
 }
 
 impl std::fmt::Debug for ExecutorBuilder {
@@ -152,6 +154,13 @@ impl ExecutorBuilder {
         self.with(name, Function::Inline(wrap(function)))
     }
 
+    /// Runs the functions of Midflight's Python package, in worker processes: at most one a slot.
+    #[must_use]
+    pub fn python(mut self, options: PythonOptions) -> Self {
+        self.python = Some(options);
+        self
+    }
+
     /// Registers an asynchronous function. It runs on a runtime of one thread (tokio's, with time and I/O), which all these
     /// functions share: it must not block. As many run at once as there are slots. One whose task is cancelled is dropped at
     /// its next `.await`.
@@ -204,6 +213,12 @@ impl ExecutorBuilder {
         for (name, function) in self.functions {
             functions.register(&name, function)?;
         }
+        let progress_timeout = blobs.options().progress_timeout;
+        let start = |options| Pythons::start(options, slots, progress_timeout).map(Arc::new);
+        let pythons = self.python.map(start).transpose()?;
+        if let Some(pythons) = pythons.clone() {
+            functions.register(PYTHON, Function::Worker(wrap(move |task, argument| pythons.call(task, argument))))?;
+        }
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
         let waker = Waker::new()?;
@@ -220,8 +235,9 @@ impl ExecutorBuilder {
                 runtime: runtime.clone(),
             };
             let local = socket.local_addr();
-            let (workers, status, processes) = (Arc::clone(&workers), Arc::clone(&status), Arc::clone(&processes));
-            let handler = RunHandler::new(functions, workers, status, runner, processes, local);
+            let (workers, status) = (Arc::clone(&workers), Arc::clone(&status));
+            let started = Started { processes: Arc::clone(&processes), pythons: pythons.clone() };
+            let handler = RunHandler::new(functions, workers, status, runner, started, local);
             Driver::new(endpoint, handler, socket, waker)
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
@@ -231,6 +247,7 @@ impl ExecutorBuilder {
             status,
             workers,
             processes,
+            pythons,
             blobs,
             counted,
             #[cfg(feature = "async")]

@@ -11,6 +11,7 @@ use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
 #[cfg(feature = "async")]
 use crate::futures::{AsyncCall, Runtime};
+use crate::python::Pythons;
 use crate::run_times::RunTimes;
 use crate::workers::Workers;
 use midflight_endpoint::Nanos;
@@ -43,12 +44,28 @@ pub(crate) struct RunHandler {
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Began)>>,
     /// Runs that worker threads have, and how those are told to stop.
     running: HashMap<RunKey, CancellationToken>,
-    processes: Arc<Processes>,
+    started: Started,
     /// Results that are kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
     overruns: u64,
     /// What still runs is about to be killed.
     is_ending: bool,
+}
+
+/// Processes that tasks run in.
+pub(crate) struct Started {
+    /// Of commands.
+    pub(crate) processes: Arc<Processes>,
+    /// `None` without Python.
+    pub(crate) pythons: Option<Arc<Pythons>>,
+}
+
+impl Started {
+    /// Ends what a run has there, if it has something.
+    fn stop(&self, run: RunKey) {
+        self.processes.stop(run);
+        self.pythons.iter().for_each(|pythons| pythons.stop(run));
+    }
 }
 
 /// What a worker needs.
@@ -69,7 +86,7 @@ impl RunHandler {
         workers: Arc<Workers>,
         status: Arc<Status>,
         runner: Runner,
-        processes: Arc<Processes>,
+        started: Started,
         local: SocketAddr,
     ) -> Self {
         let (sleeping, running, leases) = (BinaryHeap::new(), HashMap::new(), HashMap::new());
@@ -83,7 +100,7 @@ impl RunHandler {
             local,
             sleeping,
             running,
-            processes,
+            started,
             leases,
             overruns: 0,
             is_ending: false,
@@ -200,7 +217,7 @@ impl RunHandler {
     fn stop(&mut self, executor: &mut Executor, run: RunKey) {
         if let Some(token) = self.running.get(&run) {
             token.cancel();
-            self.processes.stop(run);
+            self.started.stop(run);
             return;
         }
         let before = self.sleeping.len();

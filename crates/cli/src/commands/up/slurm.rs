@@ -127,7 +127,8 @@ impl Step {
             .arg(std::env::current_exe().context("cannot find the path of this command")?)
             .args(["executor", "--until-eof", "--switch", &switch.to_string()])
             .arg(format!("--drain={}", humantime::format_duration(args.drain)))
-            .args(args.outputs.arguments());
+            .args(args.outputs.arguments())
+            .args(args.python.arguments());
         command.args(args.slots.map(|slots| format!("--slots={slots}")));
         if !args.counts.is_empty() {
             command.args(args.counts.arguments());

@@ -1,0 +1,229 @@
+//! The function `python`: calls of Python functions, which worker processes run. `docs/internals/python.md` says what they are
+//! told and what happens when who dies.
+
+mod cache;
+mod channel;
+mod counts;
+mod frames;
+mod life;
+mod output;
+mod places;
+mod pool;
+mod process;
+#[cfg(test)]
+mod tests;
+
+pub use counts::PythonCounts;
+
+use crate::error::Error;
+use crate::functions::TaskContext;
+use cache::{Blob, Cache};
+use channel::Silent;
+use counts::{Counters, count};
+use midflight_tasks::executor::RunKey;
+use midflight_tasks::functions::{PythonError, PythonHead, PythonRefusal};
+use midflight_wire::BlobRef;
+use pool::{NoWorker, Pool};
+use process::{Calls, Done, Hello, Process};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name under which executors register it.
+pub const PYTHON: &str = "python";
+
+/// How an executor runs Python functions. [`PythonOptions::new`] has the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonOptions {
+    /// Of CPython 3.11 or newer, with the package `midflight`; a name without `/` is looked for in `PATH`.
+    pub interpreter: PathBuf,
+    /// A worker is replaced by a new one after so many tasks. Default: never.
+    pub max_tasks: Option<u64>,
+    /// Bytes of functions and shared arguments that are kept for further tasks. Default 1 GiB.
+    pub cache_bytes: u64,
+}
+
+impl PythonOptions {
+    /// The defaults, for this interpreter.
+    #[must_use]
+    pub fn new(interpreter: impl Into<PathBuf>) -> Self {
+        Self { interpreter: interpreter.into(), max_tasks: None, cache_bytes: 1 << 30 }
+    }
+}
+
+/// What an executor needs to run Python functions.
+pub(crate) struct Pythons {
+    pool: Pool,
+    cache: Cache,
+    counters: Arc<Counters>,
+}
+
+/// Why a task has no answer of a worker.
+enum Failure {
+    Cancelled,
+    /// Another attempt may go well.
+    Passing(PythonRefusal),
+    Lasting(PythonRefusal),
+}
+
+impl Pythons {
+    /// Starts one worker: what is wrong with the interpreter is known at once.
+    pub(crate) fn start(options: PythonOptions, slots: u32, progress_timeout: Duration) -> Result<Self, Error> {
+        let counters = Arc::<Counters>::default();
+        let cache = Cache::new(options.cache_bytes, progress_timeout, Arc::clone(&counters));
+        let pool = Pool::new(options, slots, Arc::clone(&counters))?;
+        let about = pool.start_first().map_err(Error::Configuration)?;
+        tracing::info!("Python workers: {about}");
+        Ok(Self { pool, cache, counters })
+    }
+
+    /// A task. What ends it for good is a value; an error is for another attempt, or of a task that is cancelled.
+    pub(crate) fn call(&self, context: &TaskContext, argument: &[u8]) -> Result<Vec<u8>, String> {
+        let head = match PythonHead::parse(argument) {
+            Ok(head) => head,
+            Err(refusal) => return Ok(refusal.encode(context.attempt)),
+        };
+        match self.run(context, &head) {
+            Ok(done) if done.has_raised && context.attempt <= head.retries => Err("raised an exception".to_owned()),
+            Ok(done) => Ok(done.result),
+            Err(Failure::Cancelled) => Err("cancelled".to_owned()),
+            Err(Failure::Passing(refusal)) if context.attempt < head.attempts => Err(refusal.text),
+            Err(Failure::Passing(refusal) | Failure::Lasting(refusal)) => Ok(refusal.encode(context.attempt)),
+        }
+    }
+
+    fn run(&self, context: &TaskContext, head: &PythonHead<'_>) -> Result<Done, Failure> {
+        let function = self.fetch(context, &head.function)?;
+        let shared = head.shared.iter().map(|blob| self.fetch(context, blob)).collect::<Result<Vec<_>, _>>()?;
+        let mut worker = self.worker_for(context)?;
+        // It may have taken long: what is cancelled meanwhile does not begin.
+        if context.cancelled() {
+            self.pool.give_back(worker, self.cache.drops());
+            return Err(Failure::Cancelled);
+        }
+        self.pool.begin(context, &mut worker);
+        let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
+        let answer = self.ask(context, head, &mut worker, &calls);
+        self.pool.ended(context);
+        self.after(worker, context, answer)
+    }
+
+    fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Result<Arc<Blob>, Failure> {
+        let drops = self.cache.drops();
+        let fetched = self.cache.get(context.client.ip(), blob, context.cancellation());
+        if self.cache.drops() != drops {
+            self.pool.forget_dropped(self.cache.drops());
+        }
+        fetched.map_err(|why| {
+            if context.cancelled() {
+                return Failure::Cancelled;
+            }
+            let text = format!("the function or a shared argument: {why}");
+            Failure::Passing(PythonRefusal::new(PythonError::NotFetched, text))
+        })
+    }
+
+    fn worker_for(&self, context: &TaskContext) -> Result<Process, Failure> {
+        let environment = context.holding.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.pool.take(context, environment.collect()).map_err(|no_worker| match no_worker {
+            NoWorker::Cancelled => Failure::Cancelled,
+            NoWorker::Because(why) => Failure::Passing(PythonRefusal::new(PythonError::NoWorker, why)),
+        })
+    }
+
+    /// The worker's answer, unless it is another one than the client wants.
+    fn ask(
+        &self,
+        context: &TaskContext,
+        head: &PythonHead<'_>,
+        worker: &mut Process,
+        calls: &Calls<'_>,
+    ) -> Result<Result<Done, PythonRefusal>, Silent> {
+        let digest = if head.environment == 0 { 0 } else { worker.digest(context)? };
+        match suits(head, &worker.hello, digest) {
+            Ok(()) => worker.call(context, calls, self.cache.drops()).map(Ok),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    /// The worker goes back, or is ended.
+    fn after(
+        &self,
+        mut worker: Process,
+        context: &TaskContext,
+        answer: Result<Result<Done, PythonRefusal>, Silent>,
+    ) -> Result<Done, Failure> {
+        let silent = match answer {
+            Ok(answer) => {
+                self.pool.give_back(worker, self.cache.drops());
+                let done = answer.map_err(Failure::Lasting)?;
+                let was_stopped = done.has_raised && context.cancelled();
+                return if was_stopped { Err(Failure::Cancelled) } else { Ok(done) };
+            }
+            Err(silent) => silent,
+        };
+        self.pool.unlist(&worker);
+        let ended = worker.end();
+        if silent == Silent::Cancelled {
+            count(&self.counters.killed);
+            return Err(Failure::Cancelled);
+        }
+        count(&self.counters.died);
+        if context.cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let how = match silent {
+            Silent::NoAnswer => "it sent what is no answer, and was killed".to_owned(),
+            _ => ended.how(),
+        };
+        let about = &worker.hello.about;
+        let mut text = format!("the worker died in the task: {how}, attempt {}, {about}", context.attempt);
+        if !ended.lines.is_empty() {
+            text.push_str("; its last output:\n");
+            text.push_str(&ended.lines);
+        }
+        let signal = ended.signal.unwrap_or(0);
+        Err(Failure::Passing(PythonRefusal { code: PythonError::WorkerDied, signal, text }))
+    }
+
+    /// A task is cancelled: its worker, if it has one, is told.
+    pub(crate) fn stop(&self, run: RunKey) {
+        self.pool.stop(run);
+    }
+
+    /// Kills all workers and refuses new ones.
+    pub(crate) fn kill_all(&self) {
+        self.pool.kill_all();
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> PythonCounts {
+        self.counters.read()
+    }
+}
+
+/// Whether a worker can do what a client has pickled. `digest`: of its environment; 0 where any will do.
+fn suits(head: &PythonHead<'_>, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
+    let ((major, minor), (here_major, here_minor)) = (head.python, worker.python);
+    if head.python != worker.python {
+        return Err(PythonRefusal::new(
+            PythonError::Mismatch,
+            format!(
+                "the client runs Python {major}.{minor}, the worker {here_major}.{here_minor} ({}): use the same on both \
+                 (midflight executor --python PYTHON, or --venv DIR)",
+                worker.about
+            ),
+        ));
+    }
+    if head.environment != digest {
+        return Err(PythonRefusal::new(
+            PythonError::Mismatch,
+            format!(
+                "the client's environment has the digest {:016x}, the worker's {digest:016x} ({}): install the same packages \
+                 on both, or leave environment=\"same\" out",
+                head.environment, worker.about
+            ),
+        ));
+    }
+    Ok(())
+}

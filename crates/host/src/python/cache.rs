@@ -1,0 +1,279 @@
+//! Functions and shared arguments that were fetched from clients, for all workers. One thread fetches a blob; others that need
+//! the same one wait for it.
+
+use super::counts::{Counters, count};
+use crate::blob::Fetcher;
+use crate::cancellation::CancellationToken;
+use crate::driver::lock;
+use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longer blobs are in memory that workers map.
+pub(super) const INLINE_MAX: usize = 64 << 10;
+
+/// Who has it, and its name there. An id is random: nobody can give others' blobs another content.
+type Name = (IpAddr, u16, u64);
+
+/// A blob that is here.
+#[derive(Debug)]
+pub(super) struct Blob {
+    /// Its name between executor and workers.
+    pub(super) number: u32,
+    pub(super) length: u64,
+    pub(super) content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    /// A sealed memfd.
+    Memory(OwnedFd),
+}
+
+/// Blobs that are kept, at most: small functions are many before they are many bytes.
+const ENTRIES_MAX: usize = 65_536;
+/// How often a thread that waits for another one's fetch looks whether its task is cancelled.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// At most so many bytes and [`ENTRIES_MAX`] blobs, but for what tasks use.
+pub(super) struct Cache {
+    fetcher: Fetcher,
+    max_bytes: u64,
+    counters: Arc<Counters>,
+    kept: Mutex<Kept>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<Name, Entry>,
+    /// Those that are here, the least recently used first.
+    by_use: BTreeMap<u64, Name>,
+    bytes: u64,
+    next_number: u32,
+    /// Counts uses.
+    uses: u64,
+}
+
+enum Entry {
+    /// By another thread.
+    Fetching,
+    Here {
+        blob: Arc<Blob>,
+        used: u64,
+    },
+}
+
+/// Where a blob is.
+enum Found {
+    Here(Arc<Blob>),
+    /// Another thread fetches it.
+    Coming,
+    Nowhere,
+}
+
+/// A fetch under way. However it ends, those that wait go on.
+struct Fetch<'a> {
+    cache: &'a Cache,
+    name: Name,
+}
+
+impl Cache {
+    pub(super) fn new(max_bytes: u64, progress_timeout: Duration, counters: Arc<Counters>) -> Self {
+        let fetcher = Fetcher::new(progress_timeout);
+        Self { fetcher, max_bytes, counters, kept: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// The blob, fetched if it is not here; else why it cannot be had.
+    pub(super) fn get(
+        &self,
+        ip: IpAddr,
+        reference: &BlobRef,
+        cancellation: &CancellationToken,
+    ) -> Result<Arc<Blob>, String> {
+        let name = (ip, reference.port.get(), reference.id.get());
+        let mut kept = lock(&self.kept);
+        loop {
+            match kept.find(name) {
+                Found::Here(blob) => return Ok(blob),
+                Found::Nowhere => break,
+                Found::Coming if cancellation.is_cancelled() => return Err("cancelled".to_owned()),
+                Found::Coming => {
+                    kept = self.changed.wait_timeout(kept, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+        kept.entries.insert(name, Entry::Fetching);
+        drop(kept);
+        let fetch = Fetch { cache: self, name };
+        let content = self.fetch(ip, reference).inspect_err(|_| count(&self.counters.blobs_not_fetched))?;
+        count(&self.counters.blobs_fetched);
+        Ok(fetch.keep(reference, content))
+    }
+
+    /// How many blobs have made room for others: workers that have one of these may forget it.
+    pub(super) fn drops(&self) -> u64 {
+        self.counters.blobs_dropped.load(Ordering::Relaxed)
+    }
+
+    fn fetch(&self, ip: IpAddr, reference: &BlobRef) -> Result<Content, String> {
+        let max = u32::try_from(self.max_bytes).unwrap_or(RESULT_BLOB_MAX);
+        let bytes = self.fetcher.fetch(ip, reference, max).map_err(|error| error.to_string())?;
+        if bytes.len() <= INLINE_MAX {
+            return Ok(Content::Bytes(bytes));
+        }
+        memory(&bytes).map(Content::Memory).map_err(|error| format!("no memory for {} bytes: {error}", bytes.len()))
+    }
+}
+
+impl Fetch<'_> {
+    fn keep(self, reference: &BlobRef, content: Content) -> Arc<Blob> {
+        let Cache { max_bytes, counters, kept, .. } = self.cache;
+        let mut kept = lock(kept);
+        let blob = kept.keep(self.name, reference.length.get().into(), content);
+        let dropped = kept.make_room(*max_bytes);
+        counters.blobs_dropped.fetch_add(dropped, Ordering::Relaxed);
+        blob
+    }
+}
+
+impl Drop for Fetch<'_> {
+    fn drop(&mut self) {
+        let mut kept = lock(&self.cache.kept);
+        if let Some(Entry::Fetching) = kept.entries.get(&self.name) {
+            kept.entries.remove(&self.name); // it has failed
+        }
+        drop(kept);
+        self.cache.changed.notify_all();
+    }
+}
+
+impl Kept {
+    fn find(&mut self, name: Name) -> Found {
+        match self.entries.get_mut(&name) {
+            None => Found::Nowhere,
+            Some(Entry::Fetching) => Found::Coming,
+            Some(Entry::Here { blob, used }) => {
+                self.by_use.remove(used);
+                self.uses += 1;
+                *used = self.uses;
+                self.by_use.insert(*used, name);
+                Found::Here(Arc::clone(blob))
+            }
+        }
+    }
+
+    fn keep(&mut self, name: Name, length: u64, content: Content) -> Arc<Blob> {
+        let blob = Arc::new(Blob { number: self.next_number, length, content });
+        self.next_number = self.next_number.wrapping_add(1);
+        self.bytes += length;
+        self.uses += 1;
+        self.entries.insert(name, Entry::Here { blob: Arc::clone(&blob), used: self.uses });
+        self.by_use.insert(self.uses, name);
+        blob
+    }
+
+    /// Drops what was used least recently and no task uses, until the rest is within the bounds; returns how many.
+    fn make_room(&mut self, max_bytes: u64) -> u64 {
+        let mut dropped = 0;
+        let mut after = 0;
+        while self.bytes > max_bytes || self.by_use.len() > ENTRIES_MAX {
+            let Some((used, name)) = self.by_use.range(after..).next().map(|(used, name)| (*used, *name)) else {
+                break;
+            };
+            after = used + 1;
+            let Some(Entry::Here { blob, .. }) = self.entries.get(&name) else { continue };
+            if Arc::strong_count(blob) > 1 {
+                continue;
+            }
+            self.bytes -= blob.length;
+            self.entries.remove(&name);
+            self.by_use.remove(&used);
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+/// Memory with these bytes, which nobody can change.
+fn memory(bytes: &[u8]) -> std::io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("midflight-blob", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.write_all(bytes)?;
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::{BlobOptions, BlobServer, BlobStore};
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    #[test]
+    fn a_blob_is_fetched_once_and_the_oldest_makes_room() {
+        let store = BlobStore::new(BlobOptions::default());
+        let server = BlobServer::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::clone(&store), false).unwrap();
+        let ip = Ipv4Addr::LOCALHOST.into();
+        let leases: Vec<_> =
+            [10, 100_000, 20].map(|length| store.keep(Arc::new(vec![7; length]), Duration::ZERO).unwrap()).into();
+        let references: Vec<_> = leases.iter().map(|lease| lease.reference(server.port())).collect();
+        let (counters, never) = (Arc::<Counters>::default(), CancellationToken::never());
+        let cache = Cache::new(100_020, Duration::from_secs(60), Arc::clone(&counters));
+        let get = |place: usize| cache.get(ip, &references[place], &never).unwrap();
+        assert!(matches!(&get(0).content, Content::Bytes(bytes) if bytes == &[7; 10]));
+        assert!(matches!(&get(1).content, Content::Memory(_)));
+        let [first, second] = [get(0).number, get(1).number];
+        assert_eq!([first, second, store.counters().served as u32], [0, 1, 2], "both were there already");
+        get(0);
+        assert_eq!(get(2).number, 2);
+        assert_eq!(get(0).number, 0, "it was used after the other one, which has made room");
+        drop(leases);
+        assert!(cache.get(ip, &references[1], &never).unwrap_err().contains("not kept"));
+        assert_eq!(get(2).number, 2);
+        let counts = counters.read();
+        assert_eq!([counts.blobs_fetched, counts.blobs_not_fetched, counts.blobs_dropped], [3, 1, 1]);
+        assert_eq!(cache.drops(), 1);
+    }
+
+    #[test]
+    fn small_blobs_are_bounded_in_number_and_what_tasks_use_stays() {
+        let mut kept = Kept::default();
+        let name = |id: u64| (Ipv4Addr::LOCALHOST.into(), 1, id);
+        let used = kept.keep(name(0), 1, Content::Bytes(vec![0]));
+        let more = 10;
+        for id in 1..(ENTRIES_MAX + more) as u64 {
+            kept.keep(name(id), 1, Content::Bytes(vec![0]));
+            kept.make_room(u64::MAX);
+        }
+        assert_eq!([kept.entries.len(), kept.by_use.len(), kept.bytes as usize], [ENTRIES_MAX; 3]);
+        assert!(matches!(kept.find(name(0)), Found::Here(_)), "a task uses it");
+        assert!(matches!(kept.find(name(more as u64)), Found::Nowhere));
+        assert!(matches!(kept.find(name(more as u64 + 1)), Found::Here(_)));
+        drop(used);
+    }
+
+    #[test]
+    fn a_fetch_that_panics_lets_others_go_on() {
+        let cache = Cache::new(1, Duration::from_secs(60), Arc::default());
+        let name = (Ipv4Addr::LOCALHOST.into(), 1, 1);
+        let panics = std::thread::scope(|scope| {
+            let fetch = || {
+                lock(&cache.kept).entries.insert(name, Entry::Fetching);
+                let _fetch = Fetch { cache: &cache, name };
+                panic!("planted");
+            };
+            scope.spawn(fetch).join()
+        });
+        assert!(panics.is_err());
+        assert!(matches!(lock(&cache.kept).find(name), Found::Nowhere));
+    }
+}

@@ -1,0 +1,279 @@
+//! What executor and worker say to each other: frames over a socket, as long as the worker lives and its task is wanted.
+
+use super::frames::{HEADER_BYTES, Header};
+use crate::functions::TaskContext;
+use crate::waker::Waker;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a task has after SIGINT, and a worker after its last one.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// How often a task that is cancelled gets SIGINT in that time: a worker ignores it while it unpickles or imports.
+const INTERRUPT_EVERY: Duration = Duration::from_millis(100);
+/// The longest answer: what a result by reference may hold.
+const ANSWER_MAX: u64 = midflight_wire::RESULT_BLOB_MAX as u64;
+/// A short frame has at most so many bytes.
+const BUFFER_BYTES: usize = 16 << 10;
+/// The largest part of an answer that is allocated before it comes.
+const FIRST_ALLOCATION: usize = 1 << 20;
+
+/// One end of the socket of a worker.
+#[derive(Debug)]
+pub(super) struct Channel {
+    socket: UnixStream,
+    pidfd: OwnedFd,
+    worker: Pid,
+    /// Woken when the task is cancelled.
+    stop: Arc<Waker>,
+    told: Option<Told>,
+    /// Used again for each short frame.
+    buffer: Vec<u8>,
+}
+
+/// A worker was told to stop its task.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// When it is told again.
+    again: Instant,
+    /// When it is given up.
+    until: Instant,
+}
+
+/// Until when to wait, and for which cancelling.
+#[derive(Clone, Copy)]
+pub(super) struct Patience<'a> {
+    pub(super) deadline: Option<Instant>,
+    /// Of the task that runs.
+    pub(super) task: Option<&'a TaskContext>,
+}
+
+/// Why there is no answer; the worker is to be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silent {
+    /// It was told to stop, and did not in time.
+    Cancelled,
+    /// It has died, or has closed the socket.
+    Died,
+    /// It sent what is no answer.
+    NoAnswer,
+    Late,
+}
+
+impl Channel {
+    pub(super) fn new(socket: UnixStream, pidfd: OwnedFd, worker: Pid, stop: Waker) -> Self {
+        Self { socket, pidfd, worker, stop: Arc::new(stop), told: None, buffer: Vec::new() }
+    }
+
+    pub(super) fn stop(&self) -> &Arc<Waker> {
+        &self.stop
+    }
+
+    /// A task begins: what the one before was told is over.
+    pub(super) fn begin(&mut self) {
+        self.told = None;
+    }
+
+    /// Whether the worker lives and is silent, as an idle one is.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&now)), Ok(0))
+    }
+
+    /// Nothing more is said: a worker that is sane ends.
+    pub(super) fn close(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both); // an error means that the other end is gone
+    }
+
+    /// Waits until the worker has ended; whether it has in time.
+    pub(super) fn has_ended_within(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = timespec(deadline.saturating_duration_since(Instant::now()));
+            match poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&left)) {
+                Ok(0) => return false,
+                Ok(_) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// The socket has ended. Python closes it while it ends itself: then how it ends is to be seen, before it is killed.
+    fn died(&self) -> Silent {
+        self.has_ended_within(GRACE);
+        Silent::Died
+    }
+
+    pub(super) fn send(&mut self, parts: &[&[u8]], patience: Patience<'_>) -> Result<(), Silent> {
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut left = slices.as_mut_slice();
+        while left.iter().any(|part| !part.is_empty()) {
+            match sendmsg(&self.socket, left, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+                Ok(sent) => IoSlice::advance_slices(&mut left, sent),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, patience)?,
+                Err(_) => return Err(self.died()),
+            }
+        }
+        Ok(())
+    }
+
+    /// One byte with a descriptor.
+    pub(super) fn send_descriptor(&mut self, memory: &OwnedFd, patience: Patience<'_>) -> Result<(), Silent> {
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let fds = [memory.as_fd()];
+            control.push(SendAncillaryMessage::ScmRights(&fds));
+            match sendmsg(&self.socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, patience)?,
+                Err(_) => return Err(self.died()),
+            }
+        }
+    }
+
+    /// A frame. What is short comes in one piece, into a buffer that is used again.
+    pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        bytes.reserve(BUFFER_BYTES);
+        let frame = self.receive_with(&mut bytes, patience);
+        self.buffer = bytes;
+        frame
+    }
+
+    fn receive_with(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+        self.wait(PollFlags::IN, patience)?;
+        while bytes.len() < HEADER_BYTES {
+            self.read(bytes, patience)?;
+        }
+        let header = Header::decode(bytes.first_chunk().ok_or(Silent::NoAnswer)?);
+        let length = usize::try_from(header.length).ok().filter(|_| header.length <= ANSWER_MAX);
+        let length = length.ok_or(Silent::NoAnswer)?;
+        let mut body = Vec::with_capacity(length.min(FIRST_ALLOCATION));
+        body.extend_from_slice(&bytes[HEADER_BYTES..]);
+        while body.len() < length {
+            body.reserve((length - body.len()).min(body.len().max(BUFFER_BYTES)));
+            self.read(&mut body, patience)?;
+        }
+        // It was asked once.
+        if body.len() == length { Ok((header, body)) } else { Err(Silent::NoAnswer) }
+    }
+
+    /// Appends what there is, as far as there is room for it; waits for it.
+    fn read(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(), Silent> {
+        loop {
+            match recv(&self.socket, rustix::buffer::spare_capacity(bytes), RecvFlags::empty()) {
+                Ok((_, 0)) => return Err(self.died()),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::IN, patience)?,
+                Err(_) => return Err(self.died()),
+            }
+        }
+    }
+
+    /// Waits until the socket is ready, or has nothing more because the process has ended. What the worker was told holds for the
+    /// whole task, not only for this wait.
+    fn wait(&mut self, ready: PollFlags, patience: Patience<'_>) -> Result<(), Silent> {
+        loop {
+            let mut fds = [
+                PollFd::new(&self.socket, ready),
+                PollFd::new(&self.pidfd, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            ];
+            let due = self.told.map(|told| told.again.min(told.until)).or(patience.deadline);
+            let left = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
+            let polled = poll(&mut fds, left.as_ref()); // an error: a signal
+            let is_set = |fd: usize| polled.is_ok() && !fds[fd].revents().is_empty();
+            let (is_ready, has_ended, is_stopped) = (is_set(0), is_set(1), is_set(2));
+            if is_stopped {
+                self.stop.sleep(0); // takes the wake-up, which may be of the task before
+                if self.told.is_none() && patience.task.is_some_and(TaskContext::cancelled) {
+                    let now = Instant::now();
+                    self.told = Some(Told { again: now, until: now + GRACE });
+                }
+            }
+            if is_ready {
+                return Ok(());
+            }
+            if has_ended {
+                return Err(Silent::Died);
+            }
+            match &mut self.told {
+                Some(told) => {
+                    let now = Instant::now();
+                    if told.until <= now {
+                        return Err(Silent::Cancelled);
+                    }
+                    if told.again <= now {
+                        told.again = now + INTERRUPT_EVERY;
+                        let _ = kill_process(self.worker, Signal::INT); // an error means that it has ended
+                    }
+                }
+                None if polled == Ok(0) => return Err(Silent::Late),
+                None => {}
+            }
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::tests::context;
+    use rustix::process::{PidfdFlags, pidfd_open};
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
+
+    /// No test waits longer for anything.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A process that ignores SIGINT, and the two ends of a socket.
+    fn deaf() -> (Child, Channel, UnixStream) {
+        let script = "trap '' INT; echo ready; exec sleep 600";
+        let mut child = Command::new("/bin/sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        let (socket, other) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let worker = Pid::from_child(&child);
+        let pidfd = pidfd_open(worker, PidfdFlags::empty()).unwrap();
+        (child, Channel::new(socket, pidfd, worker, Waker::new().unwrap()), other)
+    }
+
+    #[test]
+    fn a_cancelling_that_comes_while_the_call_is_sent_holds_for_the_answer() {
+        let (mut child, mut channel, mut other) = deaf();
+        let context = context();
+        context.cancellation().cancel();
+        channel.stop().wake();
+        channel.begin();
+        // The worker reads all, and does not answer.
+        let reads = std::thread::spawn(move || std::io::copy(&mut other, &mut std::io::sink()));
+        let (ended, answer) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let patience = Patience { deadline: None, task: Some(&context) };
+            let sent = channel.send(&[&vec![0; 16 << 20]], patience);
+            let answer = channel.receive(patience).map(|_| ()).unwrap_err();
+            let _ = ended.send((sent, answer));
+        });
+        assert_eq!(answer.recv_timeout(PATIENCE), Ok((Ok(()), Silent::Cancelled)));
+        child.kill().and_then(|()| child.wait()).unwrap();
+        reads.join().unwrap().unwrap();
+    }
+}

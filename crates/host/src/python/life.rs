@@ -1,0 +1,115 @@
+//! A worker's process: that it ends with all that it has started, and how.
+
+use super::channel::Channel;
+use super::places::Place;
+use crate::exec::marks::{Mark, kill_marked};
+use crate::exec::reaper::Record;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::collections::HashSet;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::Duration;
+
+/// How long the kernel may take to end a process that was killed, before nobody waits for it.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A process that was started, until its status is collected.
+#[derive(Debug)]
+pub(super) struct Life {
+    child: Child,
+    /// Dropped before the status is collected: then the number is nobody's.
+    record: Option<Record>,
+    _place: Place,
+}
+
+/// How a worker has ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended {
+    pub(super) signal: Option<u8>,
+    pub(super) code: i32,
+    /// It was killed, and lives: the kernel waits for something, such as a disk.
+    pub(super) is_stuck: bool,
+    /// The last lines that it wrote.
+    pub(super) lines: String,
+}
+
+impl Ended {
+    /// For people: "signal 11, SIGSEGV", "exit code 3".
+    pub(super) fn how(&self) -> String {
+        if self.is_stuck {
+            return "it was killed, and does not end".to_owned();
+        }
+        match self.signal {
+            Some(signal) => match Signal::from_named_raw(signal.into()) {
+                Some(named) => format!("signal {signal}, {}", name(named)),
+                None => format!("signal {signal}"),
+            },
+            None => format!("exit code {}", self.code),
+        }
+    }
+
+    pub(super) fn last_line(&self) -> &str {
+        self.lines.lines().last().unwrap_or("it said nothing")
+    }
+}
+
+/// As people know it.
+fn name(signal: Signal) -> String {
+    format!("{signal:?}").trim_matches('"').replace("Signal::", "SIG")
+}
+
+impl Life {
+    pub(super) fn new(child: Child, record: Record, place: Place) -> Self {
+        Self { child, record: Some(record), _place: place }
+    }
+
+    pub(super) fn group(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(super) fn mark(&self) -> Option<Mark> {
+        self.record.as_ref().map(Record::mark)
+    }
+
+    /// Kills it with all that it has started. The process may have died by itself: then this kills what it left. Its number is its own until
+    /// its status is collected.
+    fn kill(&self) {
+        let _ = kill_process_group(self.group(), Signal::KILL); // an error means that it has ended already
+        kill_marked(&self.mark().into_iter().collect::<HashSet<_>>());
+    }
+
+    fn collect(mut self) -> Ended {
+        self.record = None;
+        let status = self.child.wait().ok();
+        let signal = status.and_then(|status| status.signal()).and_then(|signal| u8::try_from(signal).ok());
+        let code = status.and_then(|status| status.code()).unwrap_or(0);
+        Ended { signal, code, ..Ended::default() }
+    }
+
+    /// Ends what was just started, and cannot be used.
+    pub(super) fn discard(self) {
+        self.kill();
+        self.collect();
+    }
+
+    /// Kills it, and says how it ended.
+    pub(super) fn end(self, channel: &Channel) -> Ended {
+        self.kill();
+        if channel.has_ended_within(KILL_PATIENCE) {
+            return self.collect();
+        }
+        tracing::warn!(
+            "the Python worker {} was killed and does not end: is a disk or a network file system slow?",
+            self.child.id()
+        );
+        // It keeps its place as long as it lives.
+        let waits = std::thread::Builder::new().name("mf-python-end".into()).spawn(move || {
+            let _ = waitid(WaitId::Pid(self.group()), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            self.collect()
+        });
+        if let Err(error) = waits {
+            tracing::warn!("no thread can be had to wait for it: {error}");
+        }
+        Ended { is_stuck: true, ..Ended::default() }
+    }
+}

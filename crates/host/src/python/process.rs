@@ -1,0 +1,331 @@
+//! A worker: its start, what it is asked and answers, and its end.
+
+use super::PythonOptions;
+use super::cache::{Blob, Content};
+use super::channel::{Channel, GRACE, Patience, Silent};
+use super::counts::Counters;
+use super::frames::{FRAMES, Header, from, to};
+use super::life::{Ended, Life};
+use super::output::Output;
+use super::places::Place;
+use crate::exec::marks::{self, Mark};
+use crate::exec::reaper::Record;
+use crate::functions::TaskContext;
+use crate::open_files::restore_open_files;
+use crate::waker::Waker;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a worker may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Blobs that one worker may have.
+const BLOBS_MAX: usize = 1024;
+
+/// A worker that runs. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// `None` when it has ended.
+    life: Option<Life>,
+    channel: Channel,
+    output: Output,
+    /// What of resources it has in its environment.
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) hello: Hello,
+    /// Of what is installed, once it was asked.
+    digest: Option<u64>,
+    /// Blobs that it has, by their numbers.
+    has: HashMap<u32, Held>,
+    has_bytes: u64,
+    blob_bytes_max: u64,
+    /// How many blobs the cache had dropped when it was last told which of its blobs are dropped.
+    drops: u64,
+    /// Tasks that it was given; the number of the last one's `call`.
+    pub(super) tasks: u64,
+}
+
+/// A blob that a worker has.
+#[derive(Debug)]
+struct Held {
+    /// Gone where the cache has dropped it.
+    blob: Weak<Blob>,
+    length: u64,
+    /// In which of its tasks it was used last.
+    used: u64,
+}
+
+/// What a worker says of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hello {
+    /// Major and minor version.
+    pub(super) python: (u8, u8),
+    /// For people.
+    pub(super) about: String,
+}
+
+/// An answer to calls.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) result: Vec<u8>,
+    /// Whether one of the calls ended with an exception.
+    pub(super) has_raised: bool,
+}
+
+/// What a call needs.
+pub(super) struct Calls<'a> {
+    pub(super) function: &'a Arc<Blob>,
+    pub(super) shared: &'a [Arc<Blob>],
+    /// As the client has pickled them.
+    pub(super) pickled: &'a [u8],
+}
+
+impl Calls<'_> {
+    fn blobs(&self) -> impl Iterator<Item = &Arc<Blob>> {
+        std::iter::once(self.function).chain(self.shared)
+    }
+}
+
+/// How workers are started.
+pub(super) struct Start<'a> {
+    pub(super) options: &'a PythonOptions,
+    /// Whether modules may be taken from the working directory.
+    pub(super) trusts_directory: bool,
+    pub(super) counters: &'a Arc<Counters>,
+}
+
+impl Start<'_> {
+    /// Starts a worker and waits for its first word; else one line that says what to do.
+    pub(super) fn worker(
+        &self,
+        environment: Vec<(String, String)>,
+        record: Record,
+        place: Place,
+    ) -> Result<Process, String> {
+        let python = self.options.interpreter.display();
+        let cannot = |what: &str, error: &dyn Display| format!("cannot {what} {python}: {error}");
+        let (socket, other) = UnixStream::pair().map_err(|error| cannot("make a socket for", &error))?;
+        let (outputs, pipe) = io::pipe().map_err(|error| cannot("make a pipe for", &error))?;
+        let error_pipe = pipe.try_clone().map_err(|error| cannot("make a pipe for", &error))?;
+        let mut command = self.command(&environment, record.mark());
+        command.stdin(Stdio::from(OwnedFd::from(other))).stdout(pipe).stderr(error_pipe);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {python}: {error}; give --python PYTHON or --venv DIR"))?;
+        drop(command); // it has the pipe's other end
+        let group = Pid::from_child(&child);
+        if let Err(error) = record.started(group) {
+            tracing::warn!("the group of a Python worker is not in the reaper's table: {error}");
+        }
+        let life = Life::new(child, record, place);
+        let made = || -> Result<_, String> {
+            socket.set_nonblocking(true).map_err(|error| cannot("use the socket of", &error))?;
+            let pidfd = pidfd_open(group, PidfdFlags::empty()).map_err(|error| cannot("watch", &error))?;
+            let stop = Waker::new().map_err(|error| cannot("watch", &error))?;
+            let output =
+                Output::copy(outputs.into(), self.counters).map_err(|error| cannot("copy the outputs of", &error))?;
+            Ok((Channel::new(socket, pidfd, group, stop), output))
+        };
+        let (channel, output) = match made() {
+            Ok(made) => made,
+            Err(error) => {
+                life.discard();
+                return Err(error);
+            }
+        };
+        let mut process = Process {
+            life: Some(life),
+            channel,
+            output,
+            environment,
+            hello: Hello::default(),
+            digest: None,
+            has: HashMap::new(),
+            has_bytes: 0,
+            blob_bytes_max: self.options.cache_bytes,
+            drops: 0,
+            tasks: 0,
+        };
+        match process.greeting() {
+            Ok(hello) => process.hello = hello,
+            Err(silent) => return Err(process.not_started(silent, &python.to_string())),
+        }
+        Ok(process)
+    }
+
+    fn command(&self, environment: &[(String, String)], mark: Mark) -> Command {
+        let mut command = Command::new(&self.options.interpreter);
+        // -P: without the working directory; unlike PYTHONSAFEPATH not for what tasks start.
+        command.args(if self.trusts_directory { [].as_slice() } else { &["-P"] });
+        command.args(["-m", "midflight.worker"]).process_group(0);
+        command.env("PYTHONUNBUFFERED", "1").envs(environment.iter().map(|(name, value)| (name, value)));
+        command.env(marks::VARIABLE, mark.to_string());
+        restore_open_files(&mut command);
+        command
+    }
+}
+
+impl Process {
+    fn greeting(&mut self) -> Result<Hello, Silent> {
+        let patience = Patience { deadline: Some(Instant::now() + START_PATIENCE), task: None };
+        let (header, body) = self.channel.receive(patience)?;
+        if header.kind != from::HELLO || header.number != FRAMES {
+            tracing::warn!("a Python worker speaks version {} of the frames, this executor {FRAMES}", header.number);
+            return Err(Silent::NoAnswer);
+        }
+        let [major, minor, about @ ..] = body.as_slice() else { return Err(Silent::NoAnswer) };
+        Ok(Hello { python: (*major, *minor), about: String::from_utf8_lossy(about).into_owned() })
+    }
+
+    fn not_started(&mut self, silent: Silent, python: &str) -> String {
+        let ended = self.end();
+        let line = ended.last_line();
+        match silent {
+            Silent::Late => format!("{python} -m midflight.worker did not start within {START_PATIENCE:?}: {line}"),
+            Silent::NoAnswer => format!(
+                "{python} -m midflight.worker is of another release ({line}): use one release of Midflight for executor and \
+                 workers"
+            ),
+            _ if line.contains("No module named") && line.contains("midflight") => {
+                format!("{python} has no package midflight: {python} -m pip install midflight, or give --venv DIR")
+            }
+            _ => format!("{python} -m midflight.worker did not start ({}): {line}", ended.how()),
+        }
+    }
+
+    /// Its mark and group, until it has ended.
+    pub(super) fn names(&self) -> Option<(Mark, Pid)> {
+        let life = self.life.as_ref()?;
+        Some((life.mark()?, life.group()))
+    }
+
+    /// Woken when its task is cancelled.
+    pub(super) fn stop(&self) -> Arc<Waker> {
+        Arc::clone(self.channel.stop())
+    }
+
+    /// Whether it can be given a task.
+    pub(super) fn is_alive(&self) -> bool {
+        self.channel.is_quiet()
+    }
+
+    /// A task begins. After an error in it, the worker must be ended.
+    pub(super) fn begin(&mut self) {
+        self.tasks += 1;
+        self.channel.begin();
+    }
+
+    /// The digest of what is installed; the worker computes it when it is asked first.
+    pub(super) fn digest(&mut self, context: &TaskContext) -> Result<u64, Silent> {
+        if let Some(digest) = self.digest {
+            return Ok(digest);
+        }
+        let patience = Patience { deadline: None, task: Some(context) };
+        self.channel.send(&[&Header::alone(to::ENVIRONMENT, 0).encode()], patience)?;
+        let (header, body) = self.channel.receive(patience)?;
+        let digest = body.try_into().map(u64::from_le_bytes);
+        match digest {
+            Ok(digest) if header.kind == from::DIGEST => Ok(*self.digest.insert(digest)),
+            _ => Err(Silent::NoAnswer),
+        }
+    }
+
+    /// Has it do calls. `drops`: how many blobs the cache has dropped.
+    pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, Silent> {
+        let patience = Patience { deadline: None, task: Some(context) };
+        self.forget_dropped(drops, patience)?;
+        self.make_room(calls, patience)?;
+        for blob in calls.blobs() {
+            self.provide(blob, patience)?;
+        }
+        let numbers: Vec<u8> = calls.blobs().flat_map(|blob| blob.number.to_le_bytes()).collect();
+        let number = self.tasks as u32;
+        let length = (numbers.len() + calls.pickled.len()) as u64;
+        let header = Header { kind: to::CALL, flag: 0, count: calls.shared.len() as u16, number, length };
+        self.channel.send(&[&header.encode(), &numbers, calls.pickled], patience)?;
+        let (header, result) = self.channel.receive(patience)?;
+        // Another number: of a process that a former task has forked.
+        if header.kind != from::DONE || header.number != number {
+            return Err(Silent::NoAnswer);
+        }
+        Ok(Done { result, has_raised: header.flag != 0 })
+    }
+
+    /// Has it forget what the cache has dropped since it was last told.
+    pub(super) fn forget_dropped(&mut self, drops: u64, patience: Patience<'_>) -> Result<(), Silent> {
+        if self.drops == drops {
+            return Ok(());
+        }
+        self.drops = drops;
+        let gone = self.has.iter().filter(|(_, held)| held.blob.strong_count() == 0).map(|(&number, _)| number);
+        self.forget(&gone.collect::<Vec<_>>(), patience)
+    }
+
+    /// Has it forget what it used least recently, but nothing that these calls need.
+    fn make_room(&mut self, calls: &Calls<'_>, patience: Patience<'_>) -> Result<(), Silent> {
+        while self.has.len() > BLOBS_MAX || self.has_bytes > self.blob_bytes_max {
+            let others = self.has.iter().filter(|(number, _)| calls.blobs().all(|blob| blob.number != **number));
+            let Some((&number, _)) = others.min_by_key(|(_, held)| held.used) else { break };
+            self.forget(&[number], patience)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, numbers: &[u32], patience: Patience<'_>) -> Result<(), Silent> {
+        for number in numbers {
+            self.has_bytes -= self.has.remove(number).map_or(0, |held| held.length);
+        }
+        let frames: Vec<u8> = numbers.iter().flat_map(|&number| Header::alone(to::DROP, number).encode()).collect();
+        self.channel.send(&[&frames], patience)
+    }
+
+    /// Sends a blob that it lacks.
+    fn provide(&mut self, blob: &Arc<Blob>, patience: Patience<'_>) -> Result<(), Silent> {
+        if let Some(held) = self.has.get_mut(&blob.number) {
+            held.used = self.tasks;
+            return Ok(());
+        }
+        match &blob.content {
+            Content::Bytes(bytes) => {
+                let header = Header { length: blob.length, ..Header::alone(to::BLOB, blob.number) };
+                self.channel.send(&[&header.encode(), bytes], patience)?;
+            }
+            Content::Memory(memory) => {
+                self.channel.send(&[&Header::alone(to::MEMORY, blob.number).encode()], patience)?;
+                if self.channel.receive(patience)?.0.kind != from::READY {
+                    return Err(Silent::NoAnswer);
+                }
+                self.channel.send_descriptor(memory, patience)?;
+            }
+        }
+        self.has.insert(blob.number, Held { blob: Arc::downgrade(blob), length: blob.length, used: self.tasks });
+        self.has_bytes += blob.length;
+        Ok(())
+    }
+
+    /// Lets it end by itself, for a while, and kills what is left.
+    pub(super) fn retire(mut self) {
+        self.channel.close();
+        self.channel.has_ended_within(GRACE); // killed in any case
+        self.end();
+    }
+
+    /// Kills it with all that it has started, and says how it ended.
+    pub(super) fn end(&mut self) -> Ended {
+        let Some(life) = self.life.take() else { return Ended::default() };
+        let ended = life.end(&self.channel);
+        Ended { lines: self.output.last_lines(), ..ended }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,134 @@
+//! Workers that are shell scripts: they say what a test wants.
+
+use super::*;
+use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore};
+use crate::exec::tests::context;
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A worker's first word, by `printf`: version 1 of the frames, Python 3.11, no description.
+const HELLO: &str = r"printf '\1\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
+
+/// An interpreter that runs this script.
+struct Interpreter(PathBuf);
+
+impl Interpreter {
+    fn new(script: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("midflight-python-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        // Another process writes it: a thread that forks meanwhile would keep it open for writing, and it could not be executed.
+        let write = r#"printf '%s\n' "$1" > "$0""#;
+        let script = format!("#!/bin/sh\n{script}");
+        let written = std::process::Command::new("/bin/sh").arg("-c").arg(write).arg(&path).arg(script).status();
+        assert!(written.unwrap().success());
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        Self(path)
+    }
+
+    fn start(&self) -> Result<Pythons, Error> {
+        Pythons::start(PythonOptions::new(&self.0), 1, Duration::from_secs(60))
+    }
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0); // it is in a temporary directory
+    }
+}
+
+/// A client's function, which it serves.
+struct Function {
+    lease: BlobLease,
+    server: BlobServer,
+}
+
+impl Function {
+    fn new() -> Self {
+        let store = BlobStore::new(BlobOptions::default());
+        let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+        let server = BlobServer::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), store, false).unwrap();
+        Self { lease, server }
+    }
+
+    /// The argument of a call, of Python 3.11, with one attempt.
+    fn argument(&self) -> Vec<u8> {
+        let blob = self.lease.reference(self.server.port());
+        let mut bytes = vec![b'M', b'P', 1, 3, 11, 0, 1, 0];
+        bytes.extend(0_u64.to_le_bytes());
+        bytes.extend(blob.id.get().to_le_bytes());
+        bytes.extend(blob.length.get().to_le_bytes());
+        bytes.extend(blob.port.get().to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(b"calls");
+        bytes
+    }
+}
+
+fn text(result: Result<Vec<u8>, String>) -> String {
+    String::from_utf8_lossy(&result.unwrap()).into_owned()
+}
+
+#[test]
+fn a_worker_that_closes_its_socket_while_it_ends_is_not_said_to_be_killed() {
+    let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; exec 0<&-; sleep 0.1; exit 7"));
+    let pythons = interpreter.start().unwrap();
+    let said = text(pythons.call(&context(), &Function::new().argument()));
+    assert!(said.contains("exit code 7"), "{said}");
+    let counts = pythons.counts();
+    assert_eq!([counts.started, counts.died, counts.killed, counts.blobs_fetched], [1, 1, 0, 1]);
+}
+
+#[test]
+fn an_answer_to_another_call_is_none() {
+    let done = r"printf '\3\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; {done}; sleep 600"));
+    let pythons = interpreter.start().unwrap();
+    let said = text(pythons.call(&context(), &Function::new().argument()));
+    assert!(said.contains("what is no answer"), "{said}");
+}
+
+#[test]
+fn what_is_cancelled_before_it_begins_costs_no_worker() {
+    let pythons = Interpreter::new(&format!("{HELLO}; sleep 600")).start().unwrap();
+    let context = context();
+    context.cancellation().cancel();
+    assert_eq!(pythons.call(&context, &Function::new().argument()).unwrap_err(), "cancelled");
+    let counts = pythons.counts();
+    assert_eq!([counts.started, counts.died, counts.killed], [1, 0, 0]);
+}
+
+#[test]
+fn a_worker_that_does_not_start_says_why_and_is_counted() {
+    let other_version = HELLO.replace(r"\1\0\0\0\1", r"\1\0\0\0\7");
+    for (script, said) in
+        [("echo 'no such thing' >&2; exit 3", "(exit code 3): no such thing"), (&other_version, "release")]
+    {
+        let error = Interpreter::new(script).start().map(drop).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_worker_that_dies_while_it_is_idle_is_replaced_and_counted() {
+    let interpreter = Interpreter::new(&format!("{HELLO}; exec sleep 600"));
+    let pythons = interpreter.start().unwrap();
+    let Ok(worker) = pythons.worker_for(&context()) else { panic!("the first one is idle") };
+    let (_, group) = worker.names().unwrap();
+    pythons.pool.give_back(worker, 0);
+    rustix::process::kill_process(group, rustix::process::Signal::KILL).unwrap();
+    while rustix::process::test_kill_process_group(group).is_ok() && !is_zombie(group) {
+        std::thread::yield_now();
+    }
+    let Ok(worker) = pythons.worker_for(&context()) else { panic!("another one starts") };
+    assert_ne!(worker.names().unwrap().1, group);
+    let counts = pythons.counts();
+    assert_eq!([counts.started, counts.died_idle], [2, 1]);
+}
+
+fn is_zombie(process: rustix::process::Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    stat.is_ok_and(|stat| stat.contains(") Z "))
+}

@@ -1,0 +1,278 @@
+//! Calls of one function with the same options: the heads of their arguments are the same.
+
+use crate::client::{ArgumentTooLarge, Blob, COPIED_MAX, Client, LONGEST_WAIT, failed};
+use crate::fork::Own;
+use crate::queue::{Item, Task};
+use crate::submitter::Submitter;
+use crate::waiters::Waiters;
+use midflight_host::{PYTHON, SharedBlob, TaskSpec};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The format of arguments.
+const VERSION: u8 = 1;
+/// Shared arguments of a task.
+const SHARED_MAX: usize = 255;
+const ATTEMPTS_AT: usize = 6;
+const SHARED_AT: usize = 7;
+/// The head of an entry without buffers.
+const ENTRY_BYTES: usize = 16;
+/// Buffers begin at multiples of it.
+const ALIGNMENT: usize = 64;
+
+/// Blobs that tasks need until they have ended.
+pub(crate) type Holds = Vec<Arc<SharedBlob>>;
+
+/// How to call one function. Python keeps it for further calls.
+#[pyclass(frozen, module = "midflight._native")]
+pub(crate) struct Calls(Own<(Arc<Submitter>, Arc<Shape>)>);
+
+/// What calls of one function with the same options have in common.
+pub(crate) struct Shape {
+    head: Vec<u8>,
+    pub(crate) blobs: Arc<Holds>,
+    /// Without its argument and its attempts.
+    task: TaskSpec,
+    attempts: u8,
+    retries: u8,
+    /// So many calls may be one task.
+    pub(crate) size: AtomicUsize,
+}
+
+impl Shape {
+    /// One task of these calls.
+    pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
+        let data: usize = pickles.iter().map(Vec::len).sum();
+        let mut argument = Vec::with_capacity(self.head.len() + 4 + ENTRY_BYTES * pickles.len() + data);
+        argument.extend_from_slice(&self.head);
+        argument.extend_from_slice(&(pickles.len() as u32).to_le_bytes());
+        pickles.iter().for_each(|pickle| append_entry(&mut argument, pickle.len(), &[]));
+        pickles.iter().for_each(|pickle| argument.extend_from_slice(pickle));
+        self.task_of(argument, if pickles.len() > 1 { 1 } else { self.attempts })
+    }
+
+    /// Bytes of the argument of one call with this pickle.
+    pub(crate) fn length_of(&self, pickle: &[u8]) -> usize {
+        self.head.len() + 4 + ENTRY_BYTES + pickle.len()
+    }
+
+    fn task_of(&self, mut argument: Vec<u8>, attempts: u8) -> TaskSpec {
+        argument[ATTEMPTS_AT] = attempts;
+        let attempts = u32::from(attempts).max(u32::from(self.retries) + 1);
+        TaskSpec { argument: Arc::new(argument), attempts, ..self.task.clone() }
+    }
+}
+
+/// One call, in its parts.
+struct Entry {
+    pickle: PyBackedBytes,
+    buffers: Vec<PyBuffer<u8>>,
+}
+
+#[pymethods]
+impl Calls {
+    #[new]
+    #[pyo3(signature = (client, blobs, *, python, environment, priority, resources, timeout, attempts, retries))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn new(
+        client: &Client,
+        blobs: Vec<PyRef<'_, Blob>>,
+        python: (u8, u8),
+        environment: u64,
+        priority: u8,
+        resources: u8,
+        timeout: Option<f64>,
+        attempts: u8,
+        retries: u8,
+    ) -> PyResult<Self> {
+        let submitter = Arc::clone(client.submitter()?);
+        let blobs = shared(&blobs)?;
+        if blobs.is_empty() || blobs.len() > SHARED_MAX + 1 {
+            return Err(PyValueError::new_err(format!("a call has at most {SHARED_MAX} shared arguments")));
+        }
+        let mut head = vec![b'M', b'P', VERSION, python.0, python.1, retries, attempts, (blobs.len() - 1) as u8];
+        head.extend(environment.to_le_bytes());
+        blobs.iter().for_each(|blob| append_reference(&mut head, blob));
+        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
+        let timeout = timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
+        let task = TaskSpec {
+            priority,
+            resources,
+            timeout,
+            retry_failed: true, // the executor decides which failures are for good
+            ..TaskSpec::new(PYTHON, Vec::new())
+        };
+        let shape = Shape { head, blobs: Arc::new(blobs), task, attempts, retries, size: AtomicUsize::new(1) };
+        Ok(Self(Own::new((submitter, Arc::new(shape)))))
+    }
+
+    /// Submits one call, whose pickle has no buffers and no shared arguments; returns its token. `waiter` gets its end.
+    fn submit(&self, py: Python<'_>, waiter: &Bound<'_, PyAny>, pickle: &Bound<'_, PyBytes>) -> PyResult<u64> {
+        let (submitter, shape) = self.0.get()?;
+        let pickle = pickle.as_bytes().to_vec();
+        check(shape.length_of(&pickle))?;
+        wait_for_room(py, submitter)?;
+        let (shape, waiter) = (Arc::clone(shape), waiter.clone().unbind());
+        add(py, submitter, move |token| Item::Call { token, waiter, shape, pickle })
+    }
+
+    /// From now on, so many calls that are submitted one by one may become one task where many are open.
+    fn set_size(&self, size: usize) -> PyResult<()> {
+        self.0.get()?.1.size.store(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `blobs` are the shared arguments that
+    /// they have beside the function's own. With `again` it is one call that was a task with others: it has one attempt less, and
+    /// does not wait for room. Returns its token.
+    #[pyo3(signature = (waiter, calls, blobs, again=false))]
+    fn submit_all(
+        &self,
+        py: Python<'_>,
+        waiter: &Bound<'_, PyAny>,
+        calls: &Bound<'_, PyList>,
+        blobs: Vec<PyRef<'_, Blob>>,
+        again: bool,
+    ) -> PyResult<u64> {
+        let (submitter, shape) = self.0.get()?;
+        let more = shared(&blobs)?;
+        let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
+        let argument = shape.argument(py, &entries, &more)?;
+        let attempts = match (again, entries.len()) {
+            (true, _) => shape.attempts.saturating_sub(1).max(1),
+            (false, 1) => shape.attempts,
+            (false, _) => 1,
+        };
+        let spec = shape.task_of(argument, attempts);
+        let holds = if more.is_empty() {
+            Arc::clone(&shape.blobs)
+        } else {
+            Arc::new(shape.blobs.iter().cloned().chain(more).collect())
+        };
+        if !again {
+            wait_for_room(py, submitter)?;
+        }
+        let waiters = Waiters::One(waiter.clone().unbind());
+        add(py, submitter, move |token| Item::Task(Task { token, waiters, spec, holds }))
+    }
+}
+
+/// Waits until there is room for a further call, and looks at signals meanwhile.
+fn wait_for_room(py: Python<'_>, submitter: &Submitter) -> PyResult<()> {
+    let mut has_room = submitter.wait_for_room(Duration::ZERO);
+    while !has_room {
+        has_room = py.detach(|| submitter.wait_for_room(LONGEST_WAIT));
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+fn add(py: Python<'_>, submitter: &Submitter, item: impl FnOnce(u64) -> Item) -> PyResult<u64> {
+    let (token, alone) = submitter.add(item).map_err(failed)?;
+    if let Some(item) = alone {
+        py.detach(|| submitter.send_alone(item));
+    }
+    Ok(token)
+}
+
+impl Shape {
+    /// The argument of several calls.
+    fn argument(&self, py: Python<'_>, entries: &[Entry], more: &[Arc<SharedBlob>]) -> PyResult<Vec<u8>> {
+        let count = self.blobs.len() - 1 + more.len();
+        let count = u8::try_from(count).map_err(|_| {
+            PyValueError::new_err(format!("{count} shared arguments in a call: at most {SHARED_MAX}, share a tuple"))
+        })?;
+        let length = self.head.len() + 16 * more.len() + 4 + entries.iter().map(Entry::length_max).sum::<usize>();
+        check(length)?;
+        let mut argument = Vec::with_capacity(length);
+        argument.extend_from_slice(&self.head);
+        argument[SHARED_AT] = count;
+        more.iter().for_each(|blob| append_reference(&mut argument, blob));
+        let start = argument.len();
+        argument.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+        entries.iter().for_each(|entry| append_entry(&mut argument, entry.pickle.len(), &entry.buffers));
+        let mut append_all = || {
+            for Entry { pickle, buffers } in entries {
+                argument.extend_from_slice(pickle);
+                for buffer in buffers {
+                    let padded = (argument.len() - start).next_multiple_of(ALIGNMENT);
+                    argument.resize(start + padded, 0);
+                    append(&mut argument, buffer);
+                }
+            }
+        };
+        if length > COPIED_MAX {
+            py.detach(append_all)
+        } else {
+            append_all()
+        }
+        Ok(argument)
+    }
+}
+
+impl Entry {
+    fn of(call: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(pickle) = call.cast::<PyBytes>() {
+            return Ok(Self { pickle: pickle.clone().into(), buffers: Vec::new() });
+        }
+        let (pickle, buffers): (Bound<'_, PyBytes>, Bound<'_, PyAny>) = call.extract()?;
+        let buffers = buffers.try_iter()?.map(|buffer| contiguous(&buffer?));
+        Ok(Self { pickle: pickle.into(), buffers: buffers.collect::<PyResult<_>>()? })
+    }
+
+    /// Its bytes, with all that may be added.
+    fn length_max(&self) -> usize {
+        let buffers = self.buffers.iter().map(|buffer| 8 + ALIGNMENT + buffer.len_bytes());
+        ENTRY_BYTES + self.pickle.len() + buffers.sum::<usize>()
+    }
+}
+
+/// A buffer whose bytes follow on one another.
+pub(crate) fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
+    let buffer = PyBuffer::get(object)?;
+    if buffer.is_c_contiguous() { Ok(buffer) } else { Err(PyValueError::new_err("a buffer in pieces")) }
+}
+
+/// Appends the bytes of a contiguous buffer. Needs no GIL.
+pub(crate) fn append(bytes: &mut Vec<u8>, buffer: &PyBuffer<u8>) {
+    let (length, end) = (buffer.len_bytes(), bytes.len());
+    bytes.reserve(length);
+    // SAFETY: the buffer is contiguous and stays where it is while it is held; the vector has room. Should the user's program write to it
+    // meanwhile, the copy has some of the old and some of the new bytes, all of them initialised.
+    unsafe {
+        std::ptr::copy_nonoverlapping(buffer.buf_ptr().cast::<u8>(), bytes.as_mut_ptr().add(end), length);
+        bytes.set_len(end + length);
+    }
+}
+
+fn shared(blobs: &[PyRef<'_, Blob>]) -> PyResult<Vec<Arc<SharedBlob>>> {
+    blobs.iter().map(|blob| blob.shared()).collect()
+}
+
+/// Whether an argument may have so many bytes.
+fn check(length: usize) -> PyResult<()> {
+    let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
+    if length > max { Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
+}
+
+fn append_reference(bytes: &mut Vec<u8>, blob: &SharedBlob) {
+    let reference = blob.reference();
+    bytes.extend(reference.id.get().to_le_bytes());
+    bytes.extend(reference.length.get().to_le_bytes());
+    bytes.extend(reference.port.get().to_le_bytes());
+    bytes.extend([0, 0]);
+}
+
+/// The head of an entry.
+fn append_entry(bytes: &mut Vec<u8>, pickle: usize, buffers: &[PyBuffer<u8>]) {
+    bytes.extend([0; 4]);
+    bytes.extend((buffers.len() as u32).to_le_bytes());
+    bytes.extend((pickle as u64).to_le_bytes());
+    buffers.iter().for_each(|buffer| bytes.extend((buffer.len_bytes() as u64).to_le_bytes()));
+}

@@ -1,0 +1,281 @@
+//! The client as Python sees it.
+
+use crate::buffer::Buffer;
+use crate::calls::{append, contiguous};
+use crate::completions::{Completion, End, Found};
+use crate::fork::Own;
+use crate::submitter::{Bounds, Submitter};
+use midflight_host::{ClientOptions, Error, SharedBlob, TaskError, resolve};
+use midflight_tasks::resources::ResourceNames;
+use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pyo3::import_exception!(midflight.errors, ArgumentTooLarge);
+pyo3::import_exception!(midflight.errors, ClientClosed);
+
+/// Longer results are not copied, and longer arguments are copied without the GIL.
+pub(crate) const COPIED_MAX: usize = 64 << 10;
+/// How often a thread that waits looks at signals.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// How a task has ended, as Python knows it.
+#[repr(u8)]
+enum Kind {
+    Value = 0,
+    Failed = 1,
+    Unknown = 2,
+    TimedOut = 3,
+    Lost = 4,
+    TooLarge = 5,
+    Cancelled = 6,
+    Closed = 7,
+    NotSubmitted = 8,
+    NoRoom = 9,
+}
+
+/// Locks even if a holder panicked: the data is consistent at every statement that may panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As an exception.
+pub(crate) fn failed(error: Error) -> PyErr {
+    match error {
+        Error::Closed => ClientClosed::new_err("the client is closed: connect a new one"),
+        Error::ArgumentTooLong { .. } => ArgumentTooLarge::new_err(error.to_string()),
+        Error::Resolve { .. } | Error::Configuration(_) => PyValueError::new_err(error.to_string()),
+        Error::Bind { .. } | Error::Resources { .. } => PyOSError::new_err(error.to_string()),
+        _ => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// Bytes that executors may fetch for as long as this lives.
+#[pyclass(frozen, module = "midflight._native")]
+pub(crate) struct Blob(Own<Arc<SharedBlob>>);
+
+impl Blob {
+    pub(crate) fn shared(&self) -> PyResult<Arc<SharedBlob>> {
+        self.0.get().cloned()
+    }
+}
+
+/// A client of the library.
+#[pyclass(frozen, module = "midflight._native")]
+pub(crate) struct Client {
+    submitter: Own<Arc<Submitter>>,
+    memory_max: usize,
+}
+
+#[pymethods]
+impl Client {
+    /// Connects; waits for the switch's answer.
+    #[new]
+    #[pyo3(signature = (switches, *, bind, max_open, value_max, blob_max, timeout))]
+    fn new(
+        py: Python<'_>,
+        switches: Vec<String>,
+        bind: Option<String>,
+        max_open: usize,
+        value_max: u32,
+        blob_max: usize,
+        timeout: f64,
+    ) -> PyResult<Self> {
+        let timeout = Duration::try_from_secs_f64(timeout).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let connect = || -> Result<_, Error> {
+            let addresses = switches.iter().map(|name| resolve(name)).collect::<Result<Vec<_>, _>>()?;
+            let mut options =
+                ClientOptions { max_open, value_max, wait_for_room: false, ..ClientOptions::new(addresses) };
+            options.bind = bind.map(|name| resolve(&name)).transpose()?;
+            options.blobs.max_bytes = blob_max;
+            let client = midflight_host::Client::connect(options)?;
+            let connected = client.wait_connected(timeout);
+            Ok(connected.then_some(client)) // or it is dropped here, without the GIL
+        };
+        let Some(client) = py.detach(connect).map_err(failed)? else {
+            return Err(PyConnectionError::new_err(format!(
+                "no switch answers at {}: start one (midflight up --python), or give its address (switch=\"HOST:PORT\")",
+                switches.join(", ")
+            )));
+        };
+        let submitter = Submitter::start(client, Bounds { open: max_open, memory: blob_max })?;
+        Ok(Self { submitter: Own::new(submitter), memory_max: blob_max })
+    }
+
+    /// Keeps bytes for executors: the pieces, one after another. While tasks are open it waits for room.
+    fn share(&self, py: Python<'_>, pieces: Vec<Bound<'_, PyAny>>) -> PyResult<Blob> {
+        let submitter = self.submitter()?;
+        let pieces = pieces.iter().map(contiguous).collect::<PyResult<Vec<_>>>()?;
+        let length = pieces.iter().map(|piece| piece.len_bytes()).sum();
+        if length > self.memory_max {
+            return Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed memory_max, {}", self.memory_max)));
+        }
+        let bytes = py.detach(|| {
+            let mut bytes = Vec::with_capacity(length);
+            pieces.iter().for_each(|piece| append(&mut bytes, piece));
+            Arc::new(bytes)
+        });
+        drop(pieces);
+        loop {
+            let client = submitter.client().ok_or(Error::Closed).map_err(failed)?;
+            let is_open = submitter.flow.open() > 0;
+            match client.share(Arc::clone(&bytes)) {
+                Err(Error::BlobsFull { .. }) if is_open => {
+                    py.detach(|| submitter.flow.wait_for_room(LONGEST_WAIT, |_| false));
+                    py.check_signals()?;
+                }
+                Err(Error::BlobsFull { max_bytes }) => {
+                    return Err(ArgumentTooLarge::new_err(format!(
+                        "{length} bytes have no room beside functions and other shared arguments: memory_max is {max_bytes}"
+                    )));
+                }
+                other => return other.map(|blob| Blob(Own::new(Arc::new(blob)))).map_err(failed),
+            }
+        }
+    }
+
+    /// The mask of a list of resources, such as `r0,r3`.
+    #[staticmethod]
+    fn resources(list: &str) -> PyResult<u8> {
+        ResourceNames::default().mask(list).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Whether it can be used: an exception if not.
+    fn check(&self) -> PyResult<()> {
+        self.submitter()?.client().map(drop).ok_or(Error::Closed).map_err(failed)
+    }
+
+    /// How often threads have settled ends of tasks; see `wait`.
+    fn settled(&self) -> PyResult<u64> {
+        Ok(self.submitter()?.flow.completions.count())
+    }
+
+    /// For a thread that waits for a result: waits until tasks have ended, and calls `settle(waiters, kind, value)` for each. It returns
+    /// without any, too: look, and call it again. `False` when the client is closed and all is settled.
+    fn wait(&self, py: Python<'_>, settle: &Bound<'_, PyAny>, settled: u64, timeout: f64) -> PyResult<bool> {
+        let submitter = self.submitter()?;
+        let completions = &submitter.flow.completions;
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
+        let found = py.detach(|| {
+            completions.wait(timeout, settled, || {
+                if let Some(client) = submitter.client() {
+                    client.poll_until(timeout, &|| completions.is_some());
+                }
+            })
+        });
+        settle_all(settle, submitter, found)
+    }
+
+    /// For the client's own thread: the same, for as long as it takes.
+    fn wait_always(&self, py: Python<'_>, settle: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let submitter = self.submitter()?;
+        let found = py.detach(|| submitter.flow.completions.wait_always());
+        settle_all(settle, submitter, found)
+    }
+
+    /// Cancels a task.
+    fn cancel(&self, py: Python<'_>, token: u64) -> PyResult<()> {
+        let submitter = self.submitter()?;
+        py.detach(|| submitter.flow.cancel(token));
+        Ok(())
+    }
+
+    /// Tasks that have not ended.
+    fn open(&self) -> PyResult<usize> {
+        Ok(self.submitter()?.flow.open())
+    }
+
+    /// The local address and the switch's.
+    fn addresses(&self) -> PyResult<(String, String)> {
+        let client = self.submitter()?.client().ok_or(Error::Closed).map_err(failed)?;
+        Ok((client.local_addr().to_string(), client.switch().0.to_string()))
+    }
+
+    /// Ends it, and calls `settle` for all that had not ended. In a child after a fork it does nothing: `False`.
+    fn close(&self, py: Python<'_>, settle: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(submitter) = self.submitter.here() else { return Ok(false) };
+        py.detach(|| submitter.close());
+        settle_all(settle, submitter, submitter.flow.completions.begin())?;
+        Ok(true)
+    }
+}
+
+impl Client {
+    pub(crate) fn submitter(&self) -> PyResult<&Arc<Submitter>> {
+        self.submitter.get()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(submitter) = self.submitter.here() {
+            Python::attach(|py| py.detach(|| submitter.close()));
+        }
+    }
+}
+
+/// Calls `settle` for what was found. If an exception leaves it, what it was for stays here, for the next thread.
+fn settle_all(settle: &Bound<'_, PyAny>, submitter: &Submitter, found: Found) -> PyResult<bool> {
+    let completions = &submitter.flow.completions;
+    let count = match found {
+        Found::Closed => return Ok(false),
+        Found::Nothing => {
+            settle.py().check_signals()?;
+            return Ok(true);
+        }
+        Found::Some(count) => count,
+    };
+    let mut settled = Ok(true);
+    for _ in 0..count {
+        let Some(completion) = completions.next() else { break };
+        let (completion, result) = settle_one(settle, completion);
+        if let Err(error) = result {
+            completions.put_back(completion);
+            settled = Err(error);
+            break;
+        }
+    }
+    completions.settled();
+    settled
+}
+
+fn settle_one(settle: &Bound<'_, PyAny>, completion: Completion) -> (Completion, PyResult<()>) {
+    let py = settle.py();
+    let Completion { waiters, end } = completion;
+    let (kind, value) = known(py, end);
+    let result = waiters.tuple(py).and_then(|tuple| settle.call1((tuple, kind, &value)));
+    (Completion { waiters, end: End::Known(kind, value.unbind()) }, result.map(drop))
+}
+
+/// Kind and value.
+fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
+    let text = |kind: Kind, text: &str| (kind as u8, PyString::new(py, text).into_any());
+    let error = match end {
+        End::Known(kind, value) => return (kind, value.into_bound(py)),
+        End::Outcome(Ok(result)) if result.value.len() <= COPIED_MAX => {
+            return (Kind::Value as u8, PyBytes::new(py, &result.value).into_any());
+        }
+        End::Outcome(Ok(result)) => {
+            let buffer = Bound::new(py, Buffer::new(result.value));
+            return match buffer.and_then(|buffer| PyMemoryView::from(&buffer)) {
+                Ok(view) => (Kind::Value as u8, view.into_any()),
+                Err(error) => text(Kind::Failed, &format!("the result has come, but Python cannot take it: {error}")),
+            };
+        }
+        End::NotSubmitted(why) => return text(Kind::NotSubmitted, &why),
+        End::NoRoom(why) => return text(Kind::NoRoom, &why),
+        End::Outcome(Err(error)) => error,
+    };
+    let kind = match &error {
+        TaskError::Failed { .. } => Kind::Failed,
+        TaskError::Unknown => Kind::Unknown,
+        TaskError::TimedOut => Kind::TimedOut,
+        TaskError::TooLarge { .. } => Kind::TooLarge,
+        TaskError::Cancelled => Kind::Cancelled,
+        TaskError::Closed => Kind::Closed,
+        _ => Kind::Lost,
+    };
+    text(kind, &error.to_string())
+}

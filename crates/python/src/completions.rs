@@ -1,0 +1,171 @@
+//! Ends of tasks on their way to Python. The network thread puts them here; whoever waits settles what is there, one after another. A
+//! thread that waits for a result goes before the client's own thread, which would have to be woken and then wait for the GIL.
+
+use crate::client::lock;
+use crate::waiters::Waiters;
+use midflight_host::TaskOutcome;
+use pyo3::{Py, PyAny};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a task has ended.
+pub(crate) enum End {
+    /// By the protocol, or because it was cancelled or the client closed before it was sent.
+    Outcome(TaskOutcome),
+    /// It could not be submitted.
+    NotSubmitted(String),
+    /// It could not be submitted: there is no room for it.
+    NoRoom(String),
+    /// Any of these, as Python knows it: kind and value.
+    Known(u8, Py<PyAny>),
+}
+
+/// A task that has ended, and who waits for its calls.
+pub(crate) struct Completion {
+    pub(crate) waiters: Waiters,
+    pub(crate) end: End,
+}
+
+#[derive(Default)]
+pub(crate) struct Completions {
+    state: Mutex<State>,
+    /// For threads that wait for a result.
+    waiters: Condvar,
+    /// For the client's own thread.
+    own_thread: Condvar,
+    /// Whether there are any.
+    is_some: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    ended: VecDeque<Completion>,
+    /// Threads that wait for a result.
+    waiting: usize,
+    /// Threads that settle what has ended.
+    settling: usize,
+    /// Counts how often threads have settled some.
+    settled: u64,
+    is_closed: bool,
+}
+
+/// What a thread that waits has found.
+pub(crate) enum Found {
+    /// So many are to be settled, and then [`Completions::settled`] is to be called.
+    Some(usize),
+    /// Nothing yet.
+    Nothing,
+    /// The client is closed, and all is settled.
+    Closed,
+}
+
+impl Completions {
+    pub(crate) fn push(&self, completion: Completion) {
+        let mut state = lock(&self.state);
+        state.ended.push_back(completion);
+        if state.ended.len() == 1 {
+            self.is_some.store(true, Ordering::Release);
+            self.notify(&state);
+        }
+    }
+
+    /// Somebody is to look: who waits for a result, or else the client's thread.
+    fn notify(&self, state: &State) {
+        if state.waiting > 0 { &self.waiters } else { &self.own_thread }.notify_one();
+    }
+
+    pub(crate) fn is_some(&self) -> bool {
+        self.is_some.load(Ordering::Acquire)
+    }
+
+    /// How often threads have settled some: to be read before a thread looks whether what it waits for is there.
+    pub(crate) fn count(&self) -> u64 {
+        lock(&self.state).settled
+    }
+
+    /// For a thread that waits for a result: until there are some, for `timeout`, or until others have settled some since `count` was
+    /// read. `poll` is called without a lock: it polls the socket for a while.
+    pub(crate) fn wait(&self, timeout: Duration, count: u64, poll: impl FnOnce()) -> Found {
+        let deadline = Instant::now() + timeout;
+        lock(&self.state).waiting += 1;
+        if !self.is_some() {
+            poll();
+        }
+        let mut state = lock(&self.state);
+        while state.ended.is_empty() && state.settled == count && !state.is_all() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.waiters.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.waiting -= 1;
+        state.found()
+    }
+
+    /// For the client's own thread: for as long as it takes.
+    pub(crate) fn wait_always(&self) -> Found {
+        let mut state = lock(&self.state);
+        // A thread that waits for a result settles what is there before it goes.
+        while (state.ended.is_empty() || state.waiting > 0) && !state.is_all() {
+            state = self.own_thread.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.found()
+    }
+
+    /// All that are there now.
+    pub(crate) fn begin(&self) -> Found {
+        lock(&self.state).found()
+    }
+
+    /// The next one to settle.
+    pub(crate) fn next(&self) -> Option<Completion> {
+        let mut state = lock(&self.state);
+        let next = state.ended.pop_front();
+        self.is_some.store(!state.ended.is_empty(), Ordering::Release);
+        next
+    }
+
+    /// It could not be settled: another thread is to try.
+    pub(crate) fn put_back(&self, completion: Completion) {
+        let mut state = lock(&self.state);
+        state.ended.push_front(completion);
+        self.is_some.store(true, Ordering::Release);
+    }
+
+    /// A thread has settled what it could: others look again.
+    pub(crate) fn settled(&self) {
+        let mut state = lock(&self.state);
+        state.settling -= 1;
+        state.settled += 1;
+        if state.waiting > 0 {
+            self.waiters.notify_all();
+        }
+        if (!state.ended.is_empty() && state.waiting == 0) || state.is_all() {
+            self.own_thread.notify_one();
+        }
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn close(&self) {
+        lock(&self.state).is_closed = true;
+        self.waiters.notify_all();
+        self.own_thread.notify_all();
+    }
+}
+
+impl State {
+    fn is_all(&self) -> bool {
+        self.is_closed && self.ended.is_empty() && self.settling == 0
+    }
+
+    fn found(&mut self) -> Found {
+        if !self.ended.is_empty() {
+            self.settling += 1;
+            return Found::Some(self.ended.len());
+        }
+        if self.is_all() { Found::Closed } else { Found::Nothing }
+    }
+}

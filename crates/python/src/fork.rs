@@ -1,0 +1,50 @@
+//! What belongs to the process that has made it. After a fork the child has a copy of a client, but neither its threads nor a right to its
+//! socket, and locks may be held by threads that are not there.
+
+use crate::client::ClientClosed;
+use pyo3::PyResult;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Forks between this process and the one that has loaded the module.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Python calls it in a child.
+pub(crate) fn after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Can be used, and is dropped, only in the process that has made it. A child lets its copy be.
+pub(crate) struct Own<T> {
+    inner: ManuallyDrop<T>,
+    forks: u32,
+}
+
+impl<T> Own<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        Self { inner: ManuallyDrop::new(inner), forks: FORKS.load(Ordering::Relaxed) }
+    }
+
+    /// `None` in a child.
+    pub(crate) fn here(&self) -> Option<&T> {
+        (self.forks == FORKS.load(Ordering::Relaxed)).then_some(&*self.inner)
+    }
+
+    /// An exception in a child.
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        self.here().ok_or_else(|| {
+            ClientClosed::new_err(
+                "a client does not survive fork: make a new one in the child, or start it by \"spawn\"",
+            )
+        })
+    }
+}
+
+impl<T> Drop for Own<T> {
+    fn drop(&mut self) {
+        if self.here().is_some() {
+            // SAFETY: this is the only place that drops it, and nothing uses it afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.inner) };
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Calls that are collected: not sent yet. Their order is that of their tokens.
+
+use crate::calls::{Holds, Shape};
+use crate::waiters::Waiters;
+use midflight_host::TaskSpec;
+use pyo3::{Py, PyAny};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Calls that may be collected.
+const ITEMS_MAX: usize = 1 << 16;
+/// Bytes of arguments that may be collected, and one argument more.
+const BYTES_MAX: usize = 64 << 20;
+/// Bytes of the pickles of calls that are sent as one task.
+const JOINED_BYTES: usize = 3 << 10;
+/// What an argument may take beside its own bytes where executors fetch it.
+const PADDING_MAX: usize = 64;
+
+/// What is submitted.
+pub(crate) enum Item {
+    /// A call that may be one task with others.
+    Call { token: u64, waiter: Py<PyAny>, shape: Arc<Shape>, pickle: Vec<u8> },
+    /// A task as it is.
+    Task(Task),
+}
+
+/// A task, with what belongs to it.
+pub(crate) struct Task {
+    /// Of its first call.
+    pub(crate) token: u64,
+    pub(crate) waiters: Waiters,
+    pub(crate) spec: TaskSpec,
+    /// Blobs that it needs.
+    pub(crate) holds: Arc<Holds>,
+}
+
+pub(crate) struct Queue {
+    items: VecDeque<Item>,
+    bytes: usize,
+    /// The token of the next call.
+    next: u64,
+    /// When something was sent last.
+    pub(crate) sent: Instant,
+    /// A thread sends what it has taken from here.
+    pub(crate) is_sending: bool,
+    /// Calls that were cancelled meanwhile.
+    pub(crate) cancelled: Vec<u64>,
+    pub(crate) is_closed: bool,
+}
+
+impl Item {
+    pub(crate) fn token(&self) -> u64 {
+        match self {
+            Self::Call { token, .. } | Self::Task(Task { token, .. }) => *token,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        PADDING_MAX
+            + match self {
+                Self::Call { shape, pickle, .. } => shape.length_of(pickle),
+                Self::Task(task) => task.spec.argument.len(),
+            }
+    }
+
+    fn into_waiters(self) -> Waiters {
+        match self {
+            Self::Call { waiter, .. } => Waiters::One(waiter),
+            Self::Task(task) => task.waiters,
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            items: VecDeque::new(),
+            bytes: 0,
+            next: 0,
+            sent: Instant::now(),
+            is_sending: false,
+            cancelled: Vec::new(),
+            is_closed: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.items.len() < ITEMS_MAX && self.bytes < BYTES_MAX
+    }
+
+    pub(crate) fn token(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn push(&mut self, item: Item) {
+        self.bytes += item.bytes();
+        self.items.push_back(item);
+    }
+
+    /// The first ones, of at most so many tasks and bytes; at least one, if there is one.
+    pub(crate) fn take(&mut self, tasks_max: usize, bytes_max: usize) -> Vec<Item> {
+        let (mut count, mut bytes) = (0, 0);
+        for item in &self.items {
+            bytes += item.bytes();
+            if count > 0 && (count >= tasks_max || bytes > bytes_max) {
+                bytes -= item.bytes();
+                break;
+            }
+            count += 1;
+        }
+        self.bytes -= bytes;
+        self.items.drain(..count).collect()
+    }
+
+    /// What could not be sent comes before all others again.
+    pub(crate) fn put_back(&mut self, tasks: Vec<Task>) {
+        for task in tasks.into_iter().rev() {
+            let item = Item::Task(task);
+            self.bytes += item.bytes();
+            self.items.push_front(item);
+        }
+    }
+
+    /// Takes out a call, unless it is a task with others already; `None` also if it is not here.
+    pub(crate) fn take_out(&mut self, token: u64) -> Option<Waiters> {
+        let place = self.items.binary_search_by_key(&token, Item::token).ok()?;
+        if matches!(&self.items[place], Item::Task(task) if task.waiters.len() > 1) {
+            return None;
+        }
+        let item = self.items.remove(place)?;
+        self.bytes -= item.bytes();
+        Some(item.into_waiters())
+    }
+
+    /// All that are left.
+    pub(crate) fn clear(&mut self) -> Vec<Waiters> {
+        self.bytes = 0;
+        self.items.drain(..).map(Item::into_waiters).collect()
+    }
+}
+
+/// As tasks. Where many are open (`is_deep`), calls of the same kind that follow on one another are one.
+pub(crate) fn joined(items: Vec<Item>, is_deep: bool) -> Vec<Task> {
+    let mut tasks = Vec::with_capacity(items.len());
+    let mut items = items.into_iter().peekable();
+    while let Some(item) = items.next() {
+        let (token, waiter, shape, pickle) = match item {
+            Item::Task(task) => {
+                tasks.push(task);
+                continue;
+            }
+            Item::Call { token, waiter, shape, pickle } => (token, waiter, shape, pickle),
+        };
+        let most = if is_deep { shape.size.load(Ordering::Relaxed) } else { 1 };
+        let mut bytes = pickle.len();
+        let (mut waiters, mut pickles) = (vec![waiter], vec![pickle]);
+        let mut joins = |item: &Item, count: usize| match item {
+            Item::Call { shape: other, pickle, .. } if count < most && Arc::ptr_eq(&shape, other) => {
+                bytes += pickle.len();
+                bytes <= JOINED_BYTES
+            }
+            _ => false,
+        };
+        while let Some(Item::Call { waiter, pickle, .. }) = items.next_if(|item| joins(item, pickles.len())) {
+            waiters.push(waiter);
+            pickles.push(pickle);
+        }
+        let (spec, holds) = (shape.task(&pickles), Arc::clone(&shape.blobs));
+        tasks.push(Task { token, waiters: Waiters::Many(waiters), spec, holds });
+    }
+    tasks
+}

@@ -1,0 +1,171 @@
+"""Futures of single calls, and waiting for several."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from midflight import _outcomes, _pickling
+
+if TYPE_CHECKING:
+    from midflight._client import Client
+    from midflight._core import Function
+
+T = TypeVar("T")
+
+_ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of a call that is not there yet. Wait for it, or await it.
+
+    It is a :class:`concurrent.futures.Future`, so what takes those takes these.
+
+    >>> client = midflight.Client()
+    >>> future = client.submit(divmod, 7, 2)
+    >>> future.result(timeout=10)
+    (3, 1)
+    >>> client.close()
+    """
+
+    #: The native module's; 0 is nobody's.
+    _token = 0
+
+    def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
+        super().__init__()
+        self._client = client  # one that nobody has is closed
+        self._core = client._core
+        self._function = function
+        #: To submit it again.
+        self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
+
+    def result(self, timeout: float | None = None) -> T:
+        """The value, or the exception that the function has raised, with the remote traceback as its cause."""
+        self._wait(timeout)
+        if self._state == "FINISHED" and self._exception is None:
+            return self._result  # type: ignore[return-value] # no lock, which Ctrl-C could leave locked
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The exception that the function has raised; ``None`` if it has returned."""
+        self._wait(timeout)
+        return super().exception(0)
+
+    def cancel(self) -> bool:
+        """Takes the task out of the queue, or has its executor stop it. ``False`` if it has ended."""
+        if not super().cancel():
+            return False
+        if self._tell_cancelled():
+            self._core.native.cancel(self._token)
+        return True
+
+    def _tell_cancelled(self) -> bool:
+        """Tells who waits by means of the standard library that it is cancelled; ``False`` if they know."""
+        with self._condition:
+            return self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return asyncio.wrap_future(self).__await__()
+
+    def _wait(self, timeout: float | None) -> None:
+        if self._state not in _ENDED:
+            self._core.wait_until(self._has_ended, timeout)
+
+    def _has_ended(self) -> bool:
+        return self._state in _ENDED
+
+    def _end(self, kind: int, value: Any) -> None:
+        if self._state != "PENDING":
+            self._call = None
+            return  # cancelled, or told before
+        if kind == _outcomes.CANCELLED:
+            super().cancel()
+            self._tell_cancelled()
+            return
+        nanoseconds, outcomes = _outcomes.read(kind, value, 1)
+        if nanoseconds:
+            self._function.note(1, nanoseconds)
+        if outcomes is not None:  # as it is for one call
+            self._settle(outcomes[0])
+
+    def _settle(self, outcome: _outcomes.Outcome) -> None:
+        """As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``."""
+        with self._condition._lock:  # type: ignore[attr-defined]
+            if self._state != "PENDING":
+                return  # cancelled, or told before
+            has_value, value = outcome
+            if has_value:
+                self._result = value
+            else:
+                self._exception = value
+            self._state = "FINISHED"
+            self._call = None
+            for waiter in self._waiters:
+                (waiter.add_result if has_value else waiter.add_exception)(self)
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+
+    def _fail(self, error: BaseException) -> None:
+        self._settle((False, error))
+
+    def _try_alone(self) -> None:
+        call = self._call
+        if call is None or self._state != "PENDING":
+            return
+        try:
+            self._token = self._core.submit(self, self._function, [call], [], again=True)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._call = None
+        if self._state != "PENDING":
+            self._core.native.cancel(self._token)  # it was cancelled meanwhile, by its old token
+
+
+def gather(futures: Iterable[Future[T]], *, return_exceptions: bool = False, timeout: float | None = None) -> list[Any]:
+    """The results of all, in order. The first exception is raised, unless `return_exceptions`: then it is in the list.
+
+    >>> with midflight.Client() as client:
+    ...     midflight.gather([client.submit(pow, 2, n) for n in range(4)])
+    [1, 2, 4, 8]
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    results: list[Any] = []
+    for future in futures:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            results.append(future.result(left))
+        except (Exception, CancelledError) as error:
+            if not return_exceptions or not future.done():
+                raise
+            results.append(error)
+    return results
+
+
+def as_completed(futures: Iterable[Future[T]], *, timeout: float | None = None) -> Iterator[Future[T]]:
+    """The futures in the order in which they end.
+
+    >>> with midflight.Client() as client:
+    ...     futures = [client.submit(pow, 2, n) for n in range(4)]
+    ...     sorted(future.result() for future in midflight.as_completed(futures))
+    [1, 2, 4, 8]
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    waiting = set(futures)
+    ended: deque[Future[T]] = deque()
+    for future in waiting:
+        future.add_done_callback(ended.append)  # type: ignore[arg-type]
+    left_over = len(waiting)
+    while left_over:
+        if not ended:
+            core = next(iter(waiting))._core
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not core.wait_until(lambda: ended, left):
+                raise TimeoutError(f"{left_over} of {len(waiting)} futures have not ended")
+        yield ended.popleft()
+        left_over -= 1

@@ -1,0 +1,278 @@
+"""``map``: many calls of one function, several in a task where they are short."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from midflight import _native, _outcomes, _pickling
+from midflight.errors import ClientClosed
+
+if TYPE_CHECKING:
+    from midflight._client import Client
+    from midflight._core import Core, Function
+
+T = TypeVar("T")
+
+#: Tasks that are open while their size still grows.
+_FIRST_TASKS = 64
+#: Bytes of pickles in one task.
+_TASK_BYTES = 256 << 10
+
+
+class _Ended:
+    """What stands for a call that could not be submitted."""
+
+    ended = True
+
+    def __init__(self, error: Exception) -> None:
+        self.outcomes: list[_outcomes.Outcome | None] = [(False, error)]
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""
+
+
+class _Chunk:
+    """Calls that are one task."""
+
+    __slots__ = ("_alone", "_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_token", "ended", "outcomes")
+
+    def __init__(
+        self, core: Core, function: Function, calls: list[_pickling.Pickled], shared: list[_native.Blob]
+    ) -> None:
+        self._core = core
+        self._function = function
+        self._calls = calls
+        self._shared = shared
+        self._open = len(calls)
+        self._is_cancelled = False
+        self.ended = False
+        self.outcomes: list[_outcomes.Outcome | None] = [None] * len(calls)
+        #: Tokens of calls that are tried alone.
+        self._alone: list[int] = []
+        self._token = core.submit(self, function, calls, shared)
+
+    def cancel(self) -> None:
+        """Cancels the calls that have not ended."""
+        self._is_cancelled = True
+        for token in (self._token, *self._alone):
+            self._core.native.cancel(token)
+
+    def has_ended(self) -> bool:
+        """Whether all calls have."""
+        return self.ended
+
+    def _end(self, kind: int, value: Any) -> None:
+        if self.ended or self._open < len(self._calls):
+            return  # told before
+        nanoseconds, outcomes = _outcomes.read(kind, value, len(self._calls))
+        if nanoseconds:
+            self._function.note(len(self._calls), nanoseconds)
+        if outcomes is None:
+            self._try_each_alone()
+        else:
+            self._settle(outcomes)
+
+    def _fail(self, error: BaseException) -> None:
+        self._settle([(False, error)] * len(self.outcomes))
+
+    def _settle(self, outcomes: list[_outcomes.Outcome]) -> None:
+        self.outcomes = list(outcomes)
+        self.ended = True
+        self._calls = []
+
+    def _try_each_alone(self) -> None:
+        """One of the calls has ended the worker, say: only that one is to fail."""
+        for place in range(len(self._alone), len(self._calls)):
+            alone = _Alone(self, place)
+            try:
+                if self._is_cancelled:
+                    raise CancelledError
+                token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, again=True)
+            except Exception as error:
+                token = 0  # nobody's
+                alone._fail(error)
+            self._alone.append(token)
+            if self._is_cancelled:
+                self._core.native.cancel(token)
+
+    def end_of_one(self, place: int, outcome: _outcomes.Outcome) -> None:
+        """A call that was tried alone has ended so."""
+        if self.outcomes[place] is None:
+            self.outcomes[place] = outcome
+            self._open -= 1
+            self.ended = self._open == 0
+
+
+class _Alone:
+    """One call of a chunk, for itself."""
+
+    __slots__ = ("_chunk", "_function", "_place")
+
+    def __init__(self, chunk: _Chunk, place: int) -> None:
+        self._chunk = chunk
+        self._function = chunk._function
+        self._place = place
+
+    def _end(self, kind: int, value: Any) -> None:
+        _, outcomes = _outcomes.read(kind, value, 1)
+        if outcomes is not None:  # as it is for one call
+            self._chunk.end_of_one(self._place, outcomes[0])
+
+    def _fail(self, error: BaseException) -> None:
+        self._chunk.end_of_one(self._place, (False, error))
+
+
+class Results(Generic[T]):
+    """The results of :meth:`Client.map`, in order. An exception is raised where its call's turn is; the next ones follow.
+
+    >>> with midflight.Client() as client:
+    ...     results = client.map(pow, [2, 3], [5, 2])
+    ...     list(results)
+    [32, 9]
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        function: Function,
+        calls: Iterable[tuple[Any, ...]],
+        *,
+        chunksize: int | None,
+        window: int,
+        timeout: float | None,
+        return_exceptions: bool,
+        bar: Any,
+    ) -> None:
+        self._client = client  # one that nobody has is closed
+        self._core = client._core
+        self._function = function
+        self._source: Iterator[tuple[Any, ...]] = iter(calls)
+        self._chunksize = chunksize
+        self._window = window
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._return_exceptions = return_exceptions
+        self._bar = bar
+        self._chunks: deque[_Chunk | _Ended] = deque()
+        self._open = 0
+        self._ready: deque[_outcomes.Outcome | None] = deque()
+        self._is_exhausted = False
+        #: The arguments of the next call, taken from the source; then the calls of the next task, and what they share.
+        self._args: tuple[Any, ...] | None = None
+        self._calls: list[_pickling.Pickled] = []
+        self._shared: list[_native.Blob] = []
+        #: Who takes results, and submits further calls.
+        self._lock = threading.RLock()
+        self._at_end: Callable[[Results[T]], Any] | None = None
+        self._fill()
+
+    def __iter__(self) -> Results[T]:
+        return self
+
+    def __next__(self) -> T:
+        while not self._ready:
+            if not self._take(self._deadline) and not self._ready:
+                raise StopIteration
+        outcome = self._ready.popleft()
+        assert outcome is not None, "a chunk has ended when all its calls have"
+        has_value, value = outcome
+        if has_value or self._return_exceptions:
+            return value  # type: ignore[no-any-return]
+        if isinstance(value, StopIteration):
+            raise RuntimeError("the function raised StopIteration") from value  # or the loop would end
+        raise value
+
+    def cancel(self) -> None:
+        """Cancels what has not ended, and submits nothing more."""
+        self._is_exhausted = True
+        for chunk in list(self._chunks):
+            if not chunk.ended:
+                chunk.cancel()
+
+    def finish(self) -> None:
+        """Submits all calls, and waits until they have ended."""
+        while self._take(None):
+            pass
+
+    def _take(self, deadline: float | None) -> bool:
+        """The results of the next task; ``False`` if there is none."""
+        with self._lock:
+            if not self._chunks:
+                self._fill()
+            if not self._chunks:
+                self._end()
+                return False
+            chunk = self._chunks[0]
+            if isinstance(chunk, _Chunk) and not chunk.ended:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if not self._core.wait_until(chunk.has_ended, left):
+                    raise TimeoutError(f"{self._open} calls of map have not ended")
+            self._chunks.popleft()
+            self._open -= len(chunk.outcomes)
+            self._ready.extend(chunk.outcomes)
+            if self._bar is not None:
+                self._bar.update(len(chunk.outcomes))
+            self._fill()
+            return True
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self._at_end is not None:
+            self._at_end(self)
+
+    def _fill(self) -> None:
+        """Submits calls until as many are open as may be."""
+        pace = self._function.pace
+        while not self._is_exhausted:
+            may_grow = pace.grows and not self._chunksize
+            most = min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window
+            # A task that only fills a small gap would be smaller than it should be, and so would the next ones.
+            size = min(self._chunksize, most) if self._chunksize else min(pace.size, -(-most // 4))
+            if self._open + size > most:
+                return
+            self._submit(size)
+
+    def _submit(self, size: int) -> None:
+        """Collects calls, and submits them as one task. What was collected stays if an exception, such as that of Ctrl-C, ends this."""
+        failed: Exception | None = None
+        length = 0
+        while not failed and not self._shared and len(self._calls) < size and length < _TASK_BYTES:
+            try:
+                if self._args is None:
+                    self._args = next(self._source, None)
+            except Exception as error:
+                self._is_exhausted = True  # it may have no end
+                failed = error
+                break
+            if self._args is None:
+                self._is_exhausted = True
+                break
+            try:
+                pickled, shared = self._core.dump(self._function, self._args, {})
+            except Exception as error:
+                failed = error
+            else:
+                self._calls.append(pickled)
+                length += len(pickled) if isinstance(pickled, bytes) else sum(part.nbytes for part in pickled[1])
+                self._shared = shared  # each task has its own list of shared arguments
+            self._args = None
+        if self._calls:
+            try:
+                self._add(_Chunk(self._core, self._function, self._calls, self._shared))
+            except ClientClosed:
+                raise
+            except Exception as error:
+                for _ in self._calls:
+                    self._add(_Ended(error))
+            self._calls, self._shared = [], []
+        if failed:
+            self._add(_Ended(failed))
+
+    def _add(self, chunk: _Chunk | _Ended) -> None:
+        self._chunks.append(chunk)
+        self._open += len(chunk.outcomes)

@@ -1,0 +1,108 @@
+"""How calls have ended, from what the native module says of their task."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from typing import Any
+
+from midflight import _pickling
+from midflight.errors import (
+    ArgumentTooLarge,
+    ClientClosed,
+    MidflightError,
+    Mismatch,
+    NoPython,
+    NoWorker,
+    ResultTooLarge,
+    TaskLost,
+    TaskTimeout,
+    WorkerDied,
+)
+
+#: Kinds of ends, of the native module.
+VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM = range(10)
+
+#: The first byte of a result of calls, and of one that is the executor's own.
+_RESULT, _REFUSAL = ord("R"), ord("E")
+
+#: The codes of an executor's own results.
+_MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED = 1, 2, 3, 4
+
+#: Of a task of several calls: each of them may have another end if it is alone.
+_PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
+
+#: Whether a call has returned, and its value or its exception.
+Outcome = tuple[bool, Any]
+
+
+def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
+    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; ``None`` if each is to be tried
+    alone. What is wrong with the result is an outcome, too."""
+    if kind == VALUE:
+        try:
+            first = value[0]
+            if first == _RESULT:
+                nanoseconds, entries = _pickling.parse_result(value)
+                if len(entries) != calls:
+                    raise ValueError(f"{len(entries)} results of {calls} calls")
+                return nanoseconds, [outcome(entry) for entry in entries]
+            if first != _REFUSAL:
+                raise ValueError(f"its first byte is {first}")
+            why = _of_executor(bytes(value))
+        except Exception as error:
+            why = MidflightError(
+                f"the executor's answer cannot be read ({_pickling.one_line(error)}): use one release of Midflight on all machines"
+            )
+            why.__cause__ = error
+    else:
+        why = _failure(kind, value)
+    if calls > 1 and isinstance(why, _PASSING):
+        return 0, None
+    return 0, [(False, why)] * calls
+
+
+def _failure(kind: int, value: str) -> BaseException:
+    """Why a task has no result."""
+    if kind == UNKNOWN:
+        return NoPython(
+            "the executor that got the task runs no Python functions: start executors with --python, or give those that have it "
+            "a resource and ask for it"
+        )
+    if kind == TIMED_OUT:
+        return TaskTimeout("no attempt has ended within the task's timeout")
+    if kind == TOO_LARGE:
+        return ResultTooLarge(f"{value.split(':')[0]}: return less, or connect with Client(result_max=...)")
+    if kind == CANCELLED:
+        return CancelledError()
+    if kind == CLOSED:
+        return ClientClosed("the client was closed before the task has ended")
+    if kind == LOST:
+        return TaskLost(value)
+    if kind == NO_ROOM:
+        return ArgumentTooLarge(f"{value}: connect with Client(memory_max=...), or pass a path")
+    return MidflightError(value)
+
+
+def _of_executor(value: bytes) -> BaseException:
+    code, signal, _attempt = value[1], value[2], value[3]
+    text = value[4:].decode(errors="replace")
+    if code == _MISMATCH:
+        return Mismatch(text)
+    if code == _DIED:
+        return WorkerDied(text, signal or None)
+    if code == _NO_WORKER:
+        return NoWorker(text)
+    return TaskLost(text)
+
+
+def outcome(entry: _pickling.Entry) -> Outcome:
+    """Of one call."""
+    status, data, buffers = entry
+    try:
+        if status == _pickling.VALUE:
+            return True, _pickling.load_value(data, buffers)
+        if status == _pickling.RAISED:
+            return False, _pickling.load_exception(data, buffers)
+        return False, _pickling.load_broken(data)
+    except Exception as error:
+        return False, error

@@ -1,0 +1,203 @@
+"""A module that workers find, because the executor of the tests runs in this directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def fail(number: int) -> int:
+    raise ValueError(f"no {number} today")
+
+
+def pid(*_: Any) -> int:
+    return os.getpid()
+
+
+class Local(Exception):
+    """Its constructor has other arguments than it says."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("both")
+        self.two = two
+
+
+def raise_local() -> None:
+    raise Local(1, 2)
+
+
+def nothing_to_pickle() -> threading.Lock:
+    return threading.Lock()
+
+
+def die(signal: int) -> None:
+    os.kill(os.getpid(), signal)
+    time.sleep(5)
+
+
+def die_if(number: int, bad: int) -> int:
+    if number == bad:
+        os._exit(3)
+    return number
+
+
+def once(path: str) -> int:
+    """Fails the first time, and says how often it was called."""
+    with Path(path).open("a") as file:
+        file.write(".")
+    calls = len(Path(path).read_text())
+    if calls == 1:
+        raise ValueError("the first time")
+    return calls
+
+
+def hang(path: str, end: str | None = None) -> None:
+    """Says at its end that it was told to end."""
+    try:
+        Path(path).write_text(str(os.getpid()))
+        time.sleep(600)
+    finally:
+        if end:
+            Path(end).touch()
+
+
+def hold(path: str, pid: str | None = None) -> int:
+    """Until the file is there; returns the process, and before says it."""
+    if pid:
+        Path(pid).write_text(str(os.getpid()))
+    while not Path(path).exists():
+        time.sleep(0.005)
+    return os.getpid()
+
+
+def hang_deaf(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+
+
+def fork_and_die(path: str) -> None:
+    """Leaves a child that holds all descriptors, and dies."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    Path(path).write_text(str(child))
+    os._exit(4)
+
+
+def fork_and_return(path: str, go: str) -> str:
+    """Leaves a child that returns, too, later."""
+    child = os.fork()
+    if child == 0:
+        hold(go)
+        return "child"
+    Path(path).write_text(str(child))
+    return "parent"
+
+
+class Unspeakable(Exception):
+    """Neither its text nor its pickle can be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    def __reduce__(self) -> str:
+        raise RuntimeError("no pickle")
+
+
+class Unspeakable2:
+    """Its pickle cannot be had, and the reason neither."""
+
+    def __reduce__(self) -> str:
+        raise Unspeakable
+
+
+def raise_unspeakable() -> None:
+    raise Unspeakable
+
+
+def return_unspeakable() -> Unspeakable2:
+    return Unspeakable2()
+
+
+def blob_maps(*_: Any) -> list[str]:
+    """The permissions of all memory that this worker shares with others."""
+    return maps_of(os.getpid())
+
+
+def maps_of(process: int) -> list[str]:
+    lines = Path(f"/proc/{process}/maps").read_text().splitlines()
+    return [line.split()[1] for line in lines if "midflight-blob" in line]
+
+
+def shout(length: int) -> int:
+    for _ in range(length >> 20):
+        print("x" * (1 << 20))
+    return length
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def note(path: str, number: int, bad: int = -1) -> int:
+    """Writes down that it was called; ends its worker if the number is bad."""
+    with Path(path).open("a") as file:
+        file.write(f"{number}\n")
+    if number == bad:
+        os._exit(3)
+    return number
+
+
+def notes(path: Path) -> list[int]:
+    """What `note` has written."""
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_for(path: str, _: object = None) -> str:
+    """Until the file is there."""
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return path
+
+
+def interrupt(number: int, bad: int) -> int:
+    if number == bad:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    return number
+
+
+class Exits:
+    """Ends the program that unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sys.exit, (3,)
+
+
+class Odd(Exception):
+    """It is none any more when it was pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (5,)
+
+
+def raise_odd() -> None:
+    raise Odd
+
+
+def raise_stop(number: int, bad: int) -> int:
+    return next(iter([])) if number == bad else number

@@ -1,0 +1,124 @@
+"""Workers: how many there are, what they keep, and that each answers for its own task only."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import functions
+import numpy
+import pytest
+from conftest import PATIENCE, Cluster, eventually, is_alive
+from test_failures import pid_in
+
+import midflight
+
+
+def holding(tmp_path: Path) -> str:
+    """An interpreter that does not start while the file `hold` is there."""
+    python = tmp_path / "python"
+    hold = shlex.quote(str(tmp_path / "hold"))
+    python.write_text(f"#!/bin/sh\nwhile [ -e {hold} ]; do sleep 0.01; done\nexec {shlex.quote(sys.executable)} \"$@\"\n")
+    python.chmod(0o755)
+    return str(python)
+
+
+def test_a_task_whose_time_is_over_before_its_worker_has_started_does_not_hold_the_slot(tmp_path: Path) -> None:
+    with Cluster(slots=1, python=holding(tmp_path)) as cluster, midflight.Client(cluster.switch) as client:
+        worker = client.submit(functions.pid).result(PATIENCE)
+        os.kill(worker, signal.SIGKILL)
+        assert eventually(lambda: not is_alive(worker))
+        (tmp_path / "hold").touch()
+        late = client.options(timeout=0.2, attempts=1)
+        large = bytes(1 << 20)  # more than a socket takes at once
+        with pytest.raises(midflight.TaskTimeout):
+            late.submit(lambda path, _: functions.hang(path, path), str(tmp_path / "pid"), large).result(PATIENCE)
+        (tmp_path / "hold").unlink()
+        assert client.submit(functions.double, 4).result(PATIENCE) == 8
+
+
+def test_shared_memory_is_mapped_privately(client: midflight.Client) -> None:
+    shared = client.share(numpy.ones(100_000))
+    # Linux before 6.7 refuses the other way: `r--s`.
+    assert set(client.submit(functions.blob_maps, shared).result(PATIENCE)) == {"r--p"}
+
+
+def test_a_child_that_returns_from_its_task_answers_nothing(tmp_path: Path) -> None:
+    with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
+        forked = client.submit(functions.fork_and_return, str(tmp_path / "child"), str(tmp_path / "go"))
+        assert forked.result(PATIENCE) == "parent"
+        worker = client.submit(functions.hold, str(tmp_path / "end"), str(tmp_path / "pid"))
+        pid = pid_in(tmp_path / "pid")
+        (tmp_path / "go").touch()
+        assert eventually(lambda: not is_alive(pid_in(tmp_path / "child")))
+        (tmp_path / "end").touch()
+        assert worker.result(PATIENCE) == pid
+
+
+def test_an_exception_without_text_does_not_end_the_worker(tmp_path: Path) -> None:
+    with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
+        worker = client.submit(functions.pid).result(PATIENCE)
+        with pytest.raises(midflight.RemoteError, match="Unspeakable: <its text cannot be had>"):
+            client.submit(functions.raise_unspeakable).result(PATIENCE)
+        with pytest.raises(midflight.CannotPickle, match="Unspeakable: <its text cannot be had>"):
+            client.submit(functions.return_unspeakable).result(PATIENCE)
+        assert client.submit(functions.pid).result(PATIENCE) == worker
+
+
+def test_a_task_that_interrupts_itself_answers_for_each_of_its_calls(client: midflight.Client) -> None:
+    def interrupt(number: int) -> int:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+    results = list(client.map(interrupt, range(3), chunksize=3, return_exceptions=True))
+    assert [results[0], len(results)] == [0, 3]
+    assert [str(error) for error in results[1:]] == ["cancelled", "cancelled"]
+
+
+def test_there_are_never_more_workers_than_slots(tmp_path: Path) -> None:
+    with Cluster("--count", "r0=2", slots=2) as cluster, midflight.Client(cluster.switch) as client:
+        for round, options in enumerate([client, client.options(resources="r0"), client]):
+            go, pids = tmp_path / f"go{round}", [tmp_path / f"pid{round}{slot}" for slot in range(2)]
+            both = [options.submit(functions.hold, str(go), str(pid)) for pid in pids]
+            started = {pid_in(pid) for pid in pids}
+            assert set(cluster.workers()) == started and len(started) == 2
+            go.touch()
+            assert {future.result(PATIENCE) for future in both} == started
+
+
+def test_workers_forget_what_the_cache_has_dropped(tmp_path: Path) -> None:
+    with Cluster("--python-cache", "1", slots=2) as cluster, midflight.Client(cluster.switch) as client:
+        first, second = client.share(bytes(600_000)), client.share(bytes(600_000))
+        go, pids = str(tmp_path / "go"), [tmp_path / f"pid{slot}" for slot in range(2)]
+        both = [client.submit(lambda pid, _: functions.hold(go, pid), str(pid), first) for pid in pids]
+        workers = [pid_in(pid) for pid in pids]
+        assert [len(functions.maps_of(worker)) for worker in workers] == [1, 1]
+        Path(go).touch()
+        midflight.gather(both, timeout=PATIENCE)
+        # The second makes the first leave the cache: the worker that has it now forgets the first, and so does the idle one.
+        assert len(client.submit(functions.blob_maps, second).result(PATIENCE)) == 1
+        assert eventually(lambda: sorted(len(functions.maps_of(worker)) for worker in workers) == [0, 1])
+
+
+def test_modules_are_not_taken_from_a_directory_that_all_may_write_to(tmp_path: Path) -> None:
+    (tmp_path / "planted_module.py").write_text("def planted(): return 1\n")
+    (tmp_path / "struct.py").write_text("raise RuntimeError('planted')\n")
+    sys.path.append(str(tmp_path))
+    try:
+        import planted_module  # type: ignore[import-not-found]
+
+        tmp_path.chmod(0o1777)
+        with Cluster(slots=1, cwd=tmp_path) as cluster, midflight.Client(cluster.switch) as client:
+            assert eventually(lambda: any("all users may write there" in line for line in cluster.stderr))
+            with pytest.raises(midflight.MissingModule, match="planted_module"):
+                client.submit(planted_module.planted).result(PATIENCE)
+        tmp_path.chmod(0o755)
+        (tmp_path / "struct.py").unlink()
+        with Cluster(slots=1, cwd=tmp_path) as cluster, midflight.Client(cluster.switch) as client:
+            assert client.submit(planted_module.planted).result(PATIENCE) == 1
+    finally:
+        sys.path.remove(str(tmp_path))
