@@ -7,8 +7,8 @@ pub(crate) mod survey;
 mod verdict;
 
 pub use order::{Purge, Which};
-pub use survey::{Survey, SurveyedClient, SurveyedSlot, SurveyedState, SurveyedTask};
 pub use stats::{OPERATIONS, Stats, TICK_SLOTS, TaskTotals, WAIT_BUCKETS};
+pub use survey::{Survey, SurveyedClient, SurveyedSlot, SurveyedState, SurveyedTask};
 pub use verdict::Verdict;
 
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
