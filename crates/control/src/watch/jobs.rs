@@ -65,27 +65,35 @@ fn client_view(now: Nanos, client: &SurveyedClient) -> ClientView {
 pub(super) fn jobs(now: Nanos, clients: &[SurveyedClient], tasks: &[SurveyedTask]) -> Listed<JobView> {
     let clients: HashMap<u32, &SurveyedClient> = clients.iter().map(|client| (client.number, client)).collect();
     let mut jobs: HashMap<(u32, u32), JobView> = HashMap::new();
-    for task in tasks {
+    // Tasks of a job mostly lie side by side: one look-up for all of them.
+    for run in tasks.chunk_by(|a, b| (a.client, a.jid) == (b.client, b.jid)) {
+        let Some(first) = run.first() else { continue };
         // Tasks of a client that came while the survey went on are in the next one.
-        let Some(client) = clients.get(&task.client) else { continue };
-        let job = jobs.entry((task.client, task.jid)).or_insert_with(|| JobView {
+        let Some(client) = clients.get(&first.client) else { continue };
+        let job = jobs.entry((first.client, first.jid)).or_insert_with(|| JobView {
             client: hexadecimal(client.identity()),
             address: client.address().to_string(),
-            jid: task.jid,
-            level: task.level,
+            jid: first.jid,
+            level: first.level,
             queued: 0,
             running: 0,
             again: 0,
             oldest_ms: 0,
         });
-        job.level = job.level.min(task.level);
-        job.queued += u64::from(!task.is_held());
-        job.running += u64::from(task.is_held());
-        job.again += u64::from(task.is_held() && task.attempt > 1);
-        job.oldest_ms = job.oldest_ms.max(now.saturating_sub(task.accepted_ns) / MS);
+        run.iter().for_each(|task| job.add(now, task));
     }
     let mut all: Vec<_> = jobs.into_values().collect();
     let size = |job: &JobView| Reverse(job.queued + job.running);
     all.sort_by(|a, b| (size(a), &a.client, a.jid).cmp(&(size(b), &b.client, b.jid)));
     Listed::of(all)
+}
+
+impl JobView {
+    fn add(&mut self, now: Nanos, task: &SurveyedTask) {
+        self.level = self.level.min(task.level);
+        self.queued += u64::from(!task.is_held());
+        self.running += u64::from(task.is_held());
+        self.again += u64::from(task.is_held() && task.attempt > 1);
+        self.oldest_ms = self.oldest_ms.max(now.saturating_sub(task.accepted_ns) / MS);
+    }
 }

@@ -196,11 +196,11 @@ fn quantiles(now: &[u64], all: &[u64]) -> String {
     let of = |buckets: &[u64]| {
         let quantile = |q| quantile_us(buckets, q).map(|us| short_time(us as f64 * 1e3));
         match (quantile(0.5), quantile(0.99)) {
-            (Some(half), Some(most)) => format!("half below {half}, 99 % below {most}"),
+            (Some(half), Some(most)) => format!("half < {half}, 99 % < {most}"),
             _ => "no tasks".into(),
         }
     };
-    format!("{} (since the start: {})", of(now), of(all))
+    format!("{} (all: {})", of(now), of(all))
 }
 
 fn states(detail: &TasksDetail) -> Vec<Span<'static>> {
