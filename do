@@ -57,6 +57,9 @@ install_packages() {
     apt_get update && apt_get install $packages || exit 1
 }
 
+# What tests/page/run needs.
+have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 2>/dev/null; }
+
 # Only tests use real stores: nobody else gets their services.
 wants_stores() { [ "$command" = test ]; }
 
@@ -67,6 +70,9 @@ lacking() {
     have ip || echo "without labs: ip is missing (package iproute2)"
     if wants_stores && { ! have memcached || ! have redis-server; }; then
         echo "without tests of agents before real stores: memcached or redis-server is missing (packages of these names)"
+    fi
+    if wants_stores && ! have_browser; then
+        echo "without the test of the page in a browser: chromium or Python's venv is missing (packages chromium, python3-venv)"
     fi
 }
 
@@ -80,6 +86,8 @@ lacking_packages() {
     if wants_stores; then
         have memcached || echo memcached
         have redis-server || echo redis-server
+        # Ubuntu has no such package, but a snap.
+        have_browser || ! apt-cache show chromium >/dev/null 2>&1 || echo chromium python3-venv
     fi
 }
 
