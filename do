@@ -57,6 +57,9 @@ install_packages() {
     apt_get update && apt_get install $packages || exit 1
 }
 
+# What tests/page/run needs.
+have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 2>/dev/null; }
+
 # Only tests use real stores: nobody else gets their services.
 wants_stores() { [ "$command" = test ]; }
 
@@ -77,6 +80,9 @@ lacking() {
     if wants_python && ! has_venv; then
         echo "without the Python package: python3 with venv is missing (packages python3, python3-venv)"
     fi
+    if wants_stores && ! have_browser; then
+        echo "without the test of the page in a browser: chromium or Python's venv is missing (packages chromium, python3-venv)"
+    fi
 }
 
 # The Debian packages for that; of the kernel engine's none where no clang is new enough.
@@ -89,6 +95,8 @@ lacking_packages() {
     if wants_stores; then
         have memcached || echo memcached
         have redis-server || echo redis-server
+        # Ubuntu has no such package, but a snap.
+        have_browser || ! apt-cache show chromium >/dev/null 2>&1 || echo chromium python3-venv
     fi
     if wants_python && ! has_venv; then echo python3 python3-venv; fi
 }

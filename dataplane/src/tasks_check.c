@@ -275,12 +275,13 @@ int mf_tasks_check(const struct mf_tasks *tasks)
 }
 
 /* For a test of the Rust side: its declarations must have the layout of those in C. */
-void mf_tasks_layout(uint64_t layout[12])
+void mf_tasks_layout(uint64_t layout[16])
 {
-    const uint64_t here[12] = {
+    const uint64_t here[16] = {
         sizeof(struct mf_tasks_config), sizeof(struct mf_tasks_stats), sizeof(struct mf_datagram), sizeof(struct mf_out),
         MF_OP_END,                      MF_WAIT_BUCKETS,               MF_OUT_MAX,                 MF_TICK_SLOTS,
         sizeof(struct mf_tasks_order),        MF_PURGE_CLIENT,               MF_PURGE_RESOURCES,         MF_PURGE_ADDRESS,
+        MF_SURVEY_STEP, sizeof(struct mf_surveyed_slot), sizeof(struct mf_surveyed_client), sizeof(struct mf_surveyed_task),
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

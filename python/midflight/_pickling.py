@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import pickle
 import struct
 import sys
@@ -156,7 +157,7 @@ def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> 
 def place_of(function: object) -> str:
     """Where a function is defined: ``name (file:line)``."""
     inner = function
-    while hasattr(inner, "func"):  # functools.partial
+    while isinstance(inner, functools.partial):
         inner = inner.func
     inner = getattr(inner, "__func__", inner)
     inner = getattr(inner, "__wrapped__", inner)

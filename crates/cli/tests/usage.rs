@@ -18,7 +18,8 @@ fn a_wrong_flag_is_named_with_what_is_similar() {
 
 #[test]
 fn every_subcommand_has_examples_and_exit_codes() {
-    let plain = ["switch", "executor", "up", "submit", "map", "status", "lab", "lab up", "lab exec", "lab status"];
+    let plain =
+        ["switch", "executor", "up", "submit", "map", "status", "top", "lab", "lab up", "lab exec", "lab status"];
     let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history", "completions", "man"]].concat();
     let plain = [&plain[..], &["controller", "controller status", "controller operator"]].concat();
     let plain = [&plain[..], &["agent", "replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();

@@ -64,6 +64,8 @@ pub struct SwitchTable {
     /// Where `/metrics` and the others are served (TCP), if at all.
     #[serde(deserialize_with = "optional_address")]
     pub http: Option<SocketAddr>,
+    /// Host names, beside IP addresses and `localhost`, under which the page there may be opened.
+    pub http_names: Vec<String>,
     /// Where the program runs, and on which interfaces.
     pub engine: EngineConfig,
     /// The UDP socket.
@@ -131,6 +133,7 @@ impl Default for SwitchTable {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], DEFAULT_HTTP_PORT))),
+            http_names: Vec::new(),
             engine: EngineConfig::default(),
             socket: SocketConfig::default(),
             admin: "auto".into(),

@@ -1,15 +1,23 @@
-//! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
-//! request, and everything about it is bounded: see [`Limits`].
+//! `/metrics`, `/healthz` and `/status` of a switch, and the page with its `/events`. Runs on tokio, apart from the data path. A
+//! connection carries one request, and everything about it is bounded: see [`Limits`].
 
 mod exposition;
+mod guard;
+mod page;
 #[cfg(test)]
 pub(crate) mod promtool;
+mod viewers;
+
+pub use viewers::{PERIOD, VIEWERS_MAX};
 
 use self::exposition::Exposition;
+use self::viewers::Viewers;
 use crate::load::{ASKED_FORMAT, HEADER};
 use crate::metrics::{AnySnapshot, ShellCounters};
-use axum::extract::State;
+use crate::watch::Observer;
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::get};
 use hyper::server::conn::http1;
@@ -19,7 +27,7 @@ use midflight_connections::{self as connections, Connections, Place};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -40,8 +48,8 @@ pub struct Limits {
     pub head_timeout: Duration,
     /// Bytes of a head. Default 8 KiB.
     pub head_bytes: usize,
-    /// Everything, including reading the answer, must end within this time from the opening of the connection. Default 10
-    /// s.
+    /// Everything, including reading the answer, must end within this time from the opening of the connection. Only a
+    /// viewer of `/events` stays longer, as long as it reads: what it leaves unread for this time ends it. Default 10 s.
     pub request_timeout: Duration,
 }
 
@@ -60,6 +68,14 @@ impl Default for Limits {
 pub trait Source: Send + Sync + 'static {
     /// A snapshot of it.
     fn snapshot(&self) -> Box<dyn AnySnapshot>;
+    /// What makes views of it for people; `None`: it has no page.
+    fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
+        None
+    }
+    /// Host names, beside IP addresses and `localhost`, under which its page may be opened.
+    fn host_names(&self) -> &[String] {
+        &[]
+    }
     /// Time since the data path's thread last made progress.
     fn silent_for(&self) -> Duration;
     /// Why it is not healthy, on one line.
@@ -111,10 +127,18 @@ impl Server {
 
     /// Serves for as long as it is polled.
     pub async fn serve(self, source: Arc<dyn Source>) {
-        let Self { listener, limits, .. } = self;
+        let Self { listener, limits, address } = self;
         let connections = Connections::new(limits.connections, limits.request_timeout);
-        let served =
-            Arc::new(Served { source, limits, connections: Arc::clone(&connections), counts: Counts::default() });
+        let has_page = Arc::clone(&source).observer().is_some();
+        let served = Arc::new(Served {
+            viewers: Viewers::new(Arc::clone(&source)),
+            source,
+            limits,
+            connections: Arc::clone(&connections),
+            counts: Counts::default(),
+            is_on_loopback: address.ip().is_loopback(),
+            has_page,
+        });
         let serve = |stream, place| connection(stream, place, Arc::clone(&served));
         match connections.accept(&listener, REFUSAL, serve).await {}
     }
@@ -126,6 +150,17 @@ struct Served {
     limits: Limits,
     connections: Arc<Connections>,
     counts: Counts,
+    viewers: Arc<Viewers>,
+    is_on_loopback: bool,
+    has_page: bool,
+}
+
+/// A connection, as the handlers of its request see it.
+struct Connection {
+    served: Arc<Served>,
+    place: Arc<Place>,
+    /// It is a viewer's, which stays.
+    watches: AtomicBool,
 }
 
 /// How connections ended.
@@ -137,6 +172,7 @@ struct Counts {
     malformed: AtomicU64,
     late: AtomicU64,
     broken: AtomicU64,
+    foreign: AtomicU64,
 }
 
 impl Served {
@@ -149,6 +185,7 @@ impl Served {
 
     fn counters(&self) -> ShellCounters {
         let (connections, counts) = (self.connections.counters(), &self.counts);
+        let (viewers, viewers_refused) = self.viewers.counts();
         let all = [
             ("http_served", counts.served.load(Relaxed)),
             ("http_refused", connections.refused),
@@ -159,6 +196,9 @@ impl Served {
             ("http_malformed", counts.malformed.load(Relaxed)),
             ("http_late", counts.late.load(Relaxed)),
             ("http_broken", counts.broken.load(Relaxed)),
+            ("http_foreign", counts.foreign.load(Relaxed)),
+            ("http_viewers", viewers),
+            ("http_viewers_refused", viewers_refused),
         ];
         all.map(|(name, count)| (name.to_owned(), count)).into()
     }
@@ -179,31 +219,78 @@ impl Counts {
 }
 
 /// Serves one connection, which holds its place as long.
-async fn connection(stream: TcpStream, _place: Place, served: Arc<Served>) {
+async fn connection(stream: TcpStream, place: Place, served: Arc<Served>) {
     let limits = &served.limits;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .keep_alive(false)
         .header_read_timeout(limits.head_timeout)
         .max_header_size(limits.head_bytes);
-    let service = TowerToHyperService::new(router(Arc::clone(&served)));
+    let connection =
+        Arc::new(Connection { served: Arc::clone(&served), place: Arc::new(place), watches: AtomicBool::new(false) });
+    let service = TowerToHyperService::new(router(Arc::clone(&connection)));
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = match timeout(limits.request_timeout, serving.as_mut()).await {
+        // The kernel ends it when it does not read (`Connections::new`).
+        Err(_) if connection.watches.load(Relaxed) => Ok(serving.await),
+        ended => ended,
+    };
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
-    served.counts.ended(timeout(limits.request_timeout, serving.as_mut()).await);
+    served.counts.ended(ended);
 }
 
-fn router(served: Arc<Served>) -> Router {
-    Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .route("/status", get(status))
-        .fallback(async || (StatusCode::NOT_FOUND, "there are /metrics, /healthz and /status\n"))
-        .with_state(served)
+fn router(connection: Arc<Connection>) -> Router {
+    let (served, mut router) = (Arc::clone(&connection.served), Router::new());
+    let mut paths = "there are /metrics, /healthz and /status\n";
+    if served.has_page {
+        paths = "there are /, /events, /metrics, /healthz and /status\n";
+        router = router
+            .route("/", get(async |asked: HeaderMap| page::file(page::PAGE, &asked)))
+            .route("/web/{name}", get(async |Path(name): Path<String>, asked: HeaderMap| page::file(&name, &asked)))
+            .route("/events", get(events));
+    }
+    if !served.is_on_loopback {
+        // Prometheus asks by whatever name the network has for this machine.
+        router = router.layer(middleware::from_fn_with_state(Arc::clone(&connection), guard));
+    }
+    router = router.route("/metrics", get(metrics)).route("/healthz", get(healthz)).route("/status", get(status));
+    router = router.fallback(async move || (StatusCode::NOT_FOUND, paths));
+    if served.is_on_loopback {
+        router = router.layer(middleware::from_fn_with_state(Arc::clone(&connection), guard));
+    }
+    router.with_state(connection)
 }
 
-async fn metrics(State(served): State<Arc<Served>>, asked: HeaderMap) -> Response {
+/// Refuses requests of pages that are not ours, and tells browsers to keep what they get to this page.
+async fn guard(State(connection): State<Arc<Connection>>, request: Request, next: Next) -> Response {
+    let served = &connection.served;
+    let mut response = match guard::check(request.headers(), served.source.host_names()) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            served.counts.foreign.fetch_add(1, Relaxed);
+            refusal.into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    response
+}
+
+async fn events(State(connection): State<Arc<Connection>>) -> Response {
+    connection.watches.store(true, Relaxed);
+    let place = Arc::downgrade(&connection.place);
+    connection.served.viewers.stream(move || {
+        if let Some(place) = place.upgrade() {
+            place.progress();
+        }
+    })
+}
+
+async fn metrics(State(connection): State<Arc<Connection>>, asked: HeaderMap) -> Response {
     let exposition = Exposition::asked(&asked);
-    let snapshot = served.snapshot();
+    let snapshot = connection.served.snapshot();
     let text = exposition.of(snapshot.to_prometheus());
     // Not the same for all who ask, which is for caches to know.
     let kind = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
@@ -217,15 +304,15 @@ async fn metrics(State(served): State<Arc<Served>>, asked: HeaderMap) -> Respons
     response
 }
 
-async fn healthz(State(served): State<Arc<Served>>) -> Response {
-    match served.source.ailment() {
+async fn healthz(State(connection): State<Arc<Connection>>) -> Response {
+    match connection.served.source.ailment() {
         None => "ok\n".into_response(),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response(),
     }
 }
 
-async fn status(State(served): State<Arc<Served>>) -> Response {
-    match served.snapshot().to_json() {
+async fn status(State(connection): State<Arc<Connection>>) -> Response {
+    match connection.served.snapshot().to_json() {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
@@ -233,3 +320,5 @@ async fn status(State(served): State<Arc<Served>>) -> Response {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod watching;

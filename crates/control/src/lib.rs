@@ -6,6 +6,7 @@
 //! - [`file`](mod@file): files that people write, with one-line errors;
 //! - [`load`]: load reports in ORCA's form, for proxies that are not ours;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
+//! - [`watch`]: what people see of it while it works;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
 //! - [`tasks`], [`reads`]: the table and the metrics of a program each; [`replicas`]: also the controller of its network.
 //!
@@ -21,6 +22,7 @@ pub mod metrics;
 pub mod reads;
 pub mod replicas;
 pub mod tasks;
+pub mod watch;
 
 pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};
 pub use file::FileError;

@@ -22,6 +22,9 @@ pub trait ProgramStatus: Clone + fmt::Debug + Serialize + DeserializeOwned + Sen
     /// The program.
     type Program: Program;
 
+    /// Its counters by name, of which people want to see the rates.
+    fn counts(&self) -> Vec<(String, u64)>;
+
     /// Writes its metrics; their names get the prefix `midflight_NAME_`.
     ///
     /// # Errors

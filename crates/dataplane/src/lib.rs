@@ -41,7 +41,8 @@ pub use program::ConfigError;
 pub use raw::{RawDatagram, RawOut};
 pub use tasks::read::read;
 pub use tasks::{
-    OPERATIONS, Purge, Stats, TICK_SLOTS, TaskTotals, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which,
+    OPERATIONS, Purge, Stats, Survey, SurveyedClient, SurveyedSlot, SurveyedState, SurveyedTask, TICK_SLOTS,
+    TaskTotals, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which,
 };
 pub use verdict::BAD_VERSION;
 pub use xdp_mode::XdpMode;

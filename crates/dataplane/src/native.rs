@@ -108,6 +108,11 @@ impl<P: SoftProgram> Engine for Native<P> {
         Native::stats(self)
     }
 
+    fn survey(&self, survey: &mut P::Survey) -> bool {
+        // SAFETY: the state was initialised.
+        unsafe { P::survey(self.state(), survey) }
+    }
+
     fn check(&self) -> Result<(), String> {
         // SAFETY: the state was initialised.
         unsafe { check_state::<P>(self.state()) }

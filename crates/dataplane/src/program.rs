@@ -25,6 +25,8 @@ pub trait Program: Debug + Send + Sync + 'static {
     type Stats: Copy + Debug + Send;
     /// An operator's order, which is carried out in steps. It has the layout of the structure in C.
     type Order: Debug + Send;
+    /// What is copied for people who watch, in steps; `()` where counters say everything.
+    type Survey: Debug + Default + Send;
 
     /// The bounds that a configuration violates, as text for users.
     fn violated(config: &Self::Config) -> ConfigError;
@@ -131,6 +133,14 @@ pub unsafe trait SoftProgram: Program {
     /// `state` was initialised.
     unsafe fn check(state: *const u8) -> i32;
 
+    /// Copies a bounded part of the state. Returns whether the survey is complete.
+    ///
+    /// # Safety
+    /// `state` was initialised. The program may change it meanwhile.
+    unsafe fn survey(_state: *const u8, _survey: &mut Self::Survey) -> bool {
+        true
+    }
+
     /// The object that its `*.bpf.c` was compiled to.
     #[cfg(feature = "kernel")]
     const OBJECT: &'static [u8];
@@ -148,7 +158,7 @@ pub unsafe trait SoftProgram: Program {
 #[macro_export]
 macro_rules! soft_program {
     ($program:ty, $name:literal, $layout:literal, $size:ident, $init:ident, $packet:ident, $tick:ident, $order:ident,
-     $owes_more:ident, $stats:ident, $check:ident) => {
+     $owes_more:ident, $stats:ident, $check:ident $(, survey: $survey:path)?) => {
         const _: () = {
             use $crate::program::{Program, SoftProgram};
             use $crate::{RawDatagram, RawOut};
@@ -212,6 +222,11 @@ macro_rules! soft_program {
                     // SAFETY: the caller's.
                     unsafe { $check(state) }
                 }
+
+                $(unsafe fn survey(state: *const u8, survey: &mut <$program as Program>::Survey) -> bool {
+                    // SAFETY: the caller's.
+                    unsafe { $survey(state, survey) }
+                })?
 
                 #[cfg(feature = "kernel")]
                 const OBJECT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"));
@@ -304,6 +319,12 @@ pub trait Engine {
     /// Its counters and gauges.
     fn stats(&self) -> <Self::Program as Program>::Stats;
 
+    /// Copies a bounded part of the state for people who watch. Returns whether the survey is complete: at once where the engine
+    /// has nothing to show.
+    fn survey(&self, _survey: &mut <Self::Program as Program>::Survey) -> bool {
+        true
+    }
+
     /// For tests: whether all its structures agree with each other.
     ///
     /// # Errors
@@ -333,6 +354,10 @@ where
 
     fn stats(&self) -> <Self::Program as Program>::Stats {
         (**self).stats()
+    }
+
+    fn survey(&self, survey: &mut <Self::Program as Program>::Survey) -> bool {
+        (**self).survey(survey)
     }
 
     fn check(&self) -> Result<(), String> {

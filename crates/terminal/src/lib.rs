@@ -13,6 +13,7 @@
 //! | [`store`] | a store: which one, and a client of it |
 //! | [`cache`] | a cache: which one, and a client of it |
 //! | [`switches`] | a running switch: a client of it, and its status |
+//! | [`views`] | a running switch as those see it who watch it |
 
 // First, for its macros.
 #[macro_use]
@@ -31,3 +32,4 @@ pub mod store;
 pub mod switches;
 pub mod units;
 pub mod usage;
+pub mod views;

@@ -53,6 +53,8 @@ struct mf_tasks_stats {
     uint64_t gaps;                 /* pauses between ticks of more than a third of a lease: the switch could hear nobody */
     uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */
     uint64_t wait_sum_us;
+    uint64_t run_us[MF_WAIT_BUCKETS]; /* assignment to the word that the task is done, in the same buckets */
+    uint64_t run_sum_us;
     uint32_t queued[MF_LEVELS];    /* tasks in the queue now, by level (index 0 is level 1) */
     uint32_t parked;               /* slots waiting now */
     uint32_t busy;                 /* slots with a task now */
@@ -102,10 +104,49 @@ MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_
 
 void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 
+/* A survey, for people who watch: what each table has in use. */
+#define MF_SURVEY_STEP 512 /* elements that one call visits */
+
+struct mf_surveyed_slot {
+    uint64_t executor;         /* as in REGISTER */
+    uint64_t heard_ns;         /* when it was last heard */
+    uint64_t assigned_ns;      /* since when it has its task; else of no meaning */
+    struct mf_address address;
+    uint8_t state;             /* 1 has neither task nor wait, 2 parked, 3 has a task */
+    uint8_t resources;
+    uint8_t reserved[2];
+};
+
+struct mf_surveyed_client {
+    uint64_t identity;         /* as in SUBMIT */
+    uint64_t heard_ns;
+    struct mf_address address;
+    uint32_t number;           /* by which its tasks name it */
+    uint32_t open;             /* its tasks, queued and assigned */
+    uint32_t uid;              /* of its last SUBMIT */
+};
+
+struct mf_surveyed_task {
+    uint64_t accepted_ns;
+    uint32_t client;           /* number */
+    uint32_t jid;
+    uint8_t is_held;           /* 1: a slot has it, 0: it is queued */
+    uint8_t level;             /* 1 is the highest */
+    uint8_t resources;
+    uint8_t attempt;           /* attempts that have begun */
+    uint32_t reserved;
+};
+
+/* Each copies what is in use among the next MF_SURVEY_STEP elements of a table, and returns how many that are. `*next` is 0 at
+ * first, and again when all were visited. Where the program runs meanwhile, in the kernel, an element may be a mix of two moments. */
+uint32_t mf_tasks_survey_slots(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_slot *found);
+uint32_t mf_tasks_survey_clients(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_client *found);
+uint32_t mf_tasks_survey_records(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_task *found);
+
 /* For tests: checks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
 int mf_tasks_check(const struct mf_tasks *tasks);
 
 /* For tests: sizes of the structures above, and bounds, in the order of tasks_check.c. */
-void mf_tasks_layout(uint64_t layout[12]);
+void mf_tasks_layout(uint64_t layout[16]);
 
 #endif

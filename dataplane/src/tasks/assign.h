@@ -21,19 +21,22 @@ MF_INLINE uint32_t wait_bucket(const struct mf_tasks *s, uint64_t us)
     return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
 }
 
-/* Microseconds from a task's acceptance to now; `told_us`: the same, limited to the 32 bits of an ASSIGN. Compilers divide by a
- * constant through the high half of a product, for which BPF has no instruction. Times below 2^32 units of 8 ns, 34 seconds, are
- * divided here by hand: 125 = 2^35 / 0x10624dd3. */
+/* Microseconds in so many units of 8 ns. Compilers divide by a constant through the high half of a product, for which BPF has no
+ * instruction. Times below 2^32 units, 34 seconds, are divided here by hand: 125 = 2^35 / 0x10624dd3. */
+MF_INLINE uint64_t in_us(uint64_t units)
+{
+#ifdef __bpf__
+    if (MF_LIKELY(units >> 32 == 0))
+        return units * 0x10624dd3 >> 35;
+#endif
+    return units / 125;
+}
+
+/* Microseconds from a task's acceptance to now; `told_us`: the same, limited to the 32 bits of an ASSIGN. */
 MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
 {
     uint64_t now = now_ns >> KEY_SHIFT, key = stamp >> STAMP_SHIFT;
-#ifdef __bpf__
-    if (MF_LIKELY((now - key) >> 32 == 0)) {
-        *told_us = (uint32_t)((now - key) * 0x10624dd3 >> 35);
-        return *told_us;
-    }
-#endif
-    uint64_t us = now > key ? (now - key) / 125 : 0;
+    uint64_t us = now > key ? in_us(now - key) : 0;
     *told_us = us >> 32 ? ~0u : (uint32_t)us;
     return us;
 }
@@ -46,6 +49,7 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     uint32_t told_us, attempt = r->info.attempt + 1u; /* stays at 255 */
     uint64_t stamp = r->stamp, waited_us = waited(stamp, now_ns, &told_us);
     attempt -= attempt >> 8;
+    slot->assigned_ns = now_ns;
     slot->waited_us = told_us;
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
@@ -129,9 +133,19 @@ MF_INLINE uint32_t take_from_slot(struct slot *slot)
     return slot->record;
 }
 
-MF_INLINE void finish_task(struct mf_tasks *s, uint32_t task)
+/* Counts how long a slot had its task. */
+MF_INLINE void count_run(struct mf_tasks *s, uint64_t now_ns, const struct slot *slot)
 {
-    forget_task(s, task);
+    uint64_t run_us = in_us(silence(slot->assigned_ns, now_ns) >> KEY_SHIFT);
+    ++*MF_AT(s, stats.run_us, wait_bucket(s, run_us));
+    s->stats.run_sum_us += run_us;
+}
+
+/* The slot's task is done. */
+MF_INLINE void finish_task(struct mf_tasks *s, uint64_t now_ns, const struct slot *slot)
+{
+    count_run(s, now_ns, slot);
+    forget_task(s, slot->record);
     s->stats.completed++;
 }
 

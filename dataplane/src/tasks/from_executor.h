@@ -132,7 +132,8 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
     if (slot->state == SLOT_WAITING) {
         unpark(s, i);
     } else if (slot->state == SLOT_ASSIGNED && (ahead > 0 || (record->done && record->done != MF_LEAVE_STAYS))) {
-        finish_task(s, take_from_slot(slot));
+        finish_task(s, call->now_ns, slot);
+        take_from_slot(slot);
     } else if (slot->state == SLOT_ASSIGNED) {
         s->stats.returned++;
         *task = take_from_slot(slot);

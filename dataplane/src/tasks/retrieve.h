@@ -19,13 +19,14 @@ enum wait_state {
 };
 
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
-MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t sequence, uint32_t resources)
+MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint64_t now_ns, uint32_t i, uint32_t sequence,
+                                    uint32_t resources)
 {
     struct slot *slot = slot_at(s, i);
     slot->sequence = sequence;
     slot->spent = 0;
     if (MF_LIKELY(slot->state == SLOT_ASSIGNED)) {
-        finish_task(s, slot->record);
+        finish_task(s, now_ns, slot);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
             return WAIT_SETTLED; /* stays where it is in the list of parked slots */
@@ -102,7 +103,7 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     if (MF_LIKELY(ahead > 0)) {
         list = queue_find(s, resources); /* early, because its task takes long to fetch from memory */
         slot->heard_ns = now_ns;
-        state = wait_anew(s, i, sequence, resources);
+        state = wait_anew(s, now_ns, i, sequence, resources);
     } else {
         state = wait_again(s, now_ns, wait, slot, a);
         list = queue_find_apart(s, slot->resources);
@@ -146,7 +147,7 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
         unpark(s, i);
     if (MF_LIKELY(ahead > 0)) {
         slot->heard_ns = call->now_ns;
-        wait_anew(s, i, sequence, ((const struct mf_retrieve *)call->in->data)->resources);
+        wait_anew(s, call->now_ns, i, sequence, ((const struct mf_retrieve *)call->in->data)->resources);
         slot->state = SLOT_FREE;
     } else {
         enum wait_state state = wait_again(s, call->now_ns, wait, slot, a);

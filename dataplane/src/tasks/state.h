@@ -106,7 +106,12 @@ struct slot {
     };
     uint32_t generation;
     uint32_t sequence;   /* of its last wait */
-    uint32_t next, prev; /* in the list of parked slots of its mask; `next` in the list of vacant slots */
+    union {
+        uint64_t assigned_ns; /* ASSIGNED: since when */
+        struct {
+            uint32_t next, prev; /* in the list of parked slots of its mask; `next` in the list of vacant slots */
+        };
+    };
     struct mf_address address;
     uint8_t state;       /* enum slot_state */
     uint8_t resources;

@@ -20,6 +20,7 @@ mod status;
 mod submit;
 mod submitter;
 pub(crate) mod switch;
+mod top;
 mod up;
 
 use clap::Subcommand;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Submitter(submitter::Args),
     /// Show what a switch is doing
     Status(status::Args),
+    /// Watch a switch while it works: executors, jobs, rates, waits, failures
+    Top(top::Args),
     /// Remove queued tasks from a switch on this machine
     Purge(purge::Args),
     /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
@@ -124,6 +127,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Submitter(args) => submitter::run(&args),
         Command::Replay(args) => replay::command::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Purge(args) => purge::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),

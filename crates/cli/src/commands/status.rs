@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::reads::SetStatus;
+use midflight_control::tasks::quantile_us;
 use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
 use midflight_terminal::units::{short_time, time};
 use midflight_terminal::{stdout, switches, usage};
@@ -47,9 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The part of the program, whichever the switch runs.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum OfProgram {
+pub(super) enum OfProgram {
     Tasks(TasksStatus),
     Reads(ReadsStatus),
     Replicas(ReplicasStatus),
@@ -58,7 +59,7 @@ enum OfProgram {
 /// Name and value of each line.
 type Lines = Vec<(String, String)>;
 
-fn for_people(s: &Snapshot<OfProgram>) -> String {
+pub(super) fn for_people(s: &Snapshot<OfProgram>) -> String {
     let uptime = humantime::format_duration(Duration::from_secs(s.uptime_ms / 1000));
     let about = format!("{}, epoch {}, up {uptime}, version {}", s.listen, s.epoch, s.version);
     let mut lines = Lines::from([("switch".into(), about), ("engine".into(), engine(&s.engine))]);
@@ -94,7 +95,8 @@ fn of_tasks(p: &TasksStatus) -> Lines {
         ("clients", p.clients.to_string()),
         ("queue", queue),
         ("tasks", tasks),
-        ("waiting", waits(p)),
+        ("waiting", times(&p.wait_us, p.wait_sum_us, "nothing assigned yet")),
+        ("running", times(&p.run_us, p.run_sum_us, "nothing completed yet")),
     ];
     let mut lines: Lines = lines.map(|(name, value)| (name.into(), value)).into();
     if p.places != 0 {
@@ -137,13 +139,13 @@ fn engine(EngineStatus { kind, mode, interfaces }: &EngineStatus) -> String {
     }
 }
 
-fn waits(p: &TasksStatus) -> String {
-    let count: u64 = p.wait_us.iter().sum();
-    let (Some(p50), Some(p99)) = (p.wait_quantile_us(0.5), p.wait_quantile_us(0.99)) else {
-        return "nothing assigned yet".into();
+fn times(buckets_us: &[u64], sum_us: u64, none: &str) -> String {
+    let count: u64 = buckets_us.iter().sum();
+    let (Some(p50), Some(p99)) = (quantile_us(buckets_us, 0.5), quantile_us(buckets_us, 0.99)) else {
+        return none.into();
     };
     let [p50, p99] = [p50, p99].map(|us| short_time(us as f64 * 1e3));
-    let mean_us = p.wait_sum_us as f64 / count as f64;
+    let mean_us = sum_us as f64 / count as f64;
     format!("half below {p50}, 99 % below {p99}, mean {}", time((mean_us * 1e3).round() as u64))
 }
 

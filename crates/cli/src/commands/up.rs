@@ -168,10 +168,11 @@ fn greeting(embedded: &Embedded, executors: u32, slots: u32, counting: &str) -> 
     let switch = embedded.address();
     let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
     let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
-    let status = embedded
-        .running
-        .http()
-        .map_or_else(String::new, |http| format!("  midflight status --http {http}\n  curl http://{http}/metrics\n"));
+    let status = embedded.running.http().map_or_else(String::new, |http| {
+        format!(
+            "  midflight status --http {http}\n  midflight top --http {http}\n\nThe page http://{http}/ shows what it does.\n"
+        )
+    });
     format!(
         "switch on {switch}, {executors} with {slots} slots{counting}. In another terminal:\n\n  \
          midflight submit noop -n 100000{of_switch}\n  \

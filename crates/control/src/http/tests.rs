@@ -14,14 +14,14 @@ use std::net::TcpStream;
 use zerocopy::FromZeros;
 
 /// A short limit, for tests that wait until a time runs out.
-const SOON: Duration = Duration::from_millis(50);
+pub(super) const SOON: Duration = Duration::from_millis(50);
 
 /// A limit so long that no connection is closed because of it.
-fn patient() -> Limits {
+pub(super) fn patient() -> Limits {
     Limits { head_timeout: PATIENCE, request_timeout: PATIENCE, ..Limits::default() }
 }
 
-struct Fixed(Duration);
+pub(super) struct Fixed(pub(super) Duration);
 
 impl Source for Fixed {
     fn snapshot(&self) -> Box<dyn AnySnapshot> {
@@ -34,15 +34,19 @@ impl Source for Fixed {
 
 /// Serves a switch that has been silent for `silent_ms`.
 fn serve(silent_ms: u64, limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
+    serve_source(Arc::new(Fixed(Duration::from_millis(silent_ms))), limits)
+}
+
+pub(super) fn serve_source(source: Arc<dyn Source>, limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let server = runtime.block_on(async { Server::new(listener, limits) }).unwrap();
     let address = server.address();
-    runtime.spawn(server.serve(Arc::new(Fixed(Duration::from_millis(silent_ms)))));
+    runtime.spawn(server.serve(source));
     (runtime, address)
 }
 
-fn get_from(address: SocketAddr, path: &str) -> (u16, String) {
+pub(super) fn get_from(address: SocketAddr, path: &str) -> (u16, String) {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let mut response = agent.get(format!("http://{address}{path}")).call().unwrap();
     (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
@@ -55,14 +59,14 @@ fn get(silent_ms: u64, path: &str) -> (u16, String) {
 }
 
 /// The server's own counts that are not 0, by name.
-fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
+pub(super) fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
     let mut shell = serde_json::from_str::<crate::Snapshot>(&get_from(address, "/status").1).unwrap().shell;
     shell.retain(|name, count| name.starts_with("http_") && *count > 0);
     shell
 }
 
 /// All that comes until the connection is closed.
-fn read_to_end(mut stream: &TcpStream) -> String {
+pub(super) fn read_to_end(mut stream: &TcpStream) -> String {
     let mut bytes = Vec::new();
     // Who is closed with something left to read is reset.
     let _ = stream.read_to_end(&mut bytes);
@@ -131,7 +135,7 @@ fn status_is_the_snapshot_as_json_with_the_servers_own_counts() {
     let (code, text) = get(0, "/status");
     assert_eq!(code, 200);
     let mut snapshot = serde_json::from_str::<crate::Snapshot>(&text).unwrap();
-    assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 9);
+    assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 12);
     assert_eq!(snapshot, crate::tasks::status::tests::snapshot());
 }
 

@@ -66,23 +66,29 @@ impl From<&SetStats> for SetStatus {
     }
 }
 
+/// Name, help and value of each counter of a set.
+const COUNTS: [(&str, &str, fn(&SetStatus) -> u64); 9] = [
+    ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
+    ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
+    ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),
+    ("reads_direct", "Of these, reads to replicas that may answer the client directly", |s| s.reads_direct),
+    ("reads_turned_back", "Replies of replicas that became such reads", |s| s.reads_turned_back),
+    ("replies_outdated", "Replies of the leader that came too late", |s| s.replies_outdated),
+    ("writes", "Writes", |s| s.writes),
+    ("closed", "Answers that made their key group stable", |s| s.closed),
+    ("sessions", "Sessions that began", |s| s.sessions),
+];
+
 impl ProgramStatus for ReadsStatus {
     type Program = ReadsProgram;
 
+    fn counts(&self) -> Vec<(String, u64)> {
+        let of_set = |set: &SetStatus| COUNTS.map(|(name, _, count)| (format!("sets.{}.{name}", set.set), count(set)));
+        self.sets.iter().flat_map(of_set).collect()
+    }
+
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        type Field = fn(&SetStatus) -> u64;
-        let counts: [(&str, &str, Field); 9] = [
-            ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
-            ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
-            ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),
-            ("reads_direct", "Of these, reads to replicas that may answer the client directly", |s| s.reads_direct),
-            ("reads_turned_back", "Replies of replicas that became such reads", |s| s.reads_turned_back),
-            ("replies_outdated", "Replies of the leader that came too late", |s| s.replies_outdated),
-            ("writes", "Writes", |s| s.writes),
-            ("closed", "Answers that made their key group stable", |s| s.closed),
-            ("sessions", "Sessions that began", |s| s.sessions),
-        ];
-        for (name, help, count) in counts {
+        for (name, help, count) in COUNTS {
             let by_set = self.sets.iter().map(|set| (set.set.to_string(), count(set))).collect();
             counters(e, name, help, "set", &by_set)?;
         }

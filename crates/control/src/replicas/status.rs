@@ -63,11 +63,10 @@ impl From<&Stats> for ReplicasStatus {
     }
 }
 
-impl ProgramStatus for ReplicasStatus {
-    type Program = ReplicasProgram;
-
-    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let counts = [
+impl ReplicasStatus {
+    /// Name, help and value of each counter.
+    fn named(&self) -> [(&'static str, &'static str, u64); 15] {
+        [
             ("labelled", "Requests of hosts of this rack that were sent towards their RSNode", self.labelled),
             ("degraded", "Requests that went to their backup: their group is degraded", self.degraded),
             ("without_rsnode", "Requests that went to their backup: their RSNode is not known", self.without_rsnode),
@@ -87,7 +86,18 @@ impl ProgramStatus for ReplicasStatus {
             ("statuses_absurd", "Statuses with values that no server can have", self.statuses_absurd),
             ("statuses_outdated", "Statuses that a later one of the same server had overtaken", self.statuses_outdated),
             ("expired", "Requests whose answers did not come in time", self.expired),
-        ];
-        counts.into_iter().try_for_each(|(name, help, count)| counter(e, name, help, count))
+        ]
+    }
+}
+
+impl ProgramStatus for ReplicasStatus {
+    type Program = ReplicasProgram;
+
+    fn counts(&self) -> Vec<(String, u64)> {
+        self.named().map(|(name, _, count)| (name.to_owned(), count)).into()
+    }
+
+    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.named().into_iter().try_for_each(|(name, help, count)| counter(e, name, help, count))
     }
 }

@@ -3,5 +3,5 @@
 pub(crate) mod status;
 mod table;
 
-pub use status::TasksStatus;
+pub use status::{TasksStatus, quantile_us};
 pub use table::{AsicTable, ExecutorsTable, TasksTable};

@@ -18,6 +18,12 @@ pub struct TasksStatus {
     pub wait_us: Vec<u64>,
     /// Sum of those waits.
     pub wait_sum_us: u64,
+    /// The same of the times from an assignment to the word that the task is done.
+    #[serde(default)]
+    pub run_us: Vec<u64>,
+    /// Sum of those times.
+    #[serde(default)]
+    pub run_sum_us: u64,
     /// Tasks queued now, by level; the first is level 1.
     pub queued: Vec<u32>,
     /// Executor slots that wait now.
@@ -43,6 +49,8 @@ impl TasksStatus {
             gaps: stats.gaps,
             wait_us: stats.wait_us.to_vec(),
             wait_sum_us: stats.wait_sum_us,
+            run_us: stats.run_us.to_vec(),
+            run_sum_us: stats.run_sum_us,
             queued: stats.queued.iter().take(levels as usize).copied().collect(),
             parked: stats.parked,
             busy: stats.busy,
@@ -52,36 +60,57 @@ impl TasksStatus {
             places: stats.places,
         }
     }
+}
 
-    /// Upper bound in µs of the bucket in which the `quantile` (0 to 1) of the waits lies; `None` without waits.
-    #[must_use]
-    pub fn wait_quantile_us(&self, quantile: f64) -> Option<u64> {
-        let count: u64 = self.wait_us.iter().sum();
-        let rank = (quantile * count as f64).ceil().max(1.0) as u64;
-        let mut below = 0;
-        let bucket = self.wait_us.iter().position(|&n| {
-            below += n;
-            below >= rank
-        });
-        bucket.filter(|_| count > 0).map(|b| 1 << b)
-    }
+/// Upper bound in µs of the bucket in which the `quantile` (0 to 1) of a histogram lies; `None` if that is empty.
+#[must_use]
+pub fn quantile_us(buckets: &[u64], quantile: f64) -> Option<u64> {
+    let count: u64 = buckets.iter().sum();
+    let rank = (quantile * count as f64).ceil().max(1.0) as u64;
+    let mut below = 0;
+    let bucket = buckets.iter().position(|&n| {
+        below += n;
+        below >= rank
+    });
+    bucket.filter(|_| count > 0).map(|b| 1 << b)
+}
 
-    /// Writes the histogram of waits, with the core's buckets in seconds up to 2^26 µs (about a minute); longer waits are
-    /// in `+Inf`.
-    fn encode_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        const LAST: usize = 26;
-        let bounded = self.wait_us.iter().take(LAST + 1).enumerate();
-        let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
-        buckets.push((f64::INFINITY, self.wait_us.iter().skip(LAST + 1).sum()));
-        let help = "From a task's acknowledgement to its first assignment";
-        let mut metric = encoder.encode_descriptor("wait_seconds", help, None, MetricType::Histogram)?;
-        let count = self.wait_us.iter().sum();
-        metric.encode_histogram::<NoLabelSet>(self.wait_sum_us as f64 / 1e6, count, &buckets, None)
-    }
+/// Writes a histogram, with the core's buckets in seconds up to 2^26 µs (about a minute); longer times are in `+Inf`.
+fn histogram(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    counts_us: &[u64],
+    sum_us: u64,
+) -> fmt::Result {
+    const LAST: usize = 26;
+    let bounded = counts_us.iter().take(LAST + 1).enumerate();
+    let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
+    buckets.push((f64::INFINITY, counts_us.iter().skip(LAST + 1).sum()));
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    let count = counts_us.iter().sum();
+    metric.encode_histogram::<NoLabelSet>(sum_us as f64 / 1e6, count, &buckets, None)
 }
 
 impl ProgramStatus for TasksStatus {
     type Program = TasksProgram;
+
+    fn counts(&self) -> Vec<(String, u64)> {
+        let t = &self.tasks;
+        let all = [
+            ("submitted", t.submitted),
+            ("assigned", t.assigned),
+            ("completed", t.completed),
+            ("expired", t.expired),
+            ("returned", t.returned),
+            ("cancelled", t.cancelled),
+            ("dropped", t.dropped),
+            ("purged", t.purged),
+            ("at_place", t.at_place),
+            ("out_of_patience", t.out_of_patience),
+        ];
+        all.map(|(name, count)| (format!("tasks.{name}"), count)).into()
+    }
 
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let t = &self.tasks;
@@ -96,7 +125,10 @@ impl ProgramStatus for TasksStatus {
         counter(e, "at_place", "Tasks assigned at the place that they prefer", t.at_place)?;
         counter(e, "out_of_patience", "Tasks that have waited for their place in vain", t.out_of_patience)?;
         counter(e, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)?;
-        self.encode_waits(e)?;
+        let waited = "From a task's acknowledgement to its first assignment";
+        histogram(e, "wait_seconds", waited, &self.wait_us, self.wait_sum_us)?;
+        let ran = "From an assignment to the word that the task is done";
+        histogram(e, "run_seconds", ran, &self.run_us, self.run_sum_us)?;
         let levels = self.queued.iter().enumerate().map(|(i, &n)| ((i + 1).to_string(), i64::from(n)));
         gauges(e, "queued", "Tasks in the queue now, by level (1 is the highest)", "level", levels)?;
         gauge(e, "slots_parked", "Executor slots that wait now", i64::from(self.parked))?;
@@ -141,6 +173,8 @@ pub(crate) mod tests {
                 tasks: TaskTotals { submitted: 10, assigned: 11, completed: 9, expired: 1, ..TaskTotals::default() },
                 wait_us,
                 wait_sum_us: 2_000_000,
+                run_us: vec![0, 9],
+                run_sum_us: 9,
                 queued: vec![2, 0],
                 parked: 0,
                 busy: 1,
@@ -198,11 +232,11 @@ pub(crate) mod tests {
 
     #[test]
     fn quantiles_are_the_upper_bound_of_their_bucket() {
-        let mut status = snapshot().program;
-        assert_eq!(status.wait_quantile_us(0.5), Some(1));
-        assert_eq!(status.wait_quantile_us(0.9), Some(8));
-        assert_eq!(status.wait_quantile_us(1.0), Some(1 << 39));
-        status.wait_us.fill(0);
-        assert_eq!(status.wait_quantile_us(0.5), None);
+        let mut waits = snapshot().program.wait_us;
+        assert_eq!(quantile_us(&waits, 0.5), Some(1));
+        assert_eq!(quantile_us(&waits, 0.9), Some(8));
+        assert_eq!(quantile_us(&waits, 1.0), Some(1 << 39));
+        waits.fill(0);
+        assert_eq!(quantile_us(&waits, 0.5), None);
     }
 }

@@ -346,6 +346,11 @@ impl<P: SoftProgram> Engine for Kernel<P> {
         Kernel::stats(self)
     }
 
+    fn survey(&self, survey: &mut P::Survey) -> bool {
+        // SAFETY: the state in the arena is initialised, and what the survey copies are plain integers.
+        unsafe { P::survey(self.arena.state(), survey) }
+    }
+
     fn check(&self) -> Result<(), String> {
         // SAFETY: the state is initialised; no packet may be under way.
         unsafe { check_state::<P>(self.arena.state()) }

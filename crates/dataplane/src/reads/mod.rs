@@ -57,6 +57,7 @@ impl Program for ReadsProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = SetOrder;
+    type Survey = ();
 
     fn violated(_config: &ReadsConfig) -> ConfigError {
         ConfigError(

@@ -98,6 +98,7 @@ impl Program for ReplicasProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = RuleOrder;
+    type Survey = ();
 
     fn violated(_config: &ReplicasConfig) -> ConfigError {
         ConfigError(

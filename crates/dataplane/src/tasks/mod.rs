@@ -3,10 +3,12 @@
 mod order;
 pub(crate) mod read;
 mod stats;
+pub(crate) mod survey;
 mod verdict;
 
 pub use order::{Purge, Which};
 pub use stats::{OPERATIONS, Stats, TICK_SLOTS, TaskTotals, WAIT_BUCKETS};
+pub use survey::{Survey, SurveyedClient, SurveyedSlot, SurveyedState, SurveyedTask};
 pub use verdict::Verdict;
 
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
@@ -88,6 +90,7 @@ impl Program for TasksProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = Purge;
+    type Survey = Survey;
 
     fn violated(_config: &TasksConfig) -> ConfigError {
         ConfigError(
@@ -145,7 +148,8 @@ crate::soft_program!(
     mf_tasks_order,
     mf_tasks_owes_more,
     mf_tasks_stats,
-    mf_tasks_check
+    mf_tasks_check,
+    survey: survey::go_on
 );
 
 /// This program rewrites no datagram.
@@ -180,14 +184,14 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_tasks_h() {
-        let mut of_c = [0; 12];
-        // SAFETY: it writes twelve numbers.
+        let mut of_c = [0; 16];
+        // SAFETY: it writes sixteen numbers.
         unsafe { mf_tasks_layout(of_c.as_mut_ptr()) };
         let sizes =
             [size_of::<TasksConfig>(), size_of::<Stats>(), size_of::<RawDatagram>(), size_of::<RawOut>(), OPERATIONS];
         let bounds = [WAIT_BUCKETS, crate::raw::OUT_MAX, TICK_SLOTS as usize];
         let order = order::LAYOUT;
-        let of_rust = sizes.into_iter().chain(bounds).chain(order);
+        let of_rust = sizes.into_iter().chain(bounds).chain(order).chain(survey::LAYOUT);
         assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
     }
 

@@ -51,6 +51,10 @@ pub struct Stats {
     pub wait_us: [u64; WAIT_BUCKETS],
     /// Sum of those waits.
     pub wait_sum_us: u64,
+    /// Assignment to the word that the task is done, in the same buckets.
+    pub run_us: [u64; WAIT_BUCKETS],
+    /// Sum of those times.
+    pub run_sum_us: u64,
     /// Tasks queued now, by level; index 0 is level 1.
     pub queued: [u32; LEVELS as usize],
     /// Slots parked now.

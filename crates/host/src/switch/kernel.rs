@@ -69,6 +69,10 @@ impl<P: SoftProgram> Engine for InKernel<P> {
         self.engine.kernel().stats()
     }
 
+    fn survey(&self, survey: &mut P::Survey) -> bool {
+        Engine::survey(self.engine.kernel(), survey)
+    }
+
     fn check(&self) -> Result<(), String> {
         Engine::check(self.engine.kernel())
     }

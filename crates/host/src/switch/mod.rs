@@ -31,6 +31,7 @@ use crate::waker::Waker;
 use counted::{COPIED_WITHIN, Counted};
 use midflight_dataplane::program::SoftProgram;
 use midflight_dataplane::{Native, Purge, TasksProgram, Which};
+use midflight_endpoint::Nanos;
 use orders::{CurrentOrder, Orders};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -231,6 +232,17 @@ impl<P: HostedProgram> Switch<P> {
     pub fn order_within(&self, order: P::Order, within: Duration) -> Result<P::Order, Error> {
         let done = self.shared.orders.carry_out(order, within, || self.shared.waker.wake());
         done.map_err(|why| Error::Order { why })
+    }
+
+    /// Copies what its tables have in use, for people who watch: between packets, a bounded part at a time. Waits for at most so long.
+    /// The time is that of the switch's clock when the survey was complete.
+    ///
+    /// # Errors
+    /// If it is not complete in time, the switch ends before, or too many orders wait already.
+    pub fn survey(&self, within: Duration) -> Result<(Nanos, P::Survey), Error> {
+        let done = self.shared.orders.survey(within, || self.shared.waker.wake());
+        let survey = done.map_err(|why| Error::Order { why })?;
+        Ok((thread::time_of::<P>(clock::now()), survey))
     }
 
     /// Ends it. The port is free when this returns.

@@ -1,4 +1,5 @@
-//! Orders of the operator. Any thread may give one; the switch's thread carries it out between packets, a bounded part at a time.
+//! Orders of the operator, and surveys for people who watch. Any thread may ask for one; the switch's thread carries it out between
+//! packets, a bounded part at a time.
 
 use super::hosted::Hosted;
 use midflight_dataplane::program::{Program, SoftProgram};
@@ -9,25 +10,26 @@ use std::time::Duration;
 /// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
 
-/// An order with its results, or why it failed.
-type Done<P> = Result<<P as Program>::Order, String>;
+/// An order with its results or a survey, or why it failed.
+type Done<T> = Result<T, String>;
 
+/// What the switch's thread is asked to do, and who waits for it.
 #[derive(Debug)]
-struct Order<P: Program> {
-    order: P::Order,
-    reply: SyncSender<Done<P>>,
+enum Asked<P: Program> {
+    Order(P::Order, SyncSender<Done<P::Order>>),
+    Survey(P::Survey, SyncSender<Done<P::Survey>>),
 }
 
 /// Where orders are given.
 #[derive(Debug)]
-pub(super) struct Orders<P: Program>(SyncSender<Order<P>>);
+pub(super) struct Orders<P: Program>(SyncSender<Asked<P>>);
 
 /// The orders of the switch's thread: those that wait, and the one that it is carrying out. When it is dropped, because the
 /// thread ends, all who wait for an order hear that it will not be done.
 #[derive(Debug)]
 pub(super) struct CurrentOrder<P: Program> {
-    waiting: Receiver<Order<P>>,
-    current: Option<Order<P>>,
+    waiting: Receiver<Asked<P>>,
+    current: Option<Asked<P>>,
 }
 
 /// A queue of orders: the end where they are given, and that of the switch's thread.
@@ -38,10 +40,24 @@ pub(super) fn queue<P: SoftProgram>() -> (Orders<P>, CurrentOrder<P>) {
 
 impl<P: SoftProgram> Orders<P> {
     /// Queues an order and waits until all of it is done, for at most so long; it may still be done after that.
-    pub(super) fn carry_out(&self, order: P::Order, within: Duration, wake: impl FnOnce()) -> Done<P> {
+    pub(super) fn carry_out(&self, order: P::Order, within: Duration, wake: impl FnOnce()) -> Done<P::Order> {
+        self.ask(|reply| Asked::Order(order, reply), within, wake)
+    }
+
+    /// Queues a survey and waits for it, for at most so long.
+    pub(super) fn survey(&self, within: Duration, wake: impl FnOnce()) -> Done<P::Survey> {
+        self.ask(|reply| Asked::Survey(P::Survey::default(), reply), within, wake)
+    }
+
+    fn ask<T>(
+        &self,
+        asked: impl FnOnce(SyncSender<Done<T>>) -> Asked<P>,
+        within: Duration,
+        wake: impl FnOnce(),
+    ) -> Done<T> {
         let ended = || "the switch has ended".to_owned();
         let (reply, answer) = sync_channel(1);
-        self.0.try_send(Order { order, reply }).map_err(|refused| match refused {
+        self.0.try_send(asked(reply)).map_err(|refused| match refused {
             TrySendError::Full(_) => "too many orders wait already".into(),
             TrySendError::Disconnected(_) => ended(),
         })?;
@@ -54,21 +70,24 @@ impl<P: SoftProgram> Orders<P> {
 }
 
 impl<P: SoftProgram> CurrentOrder<P> {
-    /// Does the next bounded part of this order, or of the next one. `false`: there was nothing to do.
+    /// Does the next bounded part of what was asked for, or of the next one. `false`: there was nothing to do.
     pub(super) fn go_on(&mut self, engine: &mut dyn Hosted<P>) -> bool {
-        let Some(Order { mut order, reply }) = self.current.take().or_else(|| self.waiting.try_recv().ok()) else {
-            return false;
-        };
-        let ended = match engine.order(&mut order) {
-            Ok(false) => {
-                self.current = Some(Order { order, reply });
-                return true;
+        // Sending fails if the caller no longer waits, and then nobody needs the result.
+        match self.current.take().or_else(|| self.waiting.try_recv().ok()) {
+            None => return false,
+            Some(Asked::Order(mut order, reply)) => match engine.order(&mut order) {
+                Ok(false) => self.current = Some(Asked::Order(order, reply)),
+                Ok(true) => _ = reply.try_send(Ok(order)),
+                Err(error) => _ = reply.try_send(Err(error.to_string())),
+            },
+            Some(Asked::Survey(mut survey, reply)) => {
+                if engine.survey(&mut survey) {
+                    let _ = reply.try_send(Ok(survey));
+                } else {
+                    self.current = Some(Asked::Survey(survey, reply));
+                }
             }
-            Ok(true) => Ok(order),
-            Err(error) => Err(error.to_string()),
-        };
-        // It fails if the caller no longer waits, and then nobody needs the result.
-        let _ = reply.try_send(ended);
+        }
         true
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct SwitchThread<P: SoftProgram> {
 }
 
 /// The time by the program's clock. `now` is the monotonic time at which the batch of datagrams was received.
-fn time_of<P: Program>(now: Nanos) -> Nanos {
+pub(super) fn time_of<P: Program>(now: Nanos) -> Nanos {
     match P::CLOCK {
         Clock::Monotonic => now,
         Clock::CountsSuspension => clock::now_counting_suspension(),

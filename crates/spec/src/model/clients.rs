@@ -166,6 +166,7 @@ impl Model {
             info,
             accepted_ns: self.accepted_ns,
             waited_us: 0,
+            assigned_ns: 0,
             was_assigned: false,
             wish: None,
             is_cancelled: false,

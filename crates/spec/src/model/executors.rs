@@ -298,8 +298,8 @@ impl Model {
         let stays = leave.done == LeaveHow::Stays as u8;
         let is_done = is_larger || (leave.done != LeaveHow::Withdrawn as u8 && !stays);
         if is_done && matches!(slot.state, State::Assigned(_)) {
-            slot.state = State::Free { may_repeat: false };
-            self.stats.tasks.completed += 1;
+            self.finish(number);
+            self.slot(number).state = State::Free { may_repeat: false };
         }
         if stays {
             returned.extend(self.stay(number, sequence));

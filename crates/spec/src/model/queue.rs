@@ -5,6 +5,7 @@ use super::clients::Client;
 use super::executors::State;
 use super::tick::{OUT_MAX, TICK_WISHES};
 use super::{Model, suffices};
+use midflight_dataplane::WAIT_BUCKETS;
 use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
 
 /// Where a queued task waits (T19).
@@ -39,6 +40,8 @@ pub(super) struct Task {
     pub(super) accepted_ns: u64,
     /// How long it waited before its last assignment.
     pub(super) waited_us: u32,
+    /// When it was assigned last.
+    pub(super) assigned_ns: u64,
     pub(super) was_assigned: bool,
     /// The place that it waits for; `None`: it may go anywhere.
     pub(super) wish: Option<Wish>,
@@ -173,18 +176,26 @@ impl Model {
         task.info.attempt = task.info.attempt.saturating_add(1);
         self.stats.tasks.assigned += 1;
         if !task.was_assigned {
-            let bucket = (u64::BITS - waited_us.leading_zeros()) as usize;
-            let last = self.stats.wait_us.len() - 1;
-            self.stats.wait_us[bucket.min(last)] += 1;
+            self.stats.wait_us[bucket_of(waited_us)] += 1;
             self.stats.wait_sum_us += waited_us;
         }
         task.was_assigned = true;
+        task.assigned_ns = self.now;
         self.parked.retain(|&other| other != number);
         if let Some(slot) = self.slots.get_mut(&number) {
             slot.state = State::Assigned(Box::new(task));
             slot.heard_ns = self.now; // its lease runs from here
         }
         self.say_assignment(number, answers);
+    }
+
+    /// The task that the slot has, if any, is done.
+    pub(super) fn finish(&mut self, number: u32) {
+        let Some(task) = self.slots[&number].task() else { return };
+        let run_us = self.now.saturating_sub(task.assigned_ns) / 1000;
+        self.stats.run_us[bucket_of(run_us)] += 1;
+        self.stats.run_sum_us += run_us;
+        self.stats.tasks.completed += 1;
     }
 
     /// Adds the ASSIGN for the task that the slot has.
@@ -213,6 +224,11 @@ impl Model {
     pub(super) fn client_of(&self, task: &Task) -> Option<&Client> {
         self.clients.iter().find(|client| client.identity == task.client)
     }
+}
+
+/// The bucket of a histogram: 0 below 1 µs, b from 2^(b-1) to 2^b µs.
+fn bucket_of(us: u64) -> usize {
+    ((u64::BITS - us.leading_zeros()) as usize).min(WAIT_BUCKETS - 1)
 }
 
 /// The list that a queued task is in: that of its level and mask, or of its level at the place that it waits for.

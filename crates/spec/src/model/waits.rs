@@ -92,8 +92,8 @@ impl Model {
                 self.say_assignment(number, answers);
                 return Ahead::Assigned;
             }
-        } else if slot.task().is_some() {
-            self.stats.tasks.completed += 1;
+        } else {
+            self.finish(number);
         }
         self.parked.retain(|&other| other != number);
         let slot = self.hear(number);
@@ -121,9 +121,7 @@ impl Model {
             self.count(Verdict::StaleWait, 1);
             return false;
         }
-        if matches!(slot.state, State::Assigned(_)) {
-            self.stats.tasks.completed += 1;
-        }
+        self.finish(number);
         self.wait_anew(number, sequence, resources, answers);
         false
     }

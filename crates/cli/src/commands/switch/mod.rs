@@ -31,6 +31,7 @@ EXAMPLES
   midflight switch --print-config > midflight.toml    every bound and timeout, explained
   midflight switch --config midflight.toml
   curl http://127.0.0.1:7701/metrics                  for Prometheus; also /healthz and /status
+  xdg-open http://127.0.0.1:7701/                     a page that shows what it does
 
 In the kernel, as XDP and TC programs on these interfaces; in generic mode where the driver takes no
 XDP program; with --keep the queue outlives the process, and the same again takes it over; --detach
@@ -68,7 +69,7 @@ pub(crate) struct Args {
     /// UDP address to serve on; wins over the configuration; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// TCP address of /metrics, /healthz and /status, or "off"; wins over the configuration
+    /// TCP address of the page, /metrics, /healthz and /status, or "off"; wins over the configuration
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
     #[command(flatten)]

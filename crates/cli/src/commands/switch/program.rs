@@ -20,6 +20,11 @@ pub(crate) enum Named {
     Replicas,
 }
 
+/// What a program adds to each view of a switch, as JSON; `None`: nothing, or there was no time for it. Remembers what it needs for the
+/// next view.
+pub(crate) type Details<P> =
+    Box<dyn FnMut(&Switch<P>, &<P as SwitchProgram>::Status) -> serde_json::Result<Option<serde_json::Value>> + Send>;
+
 /// A program that `midflight switch` runs.
 pub(crate) trait SwitchProgram: HostedProgram + Sized {
     /// Its table in the configuration.
@@ -45,6 +50,11 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
 
     /// Its status at one moment.
     fn status(stats: &Self::Stats, table: &Self::Table, engine: &SwitchEngine) -> Self::Status;
+
+    /// What it shows to those who watch, beside its status.
+    fn details(_table: &Self::Table, _engine: &SwitchEngine) -> Details<Self> {
+        Box::new(|_, _| Ok(None))
+    }
 
     /// What it has taken over from a former process.
     fn inherited(stats: &Self::Stats) -> String;

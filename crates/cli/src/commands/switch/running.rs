@@ -1,11 +1,12 @@
 //! Starts a switch and its HTTP server: first what needs privileges, then the threads.
 
 use super::engine;
-use super::program::SwitchProgram;
+use super::program::{Details, SwitchProgram};
 use crate::http::Http;
 use anyhow::Result;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
+use midflight_control::watch::{Observer, Pace};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
 use midflight_host::{BoundSwitch, Diversion, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
@@ -43,6 +44,7 @@ pub(crate) struct Prepared<P: SwitchProgram> {
     beside: Option<Arc<dyn Beside>>,
     listener: Option<std::net::TcpListener>,
     table: P::Table,
+    http_names: Vec<String>,
     privileged: bool,
 }
 
@@ -64,7 +66,8 @@ impl<P: SwitchProgram> Running<P> {
         // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
-        Ok(Prepared { switch, beside: None, listener, table: config.program.clone(), privileged })
+        let (table, http_names) = (config.program.clone(), config.switch.http_names.clone());
+        Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
     }
 
     /// Where HTTP is served, if at all.
@@ -112,9 +115,10 @@ impl<P: SwitchProgram> Prepared<P> {
 
     /// The other half. `on_failure` is called where the switch has to end by itself.
     pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running<P>> {
-        let Self { switch, beside, listener, table, .. } = self;
+        let Self { switch, beside, listener, table, http_names, .. } = self;
         let switch = Arc::new(switch.run(on_failure)?);
-        let seen = Seen { switch: Arc::clone(&switch), beside: beside.clone(), table, started: Instant::now() };
+        let seen =
+            Seen { switch: Arc::clone(&switch), beside: beside.clone(), table, http_names, started: Instant::now() };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
         Ok(Running { switch, http, beside })
     }
@@ -125,11 +129,12 @@ struct Seen<P: SwitchProgram> {
     switch: Arc<Switch<P>>,
     beside: Option<Arc<dyn Beside>>,
     table: P::Table,
+    http_names: Vec<String>,
     started: Instant,
 }
 
-impl<P: SwitchProgram> Source for Seen<P> {
-    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+impl<P: SwitchProgram> Seen<P> {
+    fn now(&self) -> Snapshot<P::Status> {
         let stats = self.switch.stats();
         let mut shell = shell_counters(&self.switch);
         shell.extend(self.beside.iter().flat_map(|beside| beside.counters()));
@@ -141,11 +146,41 @@ impl<P: SwitchProgram> Source for Seen<P> {
             shell,
         };
         let status = P::status(&stats, &self.table, self.switch.engine());
-        Box::new(Snapshot::new(surroundings, &stats, status))
+        Snapshot::new(surroundings, &stats, status)
+    }
+}
+
+impl<P: SwitchProgram> Source for Seen<P> {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        Box::new(self.now())
+    }
+
+    fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
+        let details = P::details(&self.table, self.switch.engine());
+        Some(Box::new(Observed { seen: self, pace: Pace::default(), details }))
+    }
+
+    fn host_names(&self) -> &[String] {
+        &self.http_names
     }
 
     fn silent_for(&self) -> Duration {
         self.switch.silent_for()
+    }
+}
+
+/// A switch as those see it who watch it.
+struct Observed<P: SwitchProgram> {
+    seen: Arc<Seen<P>>,
+    pace: Pace,
+    details: Details<P>,
+}
+
+impl<P: SwitchProgram> Observer for Observed<P> {
+    fn view(&mut self, viewers: u32) -> serde_json::Result<String> {
+        let status = self.seen.now();
+        let detail = (self.details)(&self.seen.switch, &status.program)?;
+        serde_json::to_string(&self.pace.view(Instant::now(), viewers, status, detail))
     }
 }
 

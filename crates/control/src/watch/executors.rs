@@ -1,0 +1,246 @@
+//! Executors, as the slots of a survey show them, and those that have gone.
+
+use super::Listed;
+use midflight_dataplane::{SurveyedSlot, SurveyedState};
+use midflight_endpoint::{MS, Nanos, SECOND};
+use midflight_tasks::resources::ResourceNames;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// How long executors that have gone are shown.
+const GONE_FOR: Nanos = 600 * SECOND;
+/// How many of them are remembered.
+const GONE_MAX: usize = 64;
+
+/// How an executor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutorState {
+    /// Not heard for a lease: its tasks are queued again (T10).
+    Lost,
+    /// Not heard for more than half a lease.
+    Silent,
+    /// Heard.
+    Alive,
+    /// It has said good-bye.
+    Left,
+}
+
+/// An executor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorView {
+    /// The number that it has drawn, in hexadecimal.
+    pub id: String,
+    /// Where it is.
+    pub address: String,
+    /// How it is.
+    pub state: ExecutorState,
+    /// Milliseconds since it was heard last.
+    pub heard_ms: u64,
+    /// Its slots.
+    pub slots: u32,
+    /// Of them, those with a task.
+    pub busy: u32,
+    /// Of them, those that wait for one.
+    pub parked: u32,
+    /// Milliseconds for which it has had the task that it has had longest; `None`: it has none.
+    pub longest_ms: Option<u64>,
+    /// Names of its resources.
+    pub resources: Vec<String>,
+    /// Tasks that it had when it was lost: others got them.
+    pub had: u32,
+}
+
+/// An executor of the last survey, added up.
+#[derive(Clone, Debug)]
+struct Seen {
+    address: std::net::SocketAddr,
+    heard_ns: Nanos,
+    slots: u32,
+    busy: u32,
+    parked: u32,
+    /// The earliest assignment.
+    since_ns: Option<Nanos>,
+    resources: u8,
+    /// Tasks that it had when it was heard last.
+    had: u32,
+}
+
+/// Remembers who was there.
+#[derive(Debug)]
+pub(super) struct Executors {
+    lease: Nanos,
+    names: ResourceNames,
+    before: HashMap<u64, Seen>,
+    /// With the time at which each was missed.
+    gone: VecDeque<(Nanos, ExecutorView)>,
+}
+
+impl Executors {
+    pub(super) fn new(lease: Nanos, names: ResourceNames) -> Self {
+        Self { lease, names, before: HashMap::new(), gone: VecDeque::new() }
+    }
+
+    /// Those of a survey, and those that have gone: first those that need a look, each kind by address. Also how many there are of
+    /// each state.
+    pub(super) fn see(
+        &mut self,
+        now: Nanos,
+        slots: &[SurveyedSlot],
+    ) -> (Listed<ExecutorView>, BTreeMap<ExecutorState, u64>) {
+        let mut seen = added_up(slots);
+        for (id, executor) in &mut seen {
+            let had = self.before.get(id).map_or(0, |before| before.had);
+            let is_heard = now.saturating_sub(executor.heard_ns) < self.lease;
+            // What it has lost meanwhile is what it had.
+            executor.had = if is_heard { executor.busy } else { had.max(executor.busy) };
+        }
+        let missed: Vec<_> = self.before.iter().filter(|(id, _)| !seen.contains_key(id)).collect();
+        let missed: Vec<_> = missed.into_iter().map(|(&id, executor)| self.gone_one(now, id, executor)).collect();
+        self.gone.retain(|(since, view)| {
+            now.saturating_sub(*since) < GONE_FOR && !seen.keys().any(|id| hexadecimal(*id) == view.id)
+        });
+        self.gone.extend(missed.into_iter().map(|view| (now, view)));
+        while self.gone.len() > GONE_MAX {
+            self.gone.pop_front();
+        }
+        let mut all: Vec<_> = seen.iter().map(|(&id, executor)| self.view(now, id, executor)).collect();
+        all.extend(self.gone.iter().map(|(since, view)| {
+            let heard_ms = view.heard_ms + now.saturating_sub(*since) / MS;
+            ExecutorView { heard_ms, ..view.clone() }
+        }));
+        self.before = seen;
+        let mut states = BTreeMap::new();
+        all.iter().for_each(|view| *states.entry(view.state).or_insert(0) += 1);
+        all.sort_by(|a, b| {
+            (a.state, Reverse(a.busy), &a.address, &a.id).cmp(&(b.state, Reverse(b.busy), &b.address, &b.id))
+        });
+        (Listed::of(all), states)
+    }
+
+    /// One that the switch has forgotten. It was lost, if it was not heard either when it was there.
+    fn gone_one(&self, now: Nanos, id: u64, executor: &Seen) -> ExecutorView {
+        let view = self.view(now, id, executor);
+        let state = if view.state == ExecutorState::Lost { ExecutorState::Lost } else { ExecutorState::Left };
+        let had = if state == ExecutorState::Lost { executor.had } else { 0 };
+        ExecutorView { state, had, slots: 0, busy: 0, parked: 0, longest_ms: None, ..view }
+    }
+
+    fn view(&self, now: Nanos, id: u64, executor: &Seen) -> ExecutorView {
+        let silent = now.saturating_sub(executor.heard_ns);
+        let state = match silent {
+            silent if silent >= self.lease => ExecutorState::Lost,
+            silent if silent > self.lease / 2 => ExecutorState::Silent,
+            _ => ExecutorState::Alive,
+        };
+        ExecutorView {
+            id: hexadecimal(id),
+            address: executor.address.to_string(),
+            state,
+            heard_ms: silent / MS,
+            slots: executor.slots,
+            busy: executor.busy,
+            parked: executor.parked,
+            longest_ms: executor.since_ns.map(|since| now.saturating_sub(since) / MS),
+            resources: self.names.names(executor.resources),
+            had: if state == ExecutorState::Lost { executor.had } else { 0 },
+        }
+    }
+}
+
+pub(super) fn hexadecimal(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+fn added_up(slots: &[SurveyedSlot]) -> HashMap<u64, Seen> {
+    let mut all: HashMap<u64, Seen> = HashMap::new();
+    for slot in slots {
+        let one = all.entry(slot.executor()).or_insert_with(|| Seen {
+            address: slot.address(),
+            heard_ns: slot.heard_ns,
+            slots: 0,
+            busy: 0,
+            parked: 0,
+            since_ns: None,
+            resources: 0,
+            had: 0,
+        });
+        one.slots += 1;
+        one.resources |= slot.resources;
+        if slot.heard_ns > one.heard_ns {
+            (one.heard_ns, one.address) = (slot.heard_ns, slot.address());
+        }
+        match slot.state() {
+            SurveyedState::Busy(since) => {
+                one.busy += 1;
+                one.since_ns = Some(one.since_ns.map_or(since, |earliest| earliest.min(since)));
+            }
+            SurveyedState::Parked => one.parked += 1,
+            SurveyedState::Free => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_dataplane::SurveyedSlot;
+
+    const LEASE: Nanos = SECOND;
+
+    fn executors() -> Executors {
+        Executors::new(LEASE, ResourceNames::default())
+    }
+
+    fn slot(executor: u64, heard_ns: Nanos, state: SurveyedState) -> SurveyedSlot {
+        SurveyedSlot::new(executor, "10.0.0.1:9".parse().unwrap(), heard_ns, state)
+    }
+
+    /// Those with that state, as the view says.
+    fn of(state: ExecutorState, listed: &Listed<ExecutorView>) -> Vec<&ExecutorView> {
+        listed.shown.iter().filter(|view| view.state == state).collect()
+    }
+
+    #[test]
+    fn t10_one_that_is_silent_for_a_lease_is_lost_and_says_what_it_had() {
+        let mut executors = executors();
+        let now = 10 * SECOND;
+        let busy = slot(7, now, SurveyedState::Busy(now - SECOND));
+        let (listed, _) = executors.see(now, &[busy, slot(7, now - MS, SurveyedState::Parked)]);
+        let alive = of(ExecutorState::Alive, &listed);
+        assert_eq!((alive[0].slots, alive[0].busy, alive[0].parked, alive[0].heard_ms), (2, 1, 1, 0));
+        assert_eq!(alive[0].longest_ms, Some(1000));
+        let (listed, _) = executors.see(now + LEASE * 3 / 4, &[busy]);
+        assert_eq!(of(ExecutorState::Silent, &listed).len(), 1);
+        let (listed, states) = executors.see(now + 2 * LEASE, &[slot(7, now, SurveyedState::Free)]);
+        let lost = of(ExecutorState::Lost, &listed);
+        assert_eq!((lost[0].had, lost[0].busy, lost[0].heard_ms), (1, 0, 2000));
+        assert_eq!(states[&ExecutorState::Lost], 1);
+        let (listed, _) = executors.see(now + 20 * LEASE, &[]);
+        let gone = of(ExecutorState::Lost, &listed);
+        assert_eq!((gone[0].had, gone[0].slots, gone[0].heard_ms), (1, 0, 20_000));
+        let (listed, _) = executors.see(now + GONE_FOR + 21 * LEASE, &[]);
+        assert!(listed.shown.is_empty());
+    }
+
+    #[test]
+    fn one_that_is_forgotten_while_it_was_heard_has_left() {
+        let mut executors = executors();
+        executors.see(SECOND, &[slot(7, SECOND, SurveyedState::Parked)]);
+        let (listed, _) = executors.see(SECOND + LEASE / 4, &[]);
+        assert_eq!(of(ExecutorState::Left, &listed).len(), 1);
+        let (listed, _) = executors.see(2 * SECOND, &[slot(7, 2 * SECOND, SurveyedState::Parked)]);
+        assert_eq!(listed.shown.len(), 1, "it came back");
+    }
+
+    #[test]
+    fn what_is_remembered_of_those_that_have_gone_is_bounded() {
+        let mut executors = executors();
+        let slots: Vec<_> = (0..200).map(|id| slot(id, SECOND, SurveyedState::Parked)).collect();
+        executors.see(SECOND, &slots);
+        let (listed, _) = executors.see(SECOND, &[]);
+        assert_eq!(listed.shown.len(), GONE_MAX);
+    }
+}

@@ -1,0 +1,147 @@
+//! What people see of a switch while it works: a [`View`], which the page and `midflight top` show. `docs/internals/watching.md` says
+//! who makes one and when, `docs/watching.md` has its fields.
+
+mod executors;
+mod jobs;
+mod tasks;
+
+pub use executors::{ExecutorState, ExecutorView};
+pub use jobs::{ClientView, JobView};
+pub use tasks::{TasksDetail, TasksWatch};
+
+use crate::metrics::{ProgramStatus, Snapshot};
+use midflight_dataplane::program::Program;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Entries of a list in a view.
+pub const LISTED_MAX: usize = 256;
+
+/// A switch at one moment, and what has changed since the view before.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct View<S, D = TasksDetail> {
+    /// The program: `tasks`, `reads` or `replicas`.
+    pub program: String,
+    /// Counts the views since the first viewer came: a gap means that this viewer has missed some.
+    pub number: u64,
+    /// Milliseconds since the view before; `None`: there was none.
+    pub period_ms: Option<u64>,
+    /// Who gets this view: pages and `midflight top`.
+    pub viewers: u32,
+    /// What `/status` says.
+    pub status: S,
+    /// Counters that have changed since the view before, by name: how much in a second.
+    pub rates: BTreeMap<String, f64>,
+    /// What the program adds; `None`: nothing, or the switch had no time for it.
+    pub detail: Option<D>,
+}
+
+/// A list that is bounded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed<T> {
+    /// The first ones.
+    pub shown: Vec<T>,
+    /// How many are left out.
+    pub more: u64,
+}
+
+impl<T> Listed<T> {
+    /// The first [`LISTED_MAX`] of all.
+    fn of(mut all: Vec<T>) -> Self {
+        let more = all.len().saturating_sub(LISTED_MAX) as u64;
+        all.truncate(LISTED_MAX);
+        Self { shown: all, more }
+    }
+}
+
+/// Makes views of a switch, one after the other.
+pub trait Observer: Send {
+    /// The next one, as JSON, for so many viewers.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    fn view(&mut self, viewers: u32) -> serde_json::Result<String>;
+}
+
+/// What views have in common: counts of the last one, from which rates come.
+#[derive(Debug, Default)]
+pub struct Pace {
+    number: u64,
+    last: Option<(Instant, BTreeMap<String, u64>)>,
+}
+
+impl Pace {
+    /// The next view, of this snapshot.
+    pub fn view<S: ProgramStatus, D>(
+        &mut self,
+        now: Instant,
+        viewers: u32,
+        status: Snapshot<S>,
+        detail: Option<D>,
+    ) -> View<Snapshot<S>, D> {
+        let counts = counts_of(&status);
+        let period = self.last.as_ref().map(|(then, _)| now.saturating_duration_since(*then));
+        let rates = match (&self.last, period) {
+            (Some((_, before)), Some(period)) => rates(before, &counts, period),
+            _ => BTreeMap::new(),
+        };
+        self.number += 1;
+        self.last = Some((now, counts));
+        View {
+            program: S::Program::NAME.into(),
+            number: self.number,
+            period_ms: period.map(|period| u64::try_from(period.as_millis()).unwrap_or(u64::MAX)),
+            viewers,
+            status,
+            rates,
+            detail,
+        }
+    }
+}
+
+/// All counters of a snapshot, by names that tell where they stand in it.
+fn counts_of<S: ProgramStatus>(status: &Snapshot<S>) -> BTreeMap<String, u64> {
+    let groups = [("packets", &status.packets), ("drops", &status.drops), ("shell", &status.shell)];
+    let grouped = groups
+        .into_iter()
+        .flat_map(|(group, counts)| counts.iter().map(move |(name, &count)| (format!("{group}.{name}"), count)));
+    grouped.chain([("taken".to_owned(), status.taken)]).chain(status.program.counts()).collect()
+}
+
+/// What has changed, in a second. A counter that is smaller than before began anew.
+fn rates(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, period: Duration) -> BTreeMap<String, f64> {
+    let seconds = period.as_secs_f64().max(1e-3);
+    let changed = now.iter().filter_map(|(name, &count)| {
+        let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
+        // Three digits behind the point are more than a person reads.
+        (more > 0).then(|| (name.clone(), (more as f64 / seconds * 1e3).round() / 1e3))
+    });
+    changed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::status::tests::snapshot;
+
+    #[test]
+    fn rates_are_of_a_second_and_only_of_what_has_changed() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let first = pace.view::<_, ()>(start, 1, snapshot(), None);
+        assert_eq!((first.number, first.period_ms, first.rates.len()), (1, None, 0));
+        let mut later = snapshot();
+        later.program.tasks.completed += 500;
+        *later.drops.get_mut("full").unwrap() += 1;
+        let second = pace.view::<_, ()>(start + Duration::from_millis(250), 1, later, None);
+        assert_eq!((second.number, second.period_ms), (2, Some(250)));
+        let rates: Vec<_> = second.rates.iter().map(|(name, rate)| (name.as_str(), *rate)).collect();
+        assert_eq!(rates, [("drops.full", 4.0), ("tasks.completed", 2000.0)]);
+    }
+
+    #[test]
+    fn a_list_says_how_many_it_leaves_out() {
+        let listed = Listed::of((0..LISTED_MAX + 3).collect());
+        assert_eq!((listed.shown.len(), listed.more), (LISTED_MAX, 3));
+    }
+}

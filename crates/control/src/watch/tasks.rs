@@ -1,0 +1,79 @@
+//! What the task queue adds to a view.
+
+use super::Listed;
+use super::executors::{ExecutorState, ExecutorView, Executors};
+use super::jobs::{self, ClientView, JobView};
+use crate::tasks::{TasksStatus, TasksTable};
+use midflight_dataplane::Survey;
+use midflight_endpoint::{MS, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Who has slots and tasks, and how long tasks of the last period took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TasksDetail {
+    /// Silence in milliseconds after which a task is queued again.
+    pub lease_ms: u64,
+    /// Tasks, queued and running, that the queue has room for.
+    pub capacity: u32,
+    /// First those that need a look.
+    pub executors: Listed<ExecutorView>,
+    /// How many executors are in each state.
+    pub states: BTreeMap<ExecutorState, u64>,
+    /// Those with the most tasks first.
+    pub clients: Listed<ClientView>,
+    /// Those with the most tasks first.
+    pub jobs: Listed<JobView>,
+    /// The queue is longer than what was looked at: `jobs` is a part.
+    pub jobs_are_partial: bool,
+    /// First assignments since the view before, in the buckets of `status.wait_us`; empty in the first view.
+    pub wait_us: Vec<u64>,
+    /// The same of tasks that are done, in the buckets of `status.run_us`.
+    pub run_us: Vec<u64>,
+}
+
+/// Remembers what the next detail needs.
+#[derive(Debug)]
+pub struct TasksWatch {
+    lease: Nanos,
+    capacity: u32,
+    executors: Executors,
+    /// Both histograms.
+    before: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl TasksWatch {
+    /// Of a queue with these bounds and names.
+    #[must_use]
+    pub fn new(table: &TasksTable) -> Self {
+        let lease = table.bounds.lease_ns;
+        let executors = Executors::new(lease, table.resources.clone());
+        Self { lease, capacity: table.bounds.queue, executors, before: None }
+    }
+
+    /// What this survey and these counters show. `now` is the survey's time.
+    pub fn detail(&mut self, now: Nanos, survey: &Survey, status: &TasksStatus) -> TasksDetail {
+        let (executors, states) = self.executors.see(now, &survey.slots);
+        let (wait_us, run_us) = match &self.before {
+            Some((waits, runs)) => (more(waits, &status.wait_us), more(runs, &status.run_us)),
+            None => Default::default(),
+        };
+        self.before = Some((status.wait_us.clone(), status.run_us.clone()));
+        TasksDetail {
+            lease_ms: self.lease / MS,
+            capacity: self.capacity,
+            executors,
+            states,
+            clients: jobs::clients(now, &survey.clients),
+            jobs: jobs::jobs(now, &survey.clients, &survey.tasks),
+            jobs_are_partial: survey.is_partial,
+            wait_us,
+            run_us,
+        }
+    }
+}
+
+/// By how much each bucket has grown.
+fn more(before: &[u64], now: &[u64]) -> Vec<u64> {
+    now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
+}

@@ -1,0 +1,203 @@
+//! The survey: what the tables of a queue have in use, copied in steps for people who watch.
+
+use midflight_endpoint::Nanos;
+use midflight_wire::Address;
+use std::net::SocketAddr;
+
+/// `MF_SURVEY_STEP`: elements that one call visits.
+const STEP: usize = 512;
+/// Task records that a survey visits at most: of a longer queue it has a part.
+const RECORDS_MAX: u32 = 131_072;
+
+#[cfg(test)]
+pub(super) const LAYOUT: [usize; 4] =
+    [STEP, size_of::<SurveyedSlot>(), size_of::<SurveyedClient>(), size_of::<SurveyedTask>()];
+
+unsafe extern "C" {
+    fn mf_tasks_survey_slots(state: *const u8, next: *mut u32, found: *mut SurveyedSlot) -> u32;
+    fn mf_tasks_survey_clients(state: *const u8, next: *mut u32, found: *mut SurveyedClient) -> u32;
+    fn mf_tasks_survey_records(state: *const u8, next: *mut u32, found: *mut SurveyedTask) -> u32;
+}
+
+/// What a queue's tables have in use.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Registered slots.
+    pub slots: Vec<SurveyedSlot>,
+    /// Known clients.
+    pub clients: Vec<SurveyedClient>,
+    /// Tasks, queued and assigned.
+    pub tasks: Vec<SurveyedTask>,
+    /// There are more records than it visits.
+    pub is_partial: bool,
+    table: Table,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Table {
+    #[default]
+    Slots,
+    Clients,
+    Records,
+    Done,
+}
+
+/// A registered slot: `struct mf_surveyed_slot`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SurveyedSlot {
+    executor: u64,
+    /// When it was last heard, by the switch's clock.
+    pub heard_ns: Nanos,
+    assigned_ns: Nanos,
+    address: Address,
+    state: u8,
+    /// Its resources, a bitmap.
+    pub resources: u8,
+    reserved: [u8; 2],
+}
+
+/// What a slot does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurveyedState {
+    /// It has neither a task nor a wait: it is between two, or was given up.
+    Free,
+    /// It waits for a task.
+    Parked,
+    /// It has a task, since this time.
+    Busy(Nanos),
+}
+
+impl SurveyedSlot {
+    /// For tests: a slot of this executor.
+    #[must_use]
+    pub fn new(executor: u64, address: SocketAddr, heard_ns: Nanos, state: SurveyedState) -> Self {
+        let (state, assigned_ns) = match state {
+            SurveyedState::Free => (1, 0),
+            SurveyedState::Parked => (2, 0),
+            SurveyedState::Busy(since) => (3, since),
+        };
+        let (executor, address) = (executor.to_be(), address.into());
+        Self { executor, heard_ns, assigned_ns, address, state, resources: 0, reserved: [0; 2] }
+    }
+
+    /// Whose it is: the number that an executor has drawn.
+    #[must_use]
+    pub fn executor(&self) -> u64 {
+        u64::from_be(self.executor)
+    }
+
+    /// Where the executor is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address.into()
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn state(&self) -> SurveyedState {
+        match self.state {
+            3 => SurveyedState::Busy(self.assigned_ns),
+            2 => SurveyedState::Parked,
+            _ => SurveyedState::Free,
+        }
+    }
+}
+
+/// A known client: `struct mf_surveyed_client`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SurveyedClient {
+    identity: u64,
+    /// When it was last heard, by the switch's clock.
+    pub heard_ns: Nanos,
+    address: Address,
+    /// By which its tasks name it.
+    pub number: u32,
+    /// Its tasks, queued and assigned.
+    pub open: u32,
+    /// The user who runs it, as it says.
+    pub uid: u32,
+}
+
+impl SurveyedClient {
+    /// The number that it has drawn.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        u64::from_be(self.identity)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address.into()
+    }
+}
+
+/// A task: `struct mf_surveyed_task`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SurveyedTask {
+    /// When it was accepted, by the switch's clock.
+    pub accepted_ns: Nanos,
+    /// The number of its client.
+    pub client: u32,
+    /// Its job, as the client numbers it.
+    pub jid: u32,
+    is_held: u8,
+    /// Priority: 1 is the highest.
+    pub level: u8,
+    /// The resources that it needs, a bitmap.
+    pub resources: u8,
+    /// Attempts that have begun.
+    pub attempt: u8,
+    reserved: u32,
+}
+
+impl SurveyedTask {
+    /// Whether a slot has it; else it is queued.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_held != 0
+    }
+}
+
+/// Does the next step; `true`: the survey is complete.
+///
+/// # Safety
+/// The state of a queue, which was initialised.
+pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
+    let next = &mut survey.next;
+    // SAFETY: the caller's; each function fits its structure.
+    unsafe {
+        match survey.table {
+            Table::Slots => step(&mut survey.slots, |found| mf_tasks_survey_slots(state, next, found)),
+            Table::Clients => step(&mut survey.clients, |found| mf_tasks_survey_clients(state, next, found)),
+            Table::Records => step(&mut survey.tasks, |found| mf_tasks_survey_records(state, next, found)),
+            Table::Done => return true,
+        }
+    }
+    if survey.table == Table::Records && survey.next >= RECORDS_MAX {
+        (survey.is_partial, survey.next) = (true, 0);
+    }
+    if survey.next == 0 {
+        survey.table = match survey.table {
+            Table::Slots => Table::Clients,
+            Table::Clients => Table::Records,
+            Table::Records | Table::Done => Table::Done,
+        };
+    }
+    survey.table == Table::Done
+}
+
+/// Appends what a call finds.
+///
+/// # Safety
+/// `find` writes as many elements as it says, at most `STEP`.
+unsafe fn step<T>(all: &mut Vec<T>, find: impl FnOnce(*mut T) -> u32) {
+    all.reserve(STEP);
+    let count = find(all.spare_capacity_mut().as_mut_ptr().cast());
+    // SAFETY: so many were written, and there was room for all that a call may find.
+    unsafe { all.set_len(all.len() + (count as usize).min(STEP)) };
+}

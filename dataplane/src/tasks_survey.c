@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/*
+ * The survey: who has slots, who has tasks, for people who watch. It only reads, and what it copies may change meanwhile where the
+ * program runs in the kernel: nothing here follows a number that it finds. Not built for the kernel.
+ */
+#include "tasks/state.h"
+
+/* How many elements of a table a call visits from `*next` on; moves `*next` behind them, or to 0 after the last one. */
+static uint32_t visit(uint32_t *next, uint32_t fresh)
+{
+    uint32_t left = *next < fresh ? fresh - *next : 0;
+    uint32_t visited = left < MF_SURVEY_STEP ? left : MF_SURVEY_STEP;
+    *next = left > visited ? *next + visited : 0;
+    return visited;
+}
+
+uint32_t mf_tasks_survey_slots(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_slot *found)
+{
+    struct mf_tasks *s = (struct mf_tasks *)tasks; /* the accessors write; nothing is written here */
+    uint32_t first = *next, visited = visit(next, s->slots.fresh), count = 0;
+    for (uint32_t n = first; n < first + visited; n++) {
+        uint32_t i = n + 1;
+        const struct slot *slot = slot_at(s, i);
+        if (slot->state == SLOT_VACANT)
+            continue;
+        struct mf_surveyed_slot *to = &found[count++];
+        to->executor = slot_owner_at(s, i)->executor;
+        to->heard_ns = slot->heard_ns;
+        to->assigned_ns = slot->assigned_ns;
+        to->address = slot->address;
+        to->state = slot->state;
+        to->resources = slot->resources;
+        to->reserved[0] = to->reserved[1] = 0;
+    }
+    return count;
+}
+
+uint32_t mf_tasks_survey_clients(const struct mf_tasks *tasks, uint32_t *next,
+                                 struct mf_surveyed_client *found)
+{
+    struct mf_tasks *s = (struct mf_tasks *)tasks;
+    uint32_t first = *next, visited = visit(next, s->clients.fresh), count = 0;
+    for (uint32_t n = first; n < first + visited; n++) {
+        uint32_t i = s->first_client + n * CLIENT_LINES;
+        const struct client *c = client_at(s, i);
+        if (!c->known)
+            continue;
+        struct mf_surveyed_client *to = &found[count++];
+        to->identity = c->identity;
+        to->heard_ns = c->heard_ns;
+        to->address = c->address;
+        to->number = i;
+        to->open = c->open;
+        to->uid = mf_net32(c->uid);
+    }
+    return count;
+}
+
+uint32_t mf_tasks_survey_records(const struct mf_tasks *tasks, uint32_t *next,
+                                 struct mf_surveyed_task *found)
+{
+    struct mf_tasks *s = (struct mf_tasks *)tasks;
+    uint32_t first = *next, visited = visit(next, s->fresh_records), count = 0;
+    for (uint32_t n = first; n < first + visited; n++) {
+        const struct record *r = record_at(s, FIRST_RECORD + n);
+        if (state_of(r) == RECORD_FREE)
+            continue;
+        struct mf_surveyed_task *to = &found[count++];
+        to->accepted_ns = key_of(r) << KEY_SHIFT;
+        to->client = r->client;
+        to->jid = mf_net32(r->jid);
+        to->is_held = (uint8_t)is_held(r);
+        to->level = r->info.priority;
+        to->resources = r->info.resources;
+        to->attempt = r->info.attempt;
+        to->reserved = 0;
+    }
+    return count;
+}

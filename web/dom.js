@@ -1,0 +1,126 @@
+// Elements. Text from the network only ever becomes a text node.
+
+/** An element with attributes and children; a string is a child of its text. */
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value != null) element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Changes a text only where it is another one, so that a selection and a screen reader stay undisturbed. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** A section with a heading, which the key of its number goes to. */
+export function section(id, title, ...children) {
+  const heading = el("h2", { id: `${id}-title`, tabindex: "-1" }, title);
+  return el("section", { id, "aria-labelledby": `${id}-title` }, heading, ...children);
+}
+
+/** A list of names and large values. `set(name, value, note, tone)` */
+export function tiles(names) {
+  const list = el("dl", { class: "tiles" });
+  const byName = new Map();
+  for (const [name, title] of names) {
+    const value = el("dd", { "data-tile": name }, "–");
+    const note = el("dd", { class: "note" });
+    const tile = el("div", {}, el("dt", {}, title), value, note);
+    byName.set(name, { tile, value, note });
+    list.append(tile);
+  }
+  const set = (name, text, about = "", tone = "") => {
+    const { tile, value, note } = byName.get(name);
+    say(value, text);
+    say(note, about);
+    tile.dataset.tone = tone;
+  };
+  return { list, set };
+}
+
+/**
+ * A table whose rows are kept by a key, and sorted by the column that a person chooses.
+ * columns: { name, title, text(row), sort(row), tone(row), numeric, wide }. `wide` columns are left out on narrow screens.
+ */
+export function table(id, caption, columns, empty) {
+  const head = el("tr");
+  const body = el("tbody");
+  const left = el("p", { class: "left", hidden: true });
+  const rows = new Map();
+  let order = null;
+  const scroller = el(
+    "div",
+    { class: "scroller", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", { id }, el("caption", { class: "hidden" }, caption), el("thead", {}, head), body),
+  );
+  const headers = columns.map((column, at) => {
+    const button = el("button", { type: "button" }, column.title);
+    const header = el("th", { scope: "col", class: classes(column) }, button);
+    button.addEventListener("click", () => {
+      order = order?.at !== at ? { at, down: Boolean(column.numeric) } : { at, down: !order.down };
+      headers.forEach((other, i) => {
+        if (i === at) other.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+        else other.removeAttribute("aria-sort");
+      });
+      show(last);
+    });
+    head.append(header);
+    return header;
+  });
+  let last = { rows: [], more: 0 };
+
+  function sorted(list) {
+    if (!order) return list;
+    const { sort } = columns[order.at];
+    const sign = order.down ? -1 : 1;
+    return [...list].sort((a, b) => {
+      const [x, y] = [sort(a.row), sort(b.row)];
+      return sign * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y);
+    });
+  }
+
+  function cells(tr, row) {
+    columns.forEach((column, i) => {
+      const cell = tr.children[i];
+      say(cell, column.text(row));
+      const tone = column.tone?.(row) ?? "";
+      if (cell.dataset.tone !== tone) cell.dataset.tone = tone;
+      const title = column.hint?.(row);
+      if (title && cell.title !== title) cell.title = title;
+    });
+  }
+
+  /** list: [{ key, row }] */
+  function show({ rows: list, more }) {
+    last = { rows: list, more };
+    const keep = new Set(list.map(({ key }) => key));
+    for (const [key, tr] of rows) {
+      if (keep.has(key)) continue;
+      tr.remove();
+      rows.delete(key);
+    }
+    sorted(list).forEach(({ key, row }, at) => {
+      let tr = rows.get(key);
+      if (!tr) {
+        tr = el("tr", { "data-key": key }, ...columns.map((column) => el("td", { class: classes(column) })));
+        rows.set(key, tr);
+      }
+      cells(tr, row);
+      if (body.children[at] !== tr) body.insertBefore(tr, body.children[at] ?? null);
+    });
+    left.hidden = list.length > 0 && more === 0;
+    say(left, list.length === 0 ? empty : `and ${more} more`);
+    scroller.hidden = list.length === 0;
+  }
+
+  show(last);
+  return { element: el("div", {}, scroller, left), show };
+}
+
+function classes({ numeric, wide }) {
+  return [numeric ? "number" : "", wide ? "wide" : ""].join(" ").trim() || null;
+}
