@@ -191,3 +191,12 @@ def test_joblib_runs_its_batches_here(cluster: Cluster) -> None:
 def test_progress_is_a_bar_of_tqdm(client: midflight.Client, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(client.map(functions.double, range(100), progress=True)) == list(range(0, 200, 2))
     assert "100/100" in capsys.readouterr().err
+
+
+def test_a_function_that_has_everything_has_a_place() -> None:
+    """``Mock().func.func…`` never ends."""
+    from unittest.mock import Mock
+
+    from midflight._pickling import place_of
+
+    assert "Mock" in place_of(Mock())
