@@ -208,7 +208,7 @@ mod tests {
 
     fn assigned(index: u8) -> Vec<u8> {
         let mut task = Assignment::new_zeroed();
-        (task.token, task.submission, task.index) = (6.into(), 1.into(), index);
+        (task.token, task.submission, task.index, task.task) = (6.into(), 1.into(), index, TaskInfo::PLAIN);
         frame(&packet(&Assign::new(EPOCH, 0), &[task]))
     }
 
