@@ -36,7 +36,13 @@ MF_INLINE uint64_t in_us(uint64_t units)
 MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
 {
     uint64_t now = now_ns >> KEY_SHIFT, key = stamp >> STAMP_SHIFT;
-    uint64_t us = now > key ? in_us(now - key) : 0;
+#ifdef __bpf__
+    if (MF_LIKELY((now - key) >> 32 == 0)) { /* fewer paths for the verifier than by in_us */
+        *told_us = (uint32_t)((now - key) * 0x10624dd3 >> 35);
+        return *told_us;
+    }
+#endif
+    uint64_t us = now > key ? (now - key) / 125 : 0;
     *told_us = us >> 32 ? ~0u : (uint32_t)us;
     return us;
 }
@@ -133,18 +139,21 @@ MF_INLINE uint32_t take_from_slot(struct slot *slot)
     return slot->record;
 }
 
-/* Counts how long a slot had its task. */
-MF_INLINE void count_run(struct mf_tasks *s, uint64_t now_ns, const struct slot *slot)
+/* Counts how long a slot had its task. Not inlined in the kernel: with its branches in the loop over waits, the verifier would have
+ * four times as many states to look at, and give up. */
+MF_RARE int count_run(struct mf_tasks *s MF_IN_ARENA, uint64_t ran_ns)
 {
-    uint64_t run_us = in_us(silence(slot->assigned_ns, now_ns) >> KEY_SHIFT);
+    MF_FROM_ARENA(s);
+    uint64_t run_us = in_us(ran_ns >> KEY_SHIFT);
     ++*MF_AT(s, stats.run_us, wait_bucket(s, run_us));
     s->stats.run_sum_us += run_us;
+    return 0;
 }
 
 /* The slot's task is done. */
 MF_INLINE void finish_task(struct mf_tasks *s, uint64_t now_ns, const struct slot *slot)
 {
-    count_run(s, now_ns, slot);
+    count_run(s, now_ns - slot->assigned_ns); /* the time never decreases */
     forget_task(s, slot->record);
     s->stats.completed++;
 }
