@@ -143,6 +143,7 @@ impl Tables {
     }
 
     /// All cells of a register.
+    #[cfg(feature = "compare")]
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
         self.thrift.read(name)
     }
