@@ -27,6 +27,7 @@ impl Program for Echo {
     const CLOCK: Clock = Clock::CountsSuspension;
     const OPERATIONS: &'static [&'static str] = &["version", "echo"];
     type Config = u64;
+    type Survey = ();
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = u64;
@@ -92,6 +93,10 @@ pub struct EchoStatus {
 
 impl ProgramStatus for EchoStatus {
     type Program = Echo;
+
+    fn counts(&self) -> Vec<(String, u64)> {
+        vec![("numbers".to_owned(), self.numbers)]
+    }
 
     fn encode(&self, encoder: &mut prometheus_client::encoding::DescriptorEncoder<'_>) -> std::fmt::Result {
         counter(encoder, "numbers", "Numbers given", self.numbers)
