@@ -66,8 +66,10 @@ impl From<&SetStats> for SetStatus {
     }
 }
 
-/// Name, help and value of each counter of a set.
-const COUNTS: [(&str, &str, fn(&SetStatus) -> u64); 9] = [
+/// Name, help and value of a counter of a set.
+type Count = (&'static str, &'static str, fn(&SetStatus) -> u64);
+
+const COUNTS: [Count; 9] = [
     ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
     ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
     ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),

@@ -259,8 +259,9 @@ mod tests {
         let (told, _dropped) = channel();
         let output = Output::copy_to(Told(told), reader.into()).unwrap();
         let (ended, refused) = channel();
+        let line = [b'x'; CHUNK_BYTES];
+        rustix::io::write(&writer, &line).unwrap();
         std::thread::spawn(move || {
-            let line = [b'x'; CHUNK_BYTES];
             let error = loop {
                 if let Err(error) = rustix::io::write(&writer, &line) {
                     break error;
