@@ -81,3 +81,18 @@ fn what_is_not_as_it_should_be_has_a_name() {
         Ok(())
     });
 }
+
+/// The switch's connections break a moment before its process is seen to have ended.
+#[test]
+fn a_call_to_a_switch_that_was_killed_says_so() {
+    skipping(|tools| {
+        enter_a_new_namespace()?;
+        make_pair("port0", "far0")?;
+        let mut live = Live::start(tools, &options())?;
+        live.kill();
+        let entry = Some((5, "10.0.0.1:4000".parse().expect("an address"), 1));
+        let error = live.set_slot(3, entry).expect_err("it is dead").to_string();
+        assert!(error.starts_with("simple_switch was ended by signal 9"), "{error}");
+        Ok(())
+    });
+}

@@ -18,6 +18,9 @@ pub(crate) const THRIFT_PORT: u16 = 9090;
 /// How long it may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long after its connections have broken it may be there.
+const TO_END: Duration = Duration::from_secs(1);
+
 /// A running switch; it ends when this is dropped, and with the thread that has started it.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -79,6 +82,17 @@ impl Process {
         // A signal came from outside: it has nothing to say to that.
         let last = last.filter(|_| status.signal().is_none()).unwrap_or_default();
         Err(P4Error::Switch { what: format!("{}{last}", how(status)) })
+    }
+
+    /// What a call to it has brought. Where that failed because the switch has ended, this is the error: its connections break a moment
+    /// before the process is seen to have ended.
+    pub(crate) fn or_its_end<T>(&mut self, called: Result<T, P4Error>) -> Result<T, P4Error> {
+        let until = Instant::now() + TO_END;
+        while called.is_err() && Instant::now() < until {
+            self.check()?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        called
     }
 
     #[cfg(all(test, feature = "compare"))]
