@@ -137,9 +137,9 @@ impl TofinoTools {
         if let Some(include) = std::env::var_os(INCLUDE) {
             command.arg("-I").arg(include);
         }
-        self.run(program, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))))?;
+        run(program, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))))?;
         let assembly = out.join("pipe").join(format!("{name}.bfa"));
-        self.run(program, Command::new(&self.assembler).arg("-o").arg(&assembled).arg(assembly))?;
+        run(program, Command::new(&self.assembler).arg("-o").arg(&assembled).arg(assembly))?;
 
         let bytes =
             std::fs::metadata(assembled.join("tofino.bin")).map_err(P4Error::io("see the assembled program"))?.len();
@@ -163,17 +163,20 @@ impl TofinoTools {
             bytes,
         })
     }
+}
 
-    fn run(&self, program: Program, command: &mut Command) -> Result<(), P4Error> {
-        let tool = Path::new(command.get_program()).display().to_string();
-        let Output { status, stdout, stderr } = command.output().map_err(P4Error::io(format!("run {tool}")))?;
-        if status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
-        let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
-        Err(P4Error::Compiler { program: format!("{}_tna", program.name()), said: errors.join("\n") })
+/// Runs a tool; what it calls an error is the error.
+fn run(program: Program, command: &mut Command) -> Result<(), P4Error> {
+    let tool = Path::new(command.get_program()).display().to_string();
+    let Output { status, stdout, stderr } = command.output().map_err(P4Error::io(format!("run {tool}")))?;
+    if status.success() {
+        return Ok(());
     }
+    let said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
+    let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
+    // What died said no such thing.
+    let said = if errors.is_empty() { format!("{tool}: {status}\n{said}") } else { errors.join("\n") };
+    Err(P4Error::Compiler { program: format!("{}_tna", program.name()), said })
 }
 
 /// What a program takes, as the assembler's description of it for drivers (`context.json`) says.
