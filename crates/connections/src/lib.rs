@@ -5,6 +5,10 @@
 //! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
 //! tables of up to 8 entries are unaffected. In a table that many sources have filled, the idlest connection, the one that
 //! is longest without progress, makes room for a source that holds fewer than eight.
+//!
+//! Where a server is told to ([`Connections::where_silent_give_way`]), a source that holds its share still gets a further place while one
+//! of its own connections has made no progress for 100 ms since it was opened; that one is closed. So who opens connections and sends
+//! nothing keeps out neither others nor those who share its address, such as a probe on the same machine.
 
 mod table;
 #[doc(hidden)]
@@ -33,7 +37,7 @@ pub struct ConnectionCounters {
     pub open: u64,
     /// Refused: their source address held its share.
     pub refused: u64,
-    /// Closed to make room: they were the idlest of a full table.
+    /// Closed to make room: they were the idlest of a full table, or silent ones of the source that asked for a place.
     pub made_room: u64,
     /// The kernel could not hand one over, usually for want of file descriptors.
     pub accept_failed: u64,
@@ -72,9 +76,19 @@ impl Connections {
     /// otherwise it could keep megabytes for a connection that we have closed.
     #[must_use]
     pub fn new(max: usize, unread_timeout: Duration) -> Arc<Self> {
+        Self::with(max, unread_timeout, false)
+    }
+
+    /// The same, where silent connections give way to others of their source. Each must tell of its [`Place::progress`].
+    #[must_use]
+    pub fn where_silent_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
+        Self::with(max, unread_timeout, true)
+    }
+
+    fn with(max: usize, unread_timeout: Duration, silent_give_way: bool) -> Arc<Self> {
         Arc::new(Self {
             unread_timeout,
-            table: Mutex::new(Table::new(max)),
+            table: Mutex::new(Table::new(max, silent_give_way)),
             refused: AtomicU64::new(0),
             made_room: AtomicU64::new(0),
             accept_failed: AtomicU64::new(0),
@@ -190,10 +204,14 @@ mod tests {
 
     /// Serves an echo to at most `max` connections at a time.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
+        serve_by(Connections::new(max, PATIENCE))
+    }
+
+    fn serve_by(connections: Arc<Connections>) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let listener = runtime.block_on(async { TcpListener::from_std(listener) }).unwrap();
-        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max, PATIENCE));
+        let address = listener.local_addr().unwrap();
         let accepting = Arc::clone(&connections);
         runtime.spawn(async move { accepting.accept(&listener, REFUSAL, echo).await });
         (runtime, connections, address)
@@ -226,6 +244,19 @@ mod tests {
         let refused = idle.split_off(16);
         assert!(refused.into_iter().all(|stream| read_to_end(stream) == REFUSAL));
         assert!(idle.iter().all(echoes));
+    }
+
+    #[test]
+    fn t14_who_opens_connections_and_says_nothing_does_not_keep_its_own_address_out() {
+        let (_runtime, connections, address) = serve_by(Connections::where_silent_give_way(18, PATIENCE));
+        let silent: Vec<_> = (0..16).map(|_| connect(2, address)).collect();
+        while connections.counters().open < 16 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(150));
+        assert!((0..16).all(|_| echoes(&connect(2, address))));
+        assert_eq!(connections.counters().refused, 0);
+        drop(silent);
     }
 
     #[test]

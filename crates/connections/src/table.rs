@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A source holds fewer than this many times the free places when it takes a further one.
 const SHARE: usize = 8;
+/// Where silent connections give way: one that has made no progress for this long since it was opened. Whoever means to ask something asks
+/// within it; a burst that is being accepted is younger.
+const SILENT: Duration = Duration::from_millis(100);
 
 /// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
 /// all of it.
@@ -32,6 +35,8 @@ impl Source {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     max: usize,
+    /// A source that holds its share gets a further place if one of its own connections has been silent, which is closed.
+    silent_give_way: bool,
     open: HashMap<u64, Entry<T>>,
     held: HashMap<Source, usize>,
     next: u64,
@@ -41,6 +46,8 @@ pub(super) struct Table<T> {
 struct Entry<T> {
     source: Source,
     progress: Instant,
+    /// It has made progress since it was opened.
+    is_heard: bool,
     kept: T,
 }
 
@@ -57,8 +64,8 @@ pub(super) struct Admitted<T> {
 pub(super) struct ShareHeld;
 
 impl<T> Table<T> {
-    pub(super) fn new(max: usize) -> Self {
-        Self { max, open: HashMap::new(), held: HashMap::new(), next: 0 }
+    pub(super) fn new(max: usize, silent_give_way: bool) -> Self {
+        Self { max, silent_give_way, open: HashMap::new(), held: HashMap::new(), next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,22 +73,23 @@ impl<T> Table<T> {
     }
 
     /// Takes a place for a connection from `source`. If the table is full, the rule is applied as if the idlest connection
-    /// were gone; if it then allows the place, the idlest connection is closed.
+    /// were gone; if it then allows the place, the idlest connection is closed. If it does not, where silent connections give way, it is one
+    /// of the source's own that is closed.
     pub(super) fn admit(&mut self, source: Source, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
         let mut free = self.max - self.open.len();
         let mut holds = self.held.get(&source).copied().unwrap_or(0);
-        let idlest = if free == 0 { self.idlest() } else { None };
-        if let Some((_, owner)) = idlest {
+        let mut gives_way = if free == 0 { self.idlest() } else { None };
+        if let Some((_, owner)) = gives_way {
             free = 1;
             holds -= usize::from(owner == source);
         }
         if holds >= SHARE * free {
-            return Err(ShareHeld);
+            gives_way = Some((self.silent(source, now).ok_or(ShareHeld)?, source));
         }
-        let made_room = idlest.and_then(|(id, _)| self.leave(id));
+        let made_room = gives_way.and_then(|(id, _)| self.leave(id));
         let id = self.next;
         self.next += 1;
-        self.open.insert(id, Entry { source, progress: now, kept });
+        self.open.insert(id, Entry { source, progress: now, is_heard: false, kept });
         *self.held.entry(source).or_default() += 1;
         Ok(Admitted { id, made_room })
     }
@@ -90,6 +98,7 @@ impl<T> Table<T> {
     pub(super) fn progress(&mut self, id: u64, now: Instant) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.progress = now;
+            entry.is_heard = true;
         }
     }
 
@@ -111,6 +120,18 @@ impl<T> Table<T> {
         let idlest = self.open.iter().min_by_key(|&(&id, entry)| (entry.progress, id));
         idlest.map(|(&id, entry)| (id, entry.source))
     }
+
+    /// The oldest connection of the source that has to give way because it is silent.
+    fn silent(&self, source: Source, now: Instant) -> Option<u64> {
+        if !self.silent_give_way {
+            return None;
+        }
+        let is_silent = |entry: &Entry<T>| {
+            entry.source == source && !entry.is_heard && now.duration_since(entry.progress) >= SILENT
+        };
+        let silent = self.open.iter().filter(|(_, entry)| is_silent(entry));
+        silent.min_by_key(|&(&id, entry)| (entry.progress, id)).map(|(&id, _)| id)
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +152,7 @@ mod tests {
     #[test]
     fn t14_alone_a_source_gets_eight_ninths_and_a_second_one_always_finds_room() {
         for max in 9..600 {
-            let mut table = Table::new(max);
+            let mut table = Table::new(max, false);
             assert_eq!(fill(&mut table, source(1), max), (8 * max).div_ceil(9), "of {max}");
             assert_eq!(fill(&mut table, source(1), 1), 0, "of {max}");
             let admitted = table.admit(source(2), Instant::now(), ()).unwrap();
@@ -142,16 +163,16 @@ mod tests {
     #[test]
     fn t14_tables_of_up_to_8_entries_know_no_shares() {
         for max in 1..=8 {
-            let mut table = Table::new(max);
+            let mut table = Table::new(max, false);
             assert_eq!(fill(&mut table, source(1), 100), 100, "of {max}");
             assert_eq!((table.len(), fill(&mut table, source(2), 1)), (max, 1), "of {max}");
         }
-        assert_eq!(fill(&mut Table::new(9), source(1), 100), 8);
+        assert_eq!(fill(&mut Table::new(9, false), source(1), 100), 8);
     }
 
     #[test]
     fn t14_a_place_given_back_may_be_taken_again() {
-        let mut table = Table::new(9);
+        let mut table = Table::new(9, false);
         let first = table.admit(source(1), Instant::now(), ()).unwrap();
         assert_eq!(fill(&mut table, source(1), 9), 7);
         assert!(table.leave(first.id).is_some() && table.leave(first.id).is_none());
@@ -162,7 +183,7 @@ mod tests {
     fn t14_in_a_full_table_the_idlest_makes_room_for_who_holds_few() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut table = Table::new(3);
+        let mut table = Table::new(3, false);
         let ids: Vec<u64> = (0..3).map(|n| table.admit(source(n), at(0), n).unwrap().id).collect();
         table.progress(ids[0], at(2));
         table.progress(ids[1], at(1));
@@ -176,7 +197,7 @@ mod tests {
 
     #[test]
     fn t14_a_full_table_has_no_room_for_who_holds_eight() {
-        let mut table = Table::new(20);
+        let mut table = Table::new(20, false);
         for n in 0..12 {
             table.admit(source(n), Instant::now(), ()).unwrap();
         }
@@ -186,8 +207,42 @@ mod tests {
     }
 
     #[test]
+    fn t14_who_has_been_silent_makes_room_for_its_own_source_only() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut table = Table::new(9, true);
+        let ids: Vec<u64> = (0..8).map(|n| table.admit(source(1), at(n), n).unwrap().id).collect();
+        assert_eq!(table.admit(source(1), at(99), 8).unwrap_err(), ShareHeld);
+        table.progress(ids[0], at(50));
+        let made_room =
+            |table: &mut Table<u64>, by: u8, now| table.admit(source(by), at(now), 9).map(|it| it.made_room);
+        assert_eq!(made_room(&mut table, 1, 101), Ok(Some(1)), "the first was heard");
+        assert_eq!(made_room(&mut table, 1, 101), Err(ShareHeld), "the third is 99 ms old");
+        assert_eq!(made_room(&mut table, 1, 1_000), Ok(Some(2)));
+        assert_eq!(made_room(&mut table, 2, 1_000), Ok(None), "there is a free place for others");
+        assert_eq!(table.len(), 9);
+    }
+
+    /// In a full table nothing changes: the idlest gives way where the share allows it, and the source's own where it does not.
+    #[test]
+    fn t14_in_a_full_table_one_connection_gives_way() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1);
+        let mut table = Table::new(18, true);
+        for n in 0..16 {
+            table.admit(source(1), start, n).unwrap();
+        }
+        for n in 16..18 {
+            let id = table.admit(source(2), start, n).unwrap().id;
+            table.progress(id, later);
+        }
+        assert_eq!(table.admit(source(1), later, 18).unwrap().made_room, Some(0));
+        assert_eq!(table.len(), 18);
+    }
+
+    #[test]
     fn a_table_without_places_refuses_everybody() {
-        assert_eq!(Table::new(0).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
+        assert_eq!(Table::new(0, false).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Server {
     /// Serves for as long as it is polled.
     pub async fn serve(self, source: Arc<dyn Source>) {
         let Self { listener, limits, address } = self;
-        let connections = Connections::new(limits.connections, limits.request_timeout);
+        let connections = Connections::where_silent_give_way(limits.connections, limits.request_timeout);
         let has_page = Arc::clone(&source).observer().is_some();
         let served = Arc::new(Served {
             viewers: Viewers::new(Arc::clone(&source)),
@@ -231,7 +231,7 @@ async fn connection(stream: TcpStream, place: Place, served: Arc<Served>) {
     let service = TowerToHyperService::new(router(Arc::clone(&connection)));
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
     let ended = match timeout(limits.request_timeout, serving.as_mut()).await {
-        // The kernel ends it when it does not read (`Connections::new`).
+        // The kernel ends it when it does not read (`Connections`).
         Err(_) if connection.watches.load(Relaxed) => Ok(serving.await),
         ended => ended,
     };
@@ -258,7 +258,13 @@ fn router(connection: Arc<Connection>) -> Router {
     if served.is_on_loopback {
         router = router.layer(middleware::from_fn_with_state(Arc::clone(&connection), guard));
     }
-    router.with_state(connection)
+    router.layer(middleware::from_fn_with_state(Arc::clone(&connection), heard)).with_state(connection)
+}
+
+/// The head is complete: this is not one of those that only hold a place.
+async fn heard(State(connection): State<Arc<Connection>>, request: Request, next: Next) -> Response {
+    connection.place.progress();
+    next.run(request).await
 }
 
 /// Refuses requests of pages that are not ours, and tells browsers to keep what they get to this page.
