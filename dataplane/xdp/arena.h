@@ -32,7 +32,7 @@
 #define MF_NOW (~0ull) /* as a time: read the clock */
 
 /* What user space can ask mf_call for. */
-enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_ORDER };
+enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_ORDER };
 
 /* What the shells count, beside what the program counts: one line each, so that C, Rust, metrics and docs agree. */
 #define MF_SHELL_COUNTS(X)                                                                         \

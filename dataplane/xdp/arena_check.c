@@ -22,7 +22,6 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         MF_INTERFACES_MAX,
         MF_CALL_PACKET,
         MF_CALL_TICK,
-        MF_CALL_BENCH,
         MF_CALL_ORDER,
         sizeof(struct mf_control),
         offsetof(struct mf_control, lock),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* What a frame costs the shell and the replicas program together. Only benchmarks load it. */
+/* What a packet costs the replicas program, and a frame the shell and the program together. Only benchmarks load it. */
 #include "replicas.bpf.c"
 
 #include "bench.h"

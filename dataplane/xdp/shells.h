@@ -5,7 +5,7 @@
  *
  *   xdp.h      mf_xdp: datagrams that owe at most one answer, to their sender, or that are forwarded
  *   tc.h       mf_tc: datagrams that XDP leaves to it because they may owe several answers
- *   call.h     mf_call: for user space: a datagram that came by a socket, a tick, an order, a benchmark
+ *   call.h     mf_call: for user space: a datagram that came by a socket, a tick, an order
  *
  *   parse.h       from a frame to a datagram       arena.h   memory shared with user space
  *   odd.h         frames that may be for us,       maps.h    maps

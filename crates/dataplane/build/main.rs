@@ -59,8 +59,7 @@ fn main() {
     soft::library(root, "midflight_dataplane", &sources);
     for (program, files) in PROGRAMS.iter().filter(|_| has_kernel) {
         soft::kernel_object(root, &root.join(format!("xdp/{program}.bpf.c")), program, files);
-    }
-    for benchmark in ["reads_bench", "replicas_bench"].iter().filter(|_| has_kernel) {
-        soft::kernel_object(root, &root.join(format!("xdp/{benchmark}.bpf.c")), benchmark, &[]);
+        let benchmark = format!("{program}_bench");
+        soft::kernel_object(root, &root.join(format!("xdp/{benchmark}.bpf.c")), &benchmark, &[]);
     }
 }

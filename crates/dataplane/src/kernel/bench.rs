@@ -1,12 +1,15 @@
-//! What a frame costs the shell and the program together: `dataplane/xdp/bench.h`.
+//! What a packet costs the program alone, and a frame the shell and the program together: `dataplane/xdp/bench.h`.
 
 use super::error::KernelError;
 use super::layout::STATE_AT;
 use super::object;
 use super::program::Kernel;
 use crate::program::SoftProgram;
+use crate::raw::RawDatagram;
 use crate::reads::ReadsProgram;
 use crate::replicas::ReplicasProgram;
+use crate::tasks::TasksProgram;
+use midflight_wire::Address;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Bytes of a frame that forwarding changes: Ethernet, IPv4 and UDP headers, and the first 96 bytes of the datagram.
@@ -15,11 +18,17 @@ const BEGINNING: usize = 138;
 const BEGINNING_ROOM: usize = 144;
 /// `XDP_TX`
 const TRANSMIT: u32 = 3;
+/// `BPF_PROG_RUN` wants a frame, which the benchmark of packets does not read.
+const FRAME: [u8; 64] = [0; 64];
 
-/// A program that has a benchmark of frames.
+/// A program that has benchmarks.
 pub trait Benched: SoftProgram {
-    /// What the benchmark was compiled to.
+    /// What they were compiled to.
     const BENCHMARK: &'static [u8];
+}
+
+impl Benched for TasksProgram {
+    const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks_bench.bpf.o"));
 }
 
 impl Benched for ReadsProgram {
@@ -30,9 +39,14 @@ impl Benched for ReplicasProgram {
     const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/replicas_bench.bpf.o"));
 }
 
-/// A loaded benchmark of frames, for a program that forwards.
-#[derive(Debug)]
-pub struct FrameBench(OwnedFd);
+/// A packet of a benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchPacket<'a> {
+    /// Its sender.
+    pub from: Address,
+    /// Its bytes.
+    pub datagram: &'a [u8],
+}
 
 /// What is done with each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +57,59 @@ pub enum Work {
     Nothing,
 }
 
+/// Those benchmarks that were loaded: each when it is first run.
+#[derive(Debug, Default)]
+pub(super) struct Benches {
+    packets: Option<OwnedFd>,
+    frames: Option<OwnedFd>,
+}
+
 impl<P: Benched> Kernel<P> {
-    /// Loads the benchmark.
+    /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock
+    /// included, as the kernel measured them.
     ///
     /// # Errors
-    /// Where the kernel or the caller's privileges do not allow it.
-    pub fn frame_bench(&self) -> Result<FrameBench, KernelError> {
-        Ok(FrameBench(object::load_one(P::BENCHMARK, "mf_bench", self.arena(), &self.programs().handover)?))
+    /// Where they do not fit the room that [`new`](Self::new) was asked for, one of them was refused, or the benchmark cannot be loaded.
+    pub fn bench_packets(&mut self, now_ns: u64, packets: &[BenchPacket<'_>]) -> Result<u64, KernelError> {
+        let at = self.bench_at();
+        let mut data_at = at + size_of::<RawDatagram>() as u64 * packets.len() as u64;
+        for (i, packet) in packets.iter().enumerate() {
+            let end = data_at + packet.datagram.len() as u64;
+            if end > self.arena().bytes() {
+                return Err(refused("no room for the packets"));
+            }
+            let length = packet.datagram.len();
+            // SAFETY: within the arena, behind the state, where no program writes.
+            unsafe {
+                let data = self.arena().offset(data_at);
+                data.copy_from_nonoverlapping(packet.datagram.as_ptr(), length);
+                let raw = RawDatagram { from: packet.from, length: length as u32, data };
+                self.arena().offset(at).cast::<RawDatagram>().add(i).write(raw);
+            }
+            data_at = end.next_multiple_of(8);
+        }
+        let bench = match self.benches.packets.take() {
+            Some(bench) => bench,
+            None => self.load_bench("mf_bench_packets")?,
+        };
+        let ended = self.run_bench(&bench, &FRAME, now_ns, packets.len());
+        self.benches.packets = Some(bench);
+        match ended? {
+            (ns, 0) => Ok(ns),
+            (_, others) => Err(refused(&format!("{others} packets were refused: not a result"))),
+        }
+    }
+
+    /// The packets of the last [`bench_packets`](Self::bench_packets), as the program has rewritten them. `packets` were its packets.
+    #[must_use]
+    pub fn benched(&self, packets: &[BenchPacket<'_>]) -> Vec<Vec<u8>> {
+        let read = |i: usize| {
+            // SAFETY: `bench_packets` has written so many, and no call is under way.
+            let raw = unsafe { &*self.arena().offset(self.bench_at()).cast::<RawDatagram>().add(i) };
+            // SAFETY: it lies in the arena, with this length.
+            unsafe { std::slice::from_raw_parts(raw.data, raw.length as usize) }.to_vec()
+        };
+        (0..packets.len()).map(read).collect()
     }
 
     /// Bytes of arena that [`new`](Self::new) must be asked for in addition, for a benchmark of so many frames.
@@ -58,20 +118,13 @@ impl<P: Benched> Kernel<P> {
         (frames * BEGINNING_ROOM) as u64
     }
 
-    /// Does the same work with each frame, at one point in time or [`NOW`](super::NOW), and returns the nanoseconds that all of them took. The frames are equal but for their first
-    /// 138 bytes, and have IPv4 without VLAN tags.
+    /// Does the same work with each frame, at one point in time or [`NOW`](super::NOW), and returns the nanoseconds that all of them took.
+    /// The frames are equal but for their first 138 bytes, and have IPv4 without VLAN tags.
     ///
     /// # Errors
-    /// Where they are shorter, find no room in the arena, or one was not forwarded.
-    pub fn bench_frames(
-        &mut self,
-        bench: &FrameBench,
-        work: Work,
-        now_ns: u64,
-        frames: &[Vec<u8>],
-    ) -> Result<u64, KernelError> {
-        let refused = |what: &str| KernelError::Refused(format!("{what} of a benchmark"));
-        let at = STATE_AT + self.state_bytes();
+    /// Where they are shorter, find no room in the arena, one was not forwarded, or the benchmark cannot be loaded.
+    pub fn bench_frames(&mut self, work: Work, now_ns: u64, frames: &[Vec<u8>]) -> Result<u64, KernelError> {
+        let at = self.bench_at();
         if at + Self::bytes_of_bench(frames.len()) > self.arena().bytes() {
             return Err(refused("no room for the frames"));
         }
@@ -83,18 +136,51 @@ impl<P: Benched> Kernel<P> {
                 place.copy_from_nonoverlapping(beginning.as_ptr(), BEGINNING);
             }
         }
-        let control = self.arena().control();
+        let frame = frames.first().ok_or_else(|| refused("no frame"))?;
+        // SAFETY: no call is under way.
+        unsafe { (*self.arena().control()).call = if work == Work::Forward { TRANSMIT } else { 0 } };
+        let bench = match self.benches.frames.take() {
+            Some(bench) => bench,
+            None => self.load_bench("mf_bench_frames")?,
+        };
+        let ended = self.run_bench(&bench, frame, now_ns, frames.len());
+        self.benches.frames = Some(bench);
+        match ended? {
+            (ns, 0) => Ok(ns),
+            (_, others) => Err(refused(&format!("{others} frames were not forwarded: not a result"))),
+        }
+    }
+
+    fn load_bench(&self, name: &str) -> Result<OwnedFd, KernelError> {
+        object::load_one(P::BENCHMARK, name, self.arena(), &self.programs().handover)
+    }
+
+    /// Where in the arena the packets or frames of a benchmark lie.
+    fn bench_at(&self) -> u64 {
+        STATE_AT + self.state_bytes()
+    }
+
+    /// The nanoseconds that it took, and how many packets or frames did not end as they should.
+    fn run_bench(
+        &mut self,
+        bench: &OwnedFd,
+        frame: &[u8],
+        now_ns: u64,
+        count: usize,
+    ) -> Result<(u64, u32), KernelError> {
+        let (control, at) = (self.arena().control(), self.bench_at());
         // SAFETY: no call is under way.
         unsafe {
             (*control).bench_at = at;
-            (*control).bench_count = frames.len() as u32;
+            (*control).bench_count = count as u32;
             (*control).now_ns = now_ns;
-            (*control).call = if work == Work::Forward { TRANSMIT } else { 0 };
         }
-        let frame = frames.first().ok_or_else(|| refused("no frame"))?;
-        object::run(bench.0.as_fd(), frame).map_err(KernelError::io("run a benchmark"))?;
+        object::run(bench.as_fd(), frame).map_err(KernelError::io("run a benchmark"))?;
         // SAFETY: as above.
-        let (others, ns) = unsafe { ((*control).verdict, (*control).bench_ns) };
-        if others == 0 { Ok(ns) } else { Err(refused(&format!("{others} frames were not forwarded: not a result"))) }
+        Ok(unsafe { ((*control).bench_ns, (*control).verdict) })
     }
+}
+
+fn refused(what: &str) -> KernelError {
+    KernelError::Refused(format!("in a benchmark, {what}"))
 }

@@ -23,7 +23,6 @@ pub(super) const SCRATCH_DATA: usize = 1536;
 pub(super) enum Call {
     Packet,
     Tick,
-    Bench,
     Order,
 }
 
@@ -126,7 +125,7 @@ mod tests {
         let places =
             [CONTROL_AT, SCRATCH_AT, SCRATCH_BYTES, SCRATCHES, NEXT_HOPS_AT, NEXT_HOPS, STATE_AT].map(|n| n as usize);
         let bounds = [ADDRESSES_MAX, UNSUMMED_MAX, INTERFACES_MAX];
-        let calls = [Call::Packet, Call::Tick, Call::Bench, Call::Order].map(|call| call as usize);
+        let calls = [Call::Packet, Call::Tick, Call::Order].map(|call| call as usize);
         let control = [
             size_of::<Control>(),
             offset_of!(Control, lock),

@@ -12,7 +12,7 @@
 //! | `pins` | programs and memory that outlive the process |
 //! | `handover`, `next_hops` | datagrams that the shells leave to this process; the next hop cache |
 //! | `frames` | frames through the shells without an interface |
-//! | `bench` | what a frame costs |
+//! | `bench` | what a packet costs, and a frame |
 //! | `engine` | all of it combined: what a switch starts |
 
 mod arena;
@@ -31,13 +31,13 @@ mod object;
 mod pins;
 mod program;
 
-pub use bench::{Benched, FrameBench, Work};
+pub use bench::{BenchPacket, Benched, Work};
 pub use engine::{Found, KernelEngine, Place, SERVED_MAX, detach};
 pub use error::KernelError;
 pub use frames::{Action, Arrival, Departure};
 pub use handover::Handover;
 pub use layout::SHELL_COUNTS;
-pub use program::{BenchPacket, Kernel, KernelTasks, NOW};
+pub use program::{Kernel, KernelTasks, NOW};
 
 /// What the build script wrote: a hexadecimal number.
 #[must_use]

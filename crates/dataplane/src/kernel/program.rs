@@ -1,11 +1,11 @@
 //! A program in the kernel, for callers in user space.
 
 use super::arena::Arena;
+use super::bench::Benches;
 use super::error::KernelError;
 use super::kept::Kept;
 use super::layout::{
-    ADDRESSES_MAX, Call, INTERFACES_MAX, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_DATA, SHELL_COUNTS, STATE_AT,
-    UNSUMMED_MAX,
+    ADDRESSES_MAX, Call, INTERFACES_MAX, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_DATA, SHELL_COUNTS, UNSUMMED_MAX,
 };
 use super::object::{self, Programs};
 use super::pins::Pins;
@@ -34,6 +34,7 @@ pub struct Kernel<P> {
     programs: Programs,
     arena: Arena,
     state_bytes: u64,
+    pub(super) benches: Benches,
     program: PhantomData<P>,
 }
 
@@ -44,15 +45,6 @@ impl<P> std::fmt::Debug for Kernel<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel").field("arena", &self.arena).finish_non_exhaustive()
     }
-}
-
-/// A packet of a benchmark.
-#[derive(Clone, Copy, Debug)]
-pub struct BenchPacket<'a> {
-    /// Its sender.
-    pub from: Address,
-    /// Its bytes.
-    pub datagram: &'a [u8],
 }
 
 /// The salt of the next hop cache: derived from the program's secret, without revealing it.
@@ -73,7 +65,7 @@ impl<P: SoftProgram> Kernel<P> {
         };
         let arena = Arena::create(Arena::size(state_bytes, extra_bytes))?;
         let programs = Programs::load(P::OBJECT, &arena, None)?;
-        let kernel = Self { programs, arena, state_bytes, program: PhantomData };
+        let kernel = Self { programs, arena, state_bytes, benches: Benches::default(), program: PhantomData };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe {
             P::init(kernel.arena.state(), config, epoch.max(1), key_of(secret).as_ptr());
@@ -114,7 +106,7 @@ impl<P: SoftProgram> Kernel<P> {
         Kept::read::<P>(&arena, config)?;
         let programs = Programs::load(P::OBJECT, &arena, Some(&pins.handover()?))?;
         let state_bytes = P::state_bytes(config).next_multiple_of(4096);
-        Ok(Self { programs, arena, state_bytes, program: PhantomData })
+        Ok(Self { programs, arena, state_bytes, benches: Benches::default(), program: PhantomData })
     }
 
     pub(super) fn programs(&self) -> &Programs {
@@ -224,55 +216,6 @@ impl<P: SoftProgram> Kernel<P> {
     fn rewritten(&self) -> &[u8; SCRATCH_DATA] {
         // SAFETY: as in `packet`; no call is under way.
         unsafe { &(*self.arena.scratch(0)).data }
-    }
-
-    /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock
-    /// included, as the kernel measured them.
-    ///
-    /// # Errors
-    /// Where they do not fit the room that [`new`](Self::new) was asked for, or one of them was refused.
-    pub fn bench(&mut self, now_ns: u64, packets: &[BenchPacket<'_>]) -> Result<u64, KernelError> {
-        let at = STATE_AT + self.state_bytes;
-        let mut data_at = at + size_of_val(&[0u8; size_of::<RawDatagram>()]) as u64 * packets.len() as u64;
-        for (i, packet) in packets.iter().enumerate() {
-            let end = data_at + packet.datagram.len() as u64;
-            if end > self.arena.bytes() {
-                return Err(KernelError::Refused("the packets of a benchmark do not fit the arena".into()));
-            }
-            let length = packet.datagram.len();
-            // SAFETY: within the arena, behind the queue, where no program writes.
-            unsafe {
-                let data = self.arena.offset(data_at);
-                data.copy_from_nonoverlapping(packet.datagram.as_ptr(), length);
-                let raw = RawDatagram { from: packet.from, length: length as u32, data };
-                self.arena.offset(at).cast::<RawDatagram>().add(i).write(raw);
-            }
-            data_at = end.next_multiple_of(8);
-        }
-        let control = self.arena.control();
-        // SAFETY: no call is under way.
-        unsafe {
-            (*control).bench_at = at;
-            (*control).bench_count = packets.len() as u32;
-        }
-        match self.call(Call::Bench, now_ns, &mut Out::new())? {
-            // SAFETY: as above.
-            0 => Ok(unsafe { (*control).bench_ns }),
-            refused => Err(KernelError::Refused(format!("{refused} packets of a benchmark"))),
-        }
-    }
-
-    /// The packets of the last [`bench`](Self::bench), as the program has rewritten them. `packets` were its packets.
-    #[must_use]
-    pub fn benched(&self, packets: &[BenchPacket<'_>]) -> Vec<Vec<u8>> {
-        let at = STATE_AT + self.state_bytes;
-        let read = |i: usize| {
-            // SAFETY: `bench` has written so many, and no call is under way.
-            let raw = unsafe { &*self.arena.offset(at).cast::<RawDatagram>().add(i) };
-            // SAFETY: it lies in the arena, with this length.
-            unsafe { std::slice::from_raw_parts(raw.data, raw.length as usize) }.to_vec()
-        };
-        (0..packets.len()).map(read).collect()
     }
 
     fn call(&mut self, call: Call, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {

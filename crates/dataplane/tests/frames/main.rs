@@ -20,4 +20,5 @@ mod stage;
 mod stand_in;
 mod stories;
 mod tc;
+mod verifier;
 mod wire;

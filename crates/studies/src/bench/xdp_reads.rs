@@ -26,7 +26,7 @@ mod kernel {
     use anyhow::{Result, ensure};
     use etherparse::PacketBuilder;
     use midflight_dataplane::Cookies;
-    use midflight_dataplane::kernel::{Action, Arrival, FrameBench, Kernel, NOW, Work};
+    use midflight_dataplane::kernel::{Action, Arrival, Kernel, NOW, Work};
     use midflight_dataplane::program::Engine;
     use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
     use midflight_terminal::envelope::{Envelope, Measure};
@@ -64,7 +64,6 @@ mod kernel {
     /// A switch in the kernel with a session of three replicas, which knows the way to all of them and to the client.
     struct Bench {
         kernel: Kernel<ReadsProgram>,
-        frames: FrameBench,
         cookie: u64,
         index: u64,
     }
@@ -77,10 +76,9 @@ mod kernel {
             let mut order = set();
             while !Engine::order(&mut kernel, &mut order)? {}
             kernel.serve(SWITCH.1, &[IpAddr::from(SWITCH.0)]);
-            let frames = kernel.frame_bench()?;
             let now = midflight_host::clock::now_counting_suspension();
             let cookie = Cookies::new(SECRET, COOKIE_NS).give(now, 0, client_address());
-            let mut bench = Self { kernel, frames, cookie, index: 1 };
+            let mut bench = Self { kernel, cookie, index: 1 };
             for slot in 0..REPLICAS {
                 bench.send_by_tc(replica_address(slot), &hello(slot, now))?;
             }
@@ -150,8 +148,8 @@ mod kernel {
 
         /// Nanoseconds a frame, without those that put it in its place.
         fn cost(&mut self, frames: &[Vec<u8>]) -> Result<f64> {
-            let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, NOW, frames)?;
-            let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, NOW, frames)?;
+            let placed = self.kernel.bench_frames(Work::Nothing, NOW, frames)?;
+            let forwarded = self.kernel.bench_frames(Work::Forward, NOW, frames)?;
             Ok((forwarded as f64 - placed as f64) / frames.len() as f64)
         }
     }

@@ -26,7 +26,7 @@ mod kernel {
     use anyhow::{Result, ensure};
     use etherparse::PacketBuilder;
     use midflight_dataplane::Out;
-    use midflight_dataplane::kernel::{Action, Arrival, BenchPacket, FrameBench, Kernel, Work};
+    use midflight_dataplane::kernel::{Action, Arrival, BenchPacket, Kernel, Work};
     use midflight_dataplane::program::Engine;
     use midflight_dataplane::replicas::{Outcome, ReplicasConfig, ReplicasProgram, Rule, RuleOrder, Selection};
     use midflight_endpoint::SECOND;
@@ -103,7 +103,6 @@ mod kernel {
     /// An operator in the kernel that knows the way to everybody.
     struct Bench {
         kernel: Kernel<ReplicasProgram>,
-        frames: FrameBench,
     }
 
     impl Bench {
@@ -124,8 +123,7 @@ mod kernel {
         fn with(config: &ReplicasConfig, peers: &[SocketAddr], orders: Vec<RuleOrder>) -> Result<Self> {
             let mut kernel = Kernel::<ReplicasProgram>::new(config, 1, SECRET, PACKET_BYTES)?;
             kernel.serve(SWITCH.1, &[IpAddr::from(SWITCH.0)]);
-            let frames = kernel.frame_bench()?;
-            let mut bench = Self { kernel, frames };
+            let mut bench = Self { kernel };
             // The way to a peer is learned from its request; so all are hosts first.
             bench.set(Rule::Own { rack: Some(0), selector: None })?;
             for other in peers {
@@ -172,7 +170,7 @@ mod kernel {
         fn take(&mut self, packets: &[From]) -> Result<(f64, Vec<Vec<u8>>)> {
             let packets: Vec<_> =
                 packets.iter().map(|(from, datagram)| BenchPacket { from: (*from).into(), datagram }).collect();
-            let cost = self.kernel.bench(NOW, &packets)? as f64 / f64::from(BLOCK);
+            let cost = self.kernel.bench_packets(NOW, &packets)? as f64 / f64::from(BLOCK);
             Ok((cost, self.kernel.benched(&packets)))
         }
 
@@ -207,8 +205,8 @@ mod kernel {
         }
 
         fn cost(&mut self, frames: &[Vec<u8>]) -> Result<f64> {
-            let placed = self.kernel.bench_frames(&self.frames, Work::Nothing, NOW, frames)?;
-            let forwarded = self.kernel.bench_frames(&self.frames, Work::Forward, NOW, frames)?;
+            let placed = self.kernel.bench_frames(Work::Nothing, NOW, frames)?;
+            let forwarded = self.kernel.bench_frames(Work::Forward, NOW, frames)?;
             Ok((forwarded as f64 - placed as f64) / f64::from(BLOCK))
         }
     }

@@ -1,0 +1,41 @@
+//! What the kernel's verifier has to do before it takes the programs.
+
+use crate::shells::skip;
+use midflight_dataplane::kernel::Kernel;
+use midflight_dataplane::program::SoftProgram;
+use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
+use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
+use midflight_dataplane::{TasksConfig, TasksProgram};
+
+/// The verifier gives up after 1,000,000. Other versions of the kernel and the compiler need more or fewer.
+const INSTRUCTIONS_MAX: u64 = 400_000;
+
+/// Instructions that the verifier looked at, of each BPF program that this process holds.
+fn verified() -> Vec<u64> {
+    let descriptors = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    let told = descriptors.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    told.filter_map(|told| told.lines().find_map(|line| line.strip_prefix("verified_insns:")?.trim().parse().ok()))
+        .collect()
+}
+
+/// Whether this machine can have such programs.
+fn check<P: SoftProgram>(config: &P::Config) -> bool {
+    let _loaded = match Kernel::<P>::new(config, 1, 1, 0) {
+        Err(missing) if missing.is_unavailable() => {
+            skip(&missing.to_string());
+            return false;
+        }
+        loaded => loaded.unwrap(),
+    };
+    let verified = verified();
+    assert!(verified.len() >= 3, "{verified:?}");
+    assert!(verified.iter().all(|&instructions| (1..=INSTRUCTIONS_MAX).contains(&instructions)), "{verified:?}");
+    true
+}
+
+#[test]
+fn no_program_comes_near_what_the_verifier_allows() {
+    let _ = check::<TasksProgram>(&TasksConfig::default())
+        && check::<ReadsProgram>(&ReadsConfig::default())
+        && check::<ReplicasProgram>(&ReplicasConfig::default());
+}
