@@ -21,7 +21,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
@@ -99,10 +99,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefer = args.tasks.preference()?;
     job.tasks.iter_mut().for_each(|task| task.prefer = prefer);
     let client = connect(usage::resolve_all(&args.switch)?)?;
+    // From its first task on, Ctrl-C cancels the job.
+    let signals = signals()?;
     let started = Instant::now();
     let completions = client.submit(job)?.completions();
     let mut tally = Tally::new(args)?;
-    collect(&client, completions, &mut tally, args.count)?;
+    collect(&client, completions, &signals, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)
 }
 
@@ -150,8 +152,13 @@ pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
 }
 
 /// Takes outcomes until all are there, or the third Ctrl-C.
-fn collect(client: &Client, mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
-    let signals = signals()?;
+fn collect(
+    client: &Client,
+    mut completions: Completions,
+    signals: &AtomicU32,
+    tally: &mut Tally,
+    count: u32,
+) -> Result<()> {
     let mut silence = Silence::default();
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
