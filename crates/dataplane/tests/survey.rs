@@ -1,5 +1,7 @@
 //! The survey of a queue: it finds all that is there, step by step, also what is more than one step visits.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Out, Survey, SurveyedState, Tasks, TasksConfig};
 use midflight_wire::{
