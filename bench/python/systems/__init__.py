@@ -63,4 +63,4 @@ class System(abc.ABC):
 
 def load(name: str) -> System:
     """The system; what it needs is imported only now."""
-    return getattr(importlib.import_module(f"systems.{name}"), _CLASSES[name])()  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(f"systems.{name}"), _CLASSES[name])()

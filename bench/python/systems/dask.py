@@ -53,10 +53,10 @@ class Dask(System):
         return self._client.submit(function, item, pure=False).result()
 
     def submit(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        return self._client.gather([self._client.submit(function, item, pure=False) for item in items])  # type: ignore[no-any-return]
+        return self._client.gather([self._client.submit(function, item, pure=False) for item in items])
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return self._client.gather(self._client.map(function, items, pure=False))  # type: ignore[no-any-return]
+        return self._client.gather(self._client.map(function, items, pure=False))
 
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        return joblib.parallel_config("dask", n_jobs=WORKERS)  # type: ignore[no-any-return]
+        return joblib.parallel_config("dask", n_jobs=WORKERS)

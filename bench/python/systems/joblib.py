@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-
-# Where joblib puts large arguments: with what else is temporary, and not in /dev/shm.
-os.environ["JOBLIB_TEMP_FOLDER"] = tempfile.gettempdir()
 
 import joblib
 import loky
@@ -39,7 +34,7 @@ class Joblib(System):
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         parallel = joblib.Parallel(n_jobs=WORKERS, backend="loky")
-        return parallel(map(joblib.delayed(function), items))  # type: ignore[no-any-return]
+        return parallel(map(joblib.delayed(function), items))
 
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        return joblib.parallel_config("loky", n_jobs=WORKERS)  # type: ignore[no-any-return]
+        return joblib.parallel_config("loky", n_jobs=WORKERS)

@@ -73,4 +73,4 @@ class Midflight(System):
         return list(self._client.map(function, items))
 
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        return joblib.parallel_config("midflight", switch=self._switch, workers=WORKERS)  # type: ignore[no-any-return]
+        return joblib.parallel_config("midflight", switch=self._switch, workers=WORKERS)

@@ -63,10 +63,10 @@ class Ray(System):
         if self._pool is None:
             # Its actors take no core from tasks.
             self._pool = ray.util.multiprocessing.Pool(WORKERS, ray_remote_args={"num_cpus": 0})
-        return self._pool.map(function, items)  # type: ignore[no-any-return]
+        return self._pool.map(function, items)
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return self.submit(function, items)
 
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        return joblib.parallel_config("ray", n_jobs=WORKERS)  # type: ignore[no-any-return]
+        return joblib.parallel_config("ray", n_jobs=WORKERS)

@@ -32,4 +32,4 @@ class Serial(System):
         return self.submit(function, items)
 
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        return joblib.parallel_config("sequential", n_jobs=1)  # type: ignore[no-any-return]
+        return joblib.parallel_config("sequential", n_jobs=1)

@@ -104,7 +104,10 @@ fn setup_names_what_is_missing_or_old() {
     let complaint = |arguments: &[&str], path: Option<&str>| {
         let mut command = Command::new(&setup);
         command.env_remove("PYTHON").args(arguments);
-        let output = path.map_or(&mut command, |path| command.env("PATH", path)).output().unwrap();
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };

@@ -28,8 +28,8 @@ EXAMPLES
   midflight bench python --json
   ./do bench-python                            builds package and command before
 
-Two workers each, on this machine, in turns; a turn starts a system, measures, and ends it. Calls
-have 200-byte pickled arguments and results. The programs are a grid search of scikit-learn, a
+Two workers each, on this machine, in turns; a turn starts a system, measures, and ends it. Pickled
+arguments and results of calls have some 200 bytes. With --against only Midflight. The programs are a grid search of scikit-learn, a
 pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or more (long), and of
 about 1 ms or less (short). bench/python has them all.
 
