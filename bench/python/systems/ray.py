@@ -13,6 +13,8 @@ from typing import Any
 # Before Ray is imported. No statistics are sent home, and no events of tasks are collected.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_task_events_report_interval_ms"] = "0"
+# Its workers are as important as those of the others: by default they have a lower priority (15), and wait for whatever else runs.
+os.environ["RAY_worker_niceness"] = "0"
 # Its switch for machines without a network: Ray then listens on loopback only.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
