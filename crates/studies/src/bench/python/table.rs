@@ -84,11 +84,11 @@ mod tests {
         let absent = ["SKIPPED: dask: pip cannot install distributed".to_owned()];
         let text = render(&findings::of(&systems), &systems[0].turns[0], &systems, &absent);
         let expected = "
-                           midflight      ray
-submit, tasks/s               40,000    2,000
-map, tasks/s                  80,000    4,000
-one alone, p50               25.0 µs   500 µs
-grid_long, 25.0 ms a task     1.50 s   3.00 s
+                           midflight     ray
+submit, tasks/s               40,000   2,000
+map, tasks/s                  80,000   4,000
+one alone, p50               25.0 µs  500 µs
+grid_long, 25.0 ms a task     1.50 s  3.00 s
 
 python.tasks_per_s          40,000  (40,000 to 40,000) tasks/s  at least 30,000  pass
 python.map_tasks_per_s      80,000  (80,000 to 80,000) tasks/s  at least 60,000  pass
