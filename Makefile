@@ -37,7 +37,7 @@ BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo package test python python-tests properties lint docs bench bench-against fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release demo package test python python-tests properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -106,6 +106,11 @@ bench: release ## the core, then client, switch and executor on this machine; as
 
 bench-against: release ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
 	$(call benchmarks,--against "$(AGAINST)" $(ARGS))
+
+# Command and package of one build, which cargo puts side by side.
+bench-python: ## calls of Python functions, and programs, beside joblib, Dask and Ray, which it installs; twelve minutes
+	@$(CARGO) build --locked --release -p midflight-cli -p midflight-python $(FEATURES)
+	@$(BUILT)/midflight bench python --work-dir $(or $(CARGO_TARGET_DIR),target)/bench-python $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	@$(FUZZ_CARGO) --version >/dev/null || { echo "make fuzz: needs a nightly Rust: rustup toolchain install nightly" >&2; exit 1; }

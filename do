@@ -64,7 +64,7 @@ have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 
 wants_stores() { [ "$command" = test ]; }
 
 # Only the Python package needs Python.
-wants_python() { case $command in python | python-tests) ;; *) return 1 ;; esac; }
+wants_python() { case $command in python | python-tests | bench-python) ;; *) return 1 ;; esac; }
 
 # A Python that can make environments; `.ci/python` looks for one that is new enough.
 has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }

@@ -8,12 +8,13 @@ row of the table; progress goes to stderr.
 import argparse
 import json
 import math
-import os
-import signal
+import pathlib
 import statistics
 import sys
-import threading
 import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, for what its folders share
+import child
 
 
 class Effort:
@@ -39,12 +40,8 @@ class Peer:
         options = parser.parse_args()
         self.name = name
         self.effort = Effort(options.quick)
-        # Systems print to stdout as they please: what was stdout is kept for the results.
-        self.results = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        if options.with_parent:
-            threading.Thread(target=_end_with_stdin, daemon=True).start()
+        self.results = child.take_stdout()
+        child.end_on_signals(options.with_parent)
 
     def throughput(self, what, batch):
         """The median of the runs, in tasks a second. A run has as many tasks as take `run_s`."""
@@ -107,10 +104,3 @@ def _timed(batch, n):
 
 def _quantile(ordered, quantile):
     return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)]
-
-
-def _end_with_stdin():
-    """The parent holds the other end of stdin: when it is gone, however it ended, so are we."""
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)

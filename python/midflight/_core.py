@@ -131,11 +131,11 @@ class Function:
 
 
 class Pace:
-    """How many calls of a function make a task: they should take half a millisecond."""
+    """How many calls of a function make a task: as many as take a millisecond."""
 
     __slots__ = ("_last", "grows", "size")
 
-    TARGET_NS = 500_000
+    TARGET_NS = 1_000_000
     SIZE_MAX = 1024
 
     def __init__(self) -> None:

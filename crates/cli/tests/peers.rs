@@ -93,7 +93,7 @@ fn what_a_peer_leaves_behind_is_ended() {
     assert!(said.stderr.contains("left behind"), "{said:?}");
     assert!(has_ended(&pid));
     let scratch = std::fs::read_to_string(scratch).unwrap();
-    assert!(scratch.contains("mf-peers-") && !Path::new(scratch.trim()).exists(), "{scratch}");
+    assert!(scratch.contains("mf-bench-") && !Path::new(scratch.trim()).exists(), "{scratch}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `midflight bench`: numbers of this machine. Each file measures one thing.
 
 mod against;
+mod child;
 mod controller;
 mod core;
 mod core_reads;
@@ -17,6 +18,7 @@ mod map;
 mod modes;
 mod netrs;
 mod peers;
+mod python;
 mod ratio;
 mod reads_load;
 mod reads_packets;
@@ -94,6 +96,9 @@ enum Bench {
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
+    /// Calls of Python functions, and programs, on Midflight, joblib's loky, Dask and Ray in turns: calls a second, ratios
+    #[command(after_help = against::help(python::EXAMPLES))]
+    Python(python::Args),
 }
 
 /// Options of all benchmarks.
@@ -178,7 +183,8 @@ impl Args {
             | Bench::Replicas(_)
             | Bench::Foreign(_)
             | Bench::Netrs(_)
-            | Bench::Peers(_) => false,
+            | Bench::Peers(_)
+            | Bench::Python(_) => false,
         }
     }
 }
@@ -203,5 +209,6 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Foreign(args) => foreign::run(&args),
         Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
+        Bench::Python(args) => python::run(&args),
     }
 }

@@ -4,12 +4,11 @@
 //! JSON for each row. This file calls them, ends every process that they leave behind, and makes a table of their rows. A
 //! peer that fails is named with the reason, and the others go on. docs/peers.md says what is measured and why.
 
-mod child;
 mod row;
 mod table;
 
-use super::How;
 use super::keeper::Keeper;
+use super::{How, child};
 use crate::engines::Named;
 use crate::report::bars;
 use anyhow::{Context, Result, bail};

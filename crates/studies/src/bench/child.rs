@@ -1,6 +1,6 @@
-//! A script of a peer as a process: with a log, and a directory for its temporary files.
+//! A script that measures another system, as a process: with a log, and a directory for its temporary files.
 
-use crate::bench::keeper::{Failure, Keeper};
+use super::keeper::{Failure, Keeper};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
 use std::io::Write;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Lines of stderr that begin so are for the user; the others are for the log.
-const PROGRESS: &str = "peers: ";
+/// Lines of stderr that begin so, as those of the scripts in bench/peers and bench/python, are for the user; the others are for the log.
+const PROGRESS: [&str; 2] = ["peers: ", "python: "];
 
 /// Runs a command to its end and returns what it wrote to stdout.
 ///
@@ -21,7 +21,7 @@ pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Dur
     let said = keeper.run(command.env("TMPDIR", &scratch.0), limit, move |line| {
         // A log that cannot be written is no reason to stop.
         let _ = writeln!(file, "{line}");
-        let progress = line.strip_prefix(PROGRESS);
+        let progress = PROGRESS.iter().find_map(|prefix| line.strip_prefix(prefix));
         progress.inspect(|progress| eprintln!("{progress}")).is_some()
     });
     said.map_err(|failure| match failure {
@@ -36,7 +36,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("mf-peers-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("mf-bench-{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }

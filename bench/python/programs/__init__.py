@@ -1,0 +1,35 @@
+"""Programs as people write them, each with long tasks (10 ms or more) and with short ones (1 ms or less)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from systems import System
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program with tasks of one length."""
+
+    #: Of its results' names.
+    name: str
+    #: How many tasks it has.
+    tasks: int
+    #: Runs it with so many tasks on a system; returns what must be the same on all of them.
+    run: Callable[[System, int], object]
+
+
+def programs(quick: bool) -> list[Program]:
+    """All programs; with `quick` they have a quarter of the tasks."""
+    from programs import grid, images, montecarlo
+
+    long, short = (16, 500) if quick else (64, 2_000)
+    return [
+        Program("grid_long", long, grid.long),
+        Program("grid_short", short // 2, grid.short),
+        Program("images_long", long, images.long),
+        Program("images_short", short, images.short),
+        Program("montecarlo_long", long, montecarlo.long),
+        Program("montecarlo_short", 2 * short, montecarlo.short),
+    ]

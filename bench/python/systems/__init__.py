@@ -1,0 +1,66 @@
+"""The systems that are measured, each in a file of its own behind one interface."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+#: Worker processes of each system.
+WORKERS = 2
+
+#: The class of each.
+_CLASSES = {
+    "midflight": "Midflight",
+    "joblib": "Joblib",
+    "dask": "Dask",
+    "ray": "Ray",
+    "serial": "Serial",
+}
+
+NAMES = list(_CLASSES)
+
+
+class System(abc.ABC):
+    """A system with `WORKERS` workers, from `with` on until its end; `one`, `submit` and `map` return results in order."""
+
+    #: What it was, and how it is used, for the table.
+    version: str
+    interface: str
+    #: Seconds that it rests before each task alone, where it holds tasks back to send several at once.
+    rest_s = 0.0
+
+    @abc.abstractmethod
+    def __enter__(self) -> System:
+        """Starts it."""
+
+    @abc.abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Ends all of it."""
+
+    @abc.abstractmethod
+    def one(self, function: Callable[[Any], Any], item: Any) -> Any:
+        """One call; waits for its result."""
+
+    @abc.abstractmethod
+    def submit(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """Each call by itself, in a loop; then all results."""
+
+    @abc.abstractmethod
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The system's own way for many calls of one function."""
+
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """How a program that has many calls is written for this system."""
+        return self.map(function, items)
+
+    @abc.abstractmethod
+    def joblib(self) -> contextlib.AbstractContextManager[Any]:
+        """Within it, joblib's jobs run on this system."""
+
+
+def load(name: str) -> System:
+    """The system; what it needs is imported only now."""
+    return getattr(importlib.import_module(f"systems.{name}"), _CLASSES[name])()

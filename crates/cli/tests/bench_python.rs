@@ -1,0 +1,135 @@
+//! `midflight bench python` with made-up systems: none of these tests needs Python or a network.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::Command;
+
+const SETUP: &str = "\
+case $1 in
+    dask) echo 'python: dask: looking for a registry' >&2; echo 'error: pip cannot install distributed' >&2; exit 1 ;;
+esac";
+
+/// joblib is half as fast as Midflight, and Ray computes something else.
+const RUN: &str = r#"
+turn() {
+    echo "{\"system\": \"$1\", \"version\": \"1.2\", \"interface\": \"made up\", \"answers\": {\"grid_long\": \"$3\"}," \
+        "\"values\": {\"submit_per_s\": $2, \"grid_long_s\": 1, \"grid_long_task_ms\": 20}}"
+}
+case $1 in
+    midflight) [ -x "$MIDFLIGHT" ] || exit 9; turn midflight 40000 7 ;;
+    joblib) turn joblib 20000 7 ;;
+    ray) turn ray 1000 8 ;;
+    serial) turn serial 1 7 ;;
+esac"#;
+
+/// A folder with these two scripts.
+fn scripts(directory: &Directory, setup: &str, run: &str) -> String {
+    directory.script("setup", setup);
+    directory.script("run", run);
+    directory.path(".")
+}
+
+fn arguments<'a>(scripts: &'a str, work: &'a str, only: &'a str) -> Vec<&'a str> {
+    vec!["bench", "python", "--quick", "--scripts-dir", scripts, "--work-dir", work, "--only", only]
+}
+
+#[test]
+fn systems_take_turns_and_are_compared() {
+    let directory = Directory::new("python-turns");
+    let (scripts, work) = (scripts(&directory, SETUP, RUN), directory.path("work"));
+    let said = run(&[&arguments(&scripts, &work, "midflight,joblib,dask")[..], &["--json"]].concat());
+    assert_eq!(said.code, Some(0), "who cannot be installed is no failure: {said:?}");
+    let results = said.results();
+    assert_eq!((&results["python.tasks_per_s"], &results["python.joblib_ratio"]), (&40_000.0.into(), &2.0.into()));
+    assert_eq!(results["python.tasks_per_s.verdict"], "pass");
+    assert_eq!(results["python.grid_long_joblib_ratio.verdict"], "pass");
+    assert_eq!(results["python.joblib.version"], "1.2");
+    assert!(results["python.dask_ratio"].is_null(), "it is absent");
+    let lines: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("turn ")).collect();
+    let order = ["turn 1 of 2: joblib", "turn 1 of 2: midflight", "turn 2 of 2: midflight", "turn 2 of 2: joblib"];
+    assert!(lines.iter().zip(order).all(|(line, turn)| line.starts_with(turn)) && lines.len() == 4, "{lines:?}");
+    for line in ["dask: looking for a registry", "SKIPPED: dask: pip cannot install distributed; its log is "] {
+        assert!(said.stderr.lines().any(|said| said.contains(line)), "{line:?} is not in {said:?}");
+    }
+}
+
+#[test]
+fn who_computes_something_else_has_failed() {
+    let directory = Directory::new("python-answers");
+    let (scripts, work) = (scripts(&directory, SETUP, RUN), directory.path("work"));
+    let said = run(&arguments(&scripts, &work, "midflight,ray"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stdout.contains("FAILED: ray: grid_long computed \"8\" instead of \"7\""), "{said:?}");
+    assert!(said.stdout.contains("python.tasks_per_s  40,000"), "{said:?}");
+    assert!(!said.stdout.contains("ray_ratio"), "{said:?}");
+}
+
+#[test]
+fn a_signal_ends_the_turn_and_what_it_started() {
+    let directory = Directory::new("python-signal");
+    let (pid, scratch, work) = (directory.path("pid"), directory.path("scratch"), directory.path("work"));
+    let endless = format!(
+        "touch $TMPDIR/x; echo $TMPDIR >{scratch}\nsetsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait"
+    );
+    let scripts = scripts(&directory, SETUP, &endless);
+    let child = spawn_with(&arguments(&scripts, &work, "midflight"), "");
+    wait_until("the turn runs", || Path::new(&pid).exists());
+    signal(&child, Signal::INT);
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
+    let left = std::fs::read_to_string(&pid).unwrap();
+    assert!(!Path::new("/proc").join(left.trim()).exists());
+    let scratch = std::fs::read_to_string(scratch).unwrap();
+    assert!(scratch.contains("mf-bench-") && !Path::new(scratch.trim()).exists(), "{scratch}");
+}
+
+#[test]
+fn wrong_usage_says_what_would_be_right() {
+    let directory = Directory::new("python-usage");
+    let (scripts, work) = (scripts(&directory, SETUP, RUN), directory.path("work"));
+    assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/python"]);
+    assert_error(&run(&arguments(&scripts, &work, "celery")), 2, &["celery", "joblib"]);
+    assert_error(&run(&["bench", "python", "--turns", "1"]), 2, &["--turns", "2"]);
+}
+
+#[test]
+fn setup_names_what_is_missing_or_old() {
+    let directory = Directory::new("python-setup");
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/python/setup");
+    let complaint = |arguments: &[&str], path: Option<&str>| {
+        let mut command = Command::new(&setup);
+        command.env_remove("PYTHON").args(arguments);
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let (work, native) = (directory.path("work"), directory.path("libmidflight_native.so"));
+    let said = complaint(&["midflight", &work, &native], None);
+    assert_eq!(
+        said,
+        format!(
+            "error: there is no {native}: build it by cargo build --release -p midflight-python, or use ./do bench-python\n"
+        )
+    );
+    let old = std::fs::File::create(&native).unwrap();
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let said = complaint(&["midflight", &work, &native], None);
+    assert!(said.starts_with(&format!("error: {native} is older than its sources: build it by cargo")), "{said}");
+    assert_eq!(complaint(&["celery", &work, &native], None), "error: no system is called celery\n");
+    // A machine without Python: what else the script needs is there.
+    for tool in ["bash", "dirname", "mkdir", "env"] {
+        let found = ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(tool)).find(|path| path.exists());
+        std::os::unix::fs::symlink(found.unwrap(), directory.path(tool)).unwrap();
+    }
+    let said = complaint(&["ray", &work, &native], Some(&directory.path(".")));
+    assert!(said.starts_with("error: no Python 3.11 or newer: install python3"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}

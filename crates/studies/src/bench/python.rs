@@ -1,0 +1,235 @@
+//! `midflight bench python`: calls of Python functions, and whole programs, on Midflight, joblib's loky, Dask and Ray, in turns.
+//!
+//! How a system is installed and measured is in the folder bench/python: `setup` prepares it, `run` is one turn of it, from its start
+//! to its end, and prints a line of JSON. This file calls them, ends every process that they leave behind, and compares. So systems
+//! never run beside each other, and each turn is a cluster of its own.
+
+mod findings;
+mod table;
+mod turn;
+
+use super::keeper::Keeper;
+use super::{Comparable, How, child};
+use crate::engines::Named;
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::{Args as ClapArgs, ValueEnum};
+use findings::Measured;
+use midflight_terminal::envelope::Envelope;
+use midflight_terminal::{stdout, usage};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use turn::Turn;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench python                       all; the first time also downloads them
+  midflight bench python --quick --only midflight,joblib
+  midflight bench python --json
+  ./do bench-python                            builds package and command before
+
+Two workers each, on this machine, in turns; a turn starts a system, measures, and ends it. Pickled
+arguments and results of calls have some 200 bytes. With --against only Midflight. The programs are a grid search of scikit-learn, a
+pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or more (long), and of
+about 1 ms or less (short). bench/python has them all.
+
+RESULTS (of what has a target: NAME, its 95 % interval NAME.low and NAME.high, and NAME.verdict:
+pass, fail, or unsure where the interval holds the target; ratios: how many times faster Midflight is)
+  python.tasks_per_s          calls by submit in a loop                  target: 30,000
+  python.map_tasks_per_s      the same by map                            target: 60,000
+  python.rtt_p50_us           one call alone                             target: at most 200
+  python.bytes_per_task       bytes that loopback carries for a call by submit, with headers of
+                              IP, UDP and TCP; python.map_bytes_per_task, .alone_bytes_per_task
+  python.ray_ratio, .dask_ratio, .joblib_ratio
+                              submit, by the other's submit              target: 12 (Ray, Dask)
+  python.map_ray_ratio, ...   map, by the other's way for many calls
+  python.rtt_ray_ratio, ...   one call alone
+  python.PROGRAM_ray_ratio, ...
+                              PROGRAM is grid_long, grid_short, images_... or montecarlo_...
+                              target: long 0.952 (5 % behind), short 3 (Ray, Dask) or 1 (joblib)
+  python.PROGRAM_task_ms      a task, in one process without any system
+  python.SYSTEM.version, .tasks_per_s, .map_tasks_per_s, .rtt_p50_us, .PROGRAM_s
+                              medians of each system
+
+It needs Python 3.11 or newer with venv, and the first time a network to install from. A system that
+cannot be installed is skipped, with its reason. Nothing is installed outside of --work-dir.
+
+EXIT CODES
+  0 measured, 1 a system that was installed failed, or Midflight's package is missing,
+  2 wrong usage, 130 interrupted";
+
+/// The longest that a system may take to be installed, and that its turn may take.
+const SETUP_LIMIT: Duration = Duration::from_secs(20 * 60);
+const TURN_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// The native part of the package, which cargo puts beside the command.
+const NATIVE: &str = "libmidflight_native.so";
+/// What is not a system: the programs in one process.
+const SERIAL: &str = "serial";
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) comparable: Comparable,
+    /// Only these, separated by commas
+    #[arg(long, value_enum, value_name = "SYSTEMS", value_delimiter = ',')]
+    only: Vec<System>,
+    /// Turns of each system; default: 8, with --quick 2
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
+    turns: Option<u32>,
+    /// The folder with the programs, of Midflight's repository
+    #[arg(long, value_name = "DIR", default_value = "./bench/python")]
+    scripts_dir: PathBuf,
+    /// Where Python's packages are installed, and the logs
+    #[arg(long, value_name = "DIR", default_value = "./target/bench-python")]
+    work_dir: PathBuf,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum System {
+    Midflight,
+    Joblib,
+    Dask,
+    Ray,
+}
+
+/// Beside another build only Midflight is measured.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (scripts_dir, work_dir) = (args.scripts_dir.display().to_string(), args.work_dir.display().to_string());
+    let turns = args.turns.map(|turns| turns.to_string());
+    let mut flags = vec!["--only", "midflight", "--scripts-dir", &scripts_dir, "--work-dir", &work_dir];
+    flags.extend(turns.iter().flat_map(|turns| ["--turns", turns]));
+    args.comparable.run("python", &flags, |how| alone(args, how))
+}
+
+fn alone(args: &Args, how: &How) -> Result<ExitCode> {
+    let scripts = Scripts::new(args)?;
+    let mut systems = Vec::new();
+    let mut absent = Vec::new();
+    for system in System::value_variants() {
+        if !args.only.is_empty() && !args.only.contains(system) {
+            continue;
+        }
+        match scripts.set_up(*system) {
+            _ if scripts.keeper.stopped() => return Ok(ExitCode::from(usage::INTERRUPTED)),
+            Ok(()) => systems.push(Measured::new(system.name())),
+            Err(error) if *system == System::Midflight => return Err(error),
+            Err(error) => absent.push(format!("SKIPPED: {}: {}", system.name(), usage::one_line(&error))),
+        }
+    }
+    absent.iter().for_each(|line| eprintln!("{line}"));
+    ensure!(!systems.is_empty(), "none of these systems can be installed");
+    let skipped = absent.len();
+    let turns = args.turns.unwrap_or(if how.quick { 2 } else { 8 });
+    let serial = measure(&scripts, &mut systems, turns, &mut absent);
+    if scripts.keeper.stopped() {
+        return Ok(ExitCode::from(usage::INTERRUPTED));
+    }
+    print(how, &serial?, &systems, turns, &absent)?;
+    Ok(if absent.len() > skipped { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A turn of the programs without a system, then all turns; a system that fails is none of the `systems` any more.
+fn measure(scripts: &Scripts<'_>, systems: &mut Vec<Measured>, turns: u32, absent: &mut Vec<String>) -> Result<Turn> {
+    eprintln!("{SERIAL}: the programs in one process");
+    let serial = scripts.turn(SERIAL)?;
+    let (started, all, mut done) = (Instant::now(), turns as usize * systems.len(), 0);
+    for number in 1..=turns {
+        // What wears off or warms up meets all of them.
+        systems.reverse();
+        let mut kept = Vec::new();
+        for mut system in systems.drain(..) {
+            eprintln!("turn {number} of {turns}: {}{}", system.name, to_go(started.elapsed(), done, all));
+            done += 1;
+            let turn = scripts.turn(&system.name).and_then(|turn| turn.same_answers_as(&serial));
+            match turn {
+                Ok(turn) => system.turns.push(turn),
+                Err(error) if system.is_ours() || scripts.keeper.stopped() => return Err(error),
+                Err(error) => {
+                    let line = format!("FAILED: {}: {}", system.name, usage::one_line(&error));
+                    eprintln!("{line}");
+                    absent.push(line);
+                    continue;
+                }
+            }
+            kept.push(system);
+        }
+        systems.extend(kept);
+    }
+    ensure!(!systems.is_empty(), "no system was measured");
+    systems.sort_by_key(|system| System::from_str(&system.name, true).map_or(0, |system| system as u8));
+    Ok(serial)
+}
+
+/// The remaining time, estimated from the turns so far.
+fn to_go(elapsed: Duration, done: usize, all: usize) -> String {
+    if done < 2 || done >= all {
+        return String::new();
+    }
+    let left = elapsed.mul_f64((all - done) as f64 / done as f64);
+    format!(", {} to go", humantime::format_duration(Duration::from_secs(left.as_secs().max(1))))
+}
+
+/// The scripts `setup` and `run`, and who ends what they start.
+struct Scripts<'a> {
+    args: &'a Args,
+    keeper: Keeper,
+}
+
+impl<'a> Scripts<'a> {
+    fn new(args: &'a Args) -> Result<Self> {
+        if !["setup", "run"].iter().all(|script| args.scripts_dir.join(script).is_file()) {
+            return Err(usage::error(format!(
+                "--scripts-dir {}: no scripts `setup` and `run` there; run this at the root of Midflight's repository, \
+                 or say where its bench/python is",
+                args.scripts_dir.display()
+            )));
+        }
+        std::fs::create_dir_all(&args.work_dir)
+            .with_context(|| format!("cannot create {}: name another --work-dir", args.work_dir.display()))?;
+        Ok(Self { args, keeper: Keeper::new()? })
+    }
+
+    fn command(&self, script: &str, system: &str) -> Result<Command> {
+        let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
+        let mut command = Command::new(absolute(&self.args.scripts_dir.join(script))?);
+        command.arg(system).arg(absolute(&self.args.work_dir)?);
+        Ok(command)
+    }
+
+    fn log(&self, script: &str, system: &str) -> PathBuf {
+        self.args.work_dir.join(format!("{script}-{system}.log"))
+    }
+
+    /// Installs it, if that is not done yet.
+    fn set_up(&self, system: System) -> Result<()> {
+        let (name, ours) = (system.name(), this_program()?);
+        let mut command = self.command("setup", &name)?;
+        command.arg(ours.with_file_name(NATIVE));
+        child::run(&self.keeper, &mut command, &self.log("setup", &name), SETUP_LIMIT).map(drop)
+    }
+
+    fn turn(&self, system: &str) -> Result<Turn> {
+        let mut command = self.command("run", system)?;
+        command.arg("--with-parent").env("MIDFLIGHT", this_program()?).env_remove("MIDFLIGHT_SWITCH");
+        if self.args.comparable.how.quick {
+            command.arg("--quick");
+        }
+        let said = child::run(&self.keeper, &mut command, &self.log("run", system), TURN_LIMIT)?;
+        Turn::parse(system, &said).map_err(|error| anyhow!("`run {system}`: {error:#}"))
+    }
+}
+
+fn this_program() -> Result<PathBuf> {
+    std::env::current_exe().context("cannot find this program")
+}
+
+fn print(how: &How, serial: &Turn, systems: &[Measured], turns: u32, absent: &[String]) -> Result<()> {
+    let findings = findings::of(systems);
+    let envelope = Envelope::new("python", findings::measures(&findings, serial, systems));
+    if how.json {
+        return envelope.print(true);
+    }
+    let text = table::render(&findings, serial, systems, absent);
+    stdout::print(&format!("{text}\n{}{turns} turns of each, 2 workers\n", envelope.footer()))
+}
