@@ -11,8 +11,6 @@ use crate::{Refusal, Target};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Bits of an SRAM block: 16 KB.
-const SRAM_BITS: u64 = 16 * 1024 * 8;
 /// Entries and bits of a TCAM block.
 const TCAM: (u64, u64) = (512, 44);
 
@@ -252,7 +250,7 @@ fn over(what: &str, place: Place, at: At, resource: Resource, used: u32, limit: 
 }
 
 fn blocks(bits: u64) -> u32 {
-    u32::try_from(bits.div_ceil(SRAM_BITS)).unwrap_or(u32::MAX)
+    u32::try_from(bits.div_ceil(u64::from(Target::SRAM_BLOCK_BITS))).unwrap_or(u32::MAX)
 }
 
 /// All fields that a table needs in the header vector.

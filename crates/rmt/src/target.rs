@@ -3,7 +3,7 @@
 /// Budgets of a target.
 ///
 /// Tofino 1's are those of its public documents (Intel's P4 compiler, open-p4studio; the RMT paper, Bosshart et al. 2013) and of
-/// what that compiler refuses.
+/// what that compiler refuses. Tofino 2's are those of the same compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// How the report calls it.
@@ -57,4 +57,23 @@ impl Target {
         stateful_inputs: 2,
         mirror_bytes: 32,
     };
+
+    /// Its successor, of which the thesis on Bolt says (chapter 4) that it can have a queue of a million entries.
+    ///
+    /// A stage has the same memories; there are more stages. Of its containers only those count that an ALU may write in any
+    /// way, as all of Tofino 1's; 16, 24 and 16 more take whole values only ("mocha"), and as many exist between stages only
+    /// ("dark"). Of its stateful ALUs' wider words and four comparators the programs use nothing.
+    pub const TOFINO_2: Self = Self { name: "Tofino 2", stages: 20, containers: [48, 72, 48], ..Self::TOFINO_1 };
+
+    /// Those that exist.
+    pub const ALL: [Self; 2] = [Self::TOFINO_1, Self::TOFINO_2];
+
+    /// Bits that number the cells of the longest register of 32-bit words, with a power of two of them: one of its blocks is spare.
+    #[must_use]
+    pub fn register_index_bits(&self) -> u32 {
+        ((self.register_blocks - 1) * Self::SRAM_BLOCK_BITS / u32::BITS).ilog2()
+    }
+
+    /// Bits of an SRAM block: 16 KB.
+    pub(crate) const SRAM_BLOCK_BITS: u32 = 16 * 1024 * 8;
 }
