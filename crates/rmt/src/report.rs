@@ -158,6 +158,12 @@ impl Report {
         over(&what, place, at, Resource::StatefulAlus, stage.stateful_alus, target.stateful_alus)?;
         over(&what, place, at, Resource::SramBlocks, stage.sram_blocks, target.sram_blocks)?;
         over(&what, place, at, Resource::MapRams, stage.map_rams, target.map_rams)?;
+        let beside = self.registers.iter().filter(|beside| beside.place.stage == place.stage);
+        let all: Vec<u32> = beside.map(|beside| beside.blocks).chain([blocks]).collect();
+        if !fit(&all, &mut target.parts()) {
+            let (used, limit) = (all.iter().sum(), target.map_rams);
+            return Err(Refusal::Apart { what, place, at, parts: target.memory_parts, used, limit });
+        }
         self.registers.push(RegisterUse { name, place, cell, cells, blocks });
         Ok(())
     }
@@ -247,6 +253,21 @@ fn over(what: &str, place: Place, at: At, resource: Resource, used: u32, limit: 
     } else {
         Err(Refusal::OverBudget { what: what.into(), place, at, resource, used, limit })
     }
+}
+
+/// Whether each of these registers can lie in one of the parts that have so many stateful ALUs and map RAMs.
+fn fit(blocks: &[u32], parts: &mut [(u32, u32)]) -> bool {
+    let Some((&first, others)) = blocks.split_first() else { return true };
+    (0..parts.len()).any(|at| {
+        let (alus, rams) = parts[at];
+        if alus == 0 || rams < first {
+            return false;
+        }
+        parts[at] = (alus - 1, rams - first);
+        let found = fit(others, parts);
+        parts[at] = (alus, rams);
+        found
+    })
 }
 
 fn blocks(bits: u64) -> u32 {

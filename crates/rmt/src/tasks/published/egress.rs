@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::fields::{Fields, entry};
+use super::ingress::valid;
 use crate::Pipeline::Egress;
 use crate::tasks::room::{self, Bank, Room};
 use crate::{Action, Alu, Builder, Field, Match, Target, Width, low_bits};
@@ -69,7 +70,7 @@ fn finish(b: &mut Builder, f: &Fields, stage: usize) {
 /// What ingress leaves.
 fn beside_ingress(config: Config, target: &Target) -> Room<'_> {
     let mut room = Room::of(target);
-    let valid = room::blocks(Width::W16, config.cell_bits());
-    [(1, 2), (1, 2), (4, valid), (4, 2)].into_iter().for_each(|(stage, blocks)| room.spend(stage, blocks));
+    let valid = valid(config, target).map(|bank| (bank.stage, room::blocks(Width::W16, bank.index_bits)));
+    [(1, 2), (1, 2), (4, 2)].into_iter().chain(valid).for_each(|(stage, blocks)| _ = room.spend(stage, blocks));
     room
 }

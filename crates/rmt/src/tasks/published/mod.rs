@@ -118,7 +118,7 @@ impl Published {
         config.check()?;
         let mut builder = Builder::new("published");
         let fields = Fields::declare(&mut builder, config);
-        ingress::declare(&mut builder, &fields, config);
+        ingress::declare(&mut builder, &fields, config, target);
         egress::declare(&mut builder, &fields, config, target);
         bounds(&mut builder, config);
         let program = builder.build(target)?;
