@@ -44,6 +44,16 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// The compiler has written a part of a program.
+    #[error(
+        "the compiled program {path} is not whole ({error}): is there no room on that disk? TMPDIR names another folder"
+    )]
+    Cut {
+        /// Its file.
+        path: String,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
     /// The compiler does not know a target.
     #[error("the compiler was built without {target} ({said}); p4c's back end for Tofino has it")]
     NoTarget {

@@ -111,13 +111,54 @@ fn include(name: &str, read: &mut BTreeMap<String, &'static str>) {
 mod tests {
     use super::*;
 
+    /// Lines, and those that are neither blank nor a comment, as the page writes them.
+    fn lines<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+        let (mut all, mut code) = (0, 0);
+        for line in texts.flat_map(str::lines).map(str::trim) {
+            all += 1;
+            code += i32::from(!line.is_empty() && !line.starts_with("//"));
+        }
+        let thousands = |n: i32| if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) };
+        format!("{} ({})", thousands(all), thousands(code))
+    }
+
+    #[test]
+    fn the_page_says_how_long_the_programs_are() {
+        let page = include_str!("../../../docs/internals/p4.md");
+        type Is = fn(&str) -> bool;
+        let rows: [(&str, Is); 4] = [
+            ("its own", |name| name.starts_with("safe/") || name.starts_with("published/")),
+            ("shared", |name| !["safe/", "published/", "target/", "tasks_"].iter().any(|part| name.starts_with(part))),
+            ("of the target", |name| name.starts_with("target/")),
+            ("in all", |_| true),
+        ];
+        for (row, is) in rows {
+            let count = |main: &str| {
+                let mut read = BTreeMap::new();
+                include(main, &mut read);
+                lines(read.iter().filter(|(name, _)| is(name)).map(|(_, text)| *text))
+            };
+            let mains =
+                ["tasks_safe_v1model.p4", "tasks_safe_tna.p4", "tasks_published_v1model.p4", "tasks_published_tna.p4"];
+            let counts = format!("| {} |", mains.map(count).join(" | "));
+            let written = page.lines().find(|line| line.starts_with(&format!("| {row}"))).unwrap_or_default();
+            assert!(written.ends_with(&counts), "{row}: {written}, and it is {counts}");
+        }
+    }
+
     #[test]
     fn a_program_is_all_that_its_main_file_includes() {
         let mut read = BTreeMap::new();
         include("tasks_safe_t2na.p4", &mut read);
         let has = |name: &str| read.contains_key(name);
-        assert!(["target/t2na.p4", "target/tofino.p4", "metadata.p4", "states.p4", "safe/entry.p4", "entry.p4"].into_iter().all(has));
-        assert!(!["target/tna.p4", "target/v1model.p4", "published/queue.p4", "target/tna_egress.p4"].into_iter().any(has));
+        assert!(
+            ["target/t2na.p4", "target/tofino.p4", "metadata.p4", "states.p4", "safe/entry.p4", "entry.p4"]
+                .into_iter()
+                .all(has)
+        );
+        assert!(
+            !["target/tna.p4", "target/v1model.p4", "published/queue.p4", "target/tna_egress.p4"].into_iter().any(has)
+        );
         assert_ne!(hash("tasks_safe_t2na.p4"), hash("tasks_safe_tna.p4"));
     }
 }

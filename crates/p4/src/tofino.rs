@@ -206,14 +206,20 @@ impl TofinoTools {
         }
         let ran = run(&name, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))));
         ran.map_err(|error| match error {
-            P4Error::Compiler { said, .. } if said.contains(UNKNOWN_TARGET) => P4Error::NoTarget { target: target.name, said },
+            P4Error::Compiler { said, .. } if said.contains(UNKNOWN_TARGET) => {
+                P4Error::NoTarget { target: target.name, said }
+            }
             other => other,
         })?;
         let assembly = out.join("pipe").join(format!("{name}.bfa"));
-        run(&name, Command::new(&self.assembler).args(["--target", target.target, "-o"]).arg(&assembled).arg(assembly))?;
+        run(
+            &name,
+            Command::new(&self.assembler).args(["--target", target.target, "-o"]).arg(&assembled).arg(assembly),
+        )?;
 
-        let bytes =
-            std::fs::metadata(assembled.join(format!("{}.bin", target.target))).map_err(P4Error::io("see the assembled program"))?.len();
+        let bytes = std::fs::metadata(assembled.join(format!("{}.bin", target.target)))
+            .map_err(P4Error::io("see the assembled program"))?
+            .len();
         let context = assembled.join("context.json");
         let context = std::fs::read(&context).map_err(P4Error::io(format!("read {}", context.display())))?;
         let unreadable = |what: String| P4Error::Report { program: program.name(), what };

@@ -250,7 +250,9 @@ pub enum Refusal {
         at: At,
     },
     /// The registers of a stage cannot be distributed over the parts of its memories.
-    #[error("{what} in {place} at {at}: all {used} map RAMs, of {limit}, do not fit {parts} parts with one register in one part")]
+    #[error(
+        "{what} in {place} at {at}: all {used} map RAMs, of {limit}, do not fit {parts} parts with one register in one part"
+    )]
     Apart {
         /// The register that has no place.
         what: String,

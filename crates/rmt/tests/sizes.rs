@@ -34,7 +34,9 @@ fn largest(build: Build, levels: u32, words: u32, target: &Target) -> (u32, Repo
             Err(Refusal::OverBudget { what, resource, used, limit, .. }) => {
                 refusal = format!("{what}: {used} {resource}, of {limit}");
             }
-            Err(Refusal::Apart { what, parts, used, .. }) => refusal = format!("{what}: {used} map RAMs in {parts} parts"),
+            Err(Refusal::Apart { what, parts, used, .. }) => {
+                refusal = format!("{what}: {used} map RAMs in {parts} parts")
+            }
             Err(other) => panic!("it breaks a law: {other}"),
         }
     }
