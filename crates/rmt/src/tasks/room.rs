@@ -1,5 +1,5 @@
 //! Where the words of an entry go: into whatever stages have room. A word of more cells than one register may have lies in several,
-//! its *banks*, each in a stage of its own; the highest bits of the entry's number choose between them.
+//! its *banks*; the highest bits of the entry's number choose between them.
 
 use crate::{Cell, Compare, Field, Target, Width};
 

@@ -48,7 +48,9 @@ fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) {
     let exchange = cell.always(Alu::set(word.carried)).give_old(word.carried);
     let exchange = Action::new("exchange").access(exchange);
     let table = b.table(Egress, stage, &name).exact(i.entry);
-    bank.has(i.cell).into_iter().for_each(|is_here| _ = table.when(is_here));
+    if let Some(is_here) = bank.has(i.cell) {
+        table.when(is_here);
+    }
     for (does, action) in
         [(entry::STORE, &store), (entry::STORE_LAST, &store), (entry::LOAD, &load), (entry::EXCHANGE, &exchange)]
     {

@@ -138,7 +138,9 @@ fn guard(b: &mut Builder, f: &Fields, config: Config, target: &Target) {
         let take = Action::new("read_and_set").access(cell.always(Alu::clear(VALID)).give_old(i.theirs));
         let exchange = Action::new("exchange").access(cell.always(Alu::set(i.mine)).give_old(i.theirs));
         let table = b.table(Ingress, bank.stage, &name).exact(i.kind).exact(i.status);
-        bank.has(i.cell).into_iter().for_each(|is_here| _ = table.when(is_here));
+        if let Some(is_here) = bank.has(i.cell) {
+            table.when(is_here);
+        }
         table.entry([is(SUBMIT), is(status::SPACE)], &store, &[]);
         table.entry([is(SUBMIT), is(status::OVERRUN)], &store, &[]);
         table.entry([is(RETRIEVE), is(0)], &take, &[]);

@@ -91,14 +91,18 @@ fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) -> Register {
     let table = b.table(Ingress, stage, &name).ternary(i.role);
     table.entry([any_level(role::STORE)], &store, &[]).entry([any_level(role::PLACE)], &place, &[]);
     table.entry([any_level(role::TAKE)], &load, &[]);
-    bank.has(i.at).into_iter().for_each(|is_here| _ = table.when(is_here));
+    if let Some(is_here) = bank.has(i.at) {
+        table.when(is_here);
+    }
     // Whether the queue ran empty is known from stage 7 on: the role says so.
     if stage > 6 {
         table.entry([any_level(role::SWAP)], &exchange, &[]);
     } else {
         table.when(plays_other(f, role::SWAP));
         let search = b.table(Ingress, stage, format!("{name} of a search"));
-        bank.has(i.at).into_iter().for_each(|is_here| _ = search.when(is_here));
+        if let Some(is_here) = bank.has(i.at) {
+            search.when(is_here);
+        }
         search.when(plays(f, role::SWAP)).when(i.at.differs(i.add)).run(&exchange);
     }
     register
