@@ -199,7 +199,7 @@ impl Draw {
                 [frame[IP + 6], frame[IP + 7]] = [flags, offset];
                 seal(&mut frame);
             }
-            2 => frame.truncate(self.rng.random_range(1..UDP)),
+            2 => frame.truncate(self.rng.random_range(IP..UDP)),
             // As much as a frame may have.
             3 => frame.resize(1514, 0xA5),
             // Shorter than what it is: a datagram of no byte, one without a header, ...
