@@ -47,7 +47,7 @@ control Look_up(inout headers_t h, inout metadata_t m) {
 // Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to that of its REGISTER.
 control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
-    SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, 8,
+    SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, PREDICATE_BITS,
         rv = PREDICATE(BEFORE(v, SERIAL(h.counter.low)), false);
         if (BEFORE(v, SERIAL(h.counter.low))) { v = SERIAL(h.counter.low); })
     action is_later() { GET(m.fresh, later, h.name.slot[SLOT_BITS - 1:0]); }
@@ -78,7 +78,7 @@ control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (_, _, 1, _, _, _): go_on();
             (Role.SUBMIT, _, _, _, _, _): begins();
             (Role.REFUSE, _, _, _, _, _): begins();
-            (Role.RETRIEVE, _, _, 1, 1, 2): go_on();
+            (Role.RETRIEVE, _, _, 1, 1, ONE_HOT(2)): go_on();
             (Role.RETRIEVE, _, _, 1, 1, _): nothing();
             (Role.RETRIEVE, _, _, _, _, _): reset();
         }

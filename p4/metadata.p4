@@ -27,5 +27,5 @@
     // Of a RETRIEVE: the epoch is the present one, the slot is the sender's.
     bit<1> present;
     bit<1> known;
-    // Its counter is later than the slot's last, one-hot: 2 is yes.
-    bit<8> fresh;
+    // Its counter is later than the slot's last, one-hot: 2 is yes, 1 is no.
+    bit<PREDICATE_BITS> fresh;

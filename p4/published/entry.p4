@@ -16,9 +16,9 @@ control Entries(inout headers_t h, inout metadata_t m) {
     ENTRY(attempt, 10, 8, h.task.attempt, h.assigned.attempt)
     ENTRY(argument_length, 10, 8, h.task.argument_length, h.assigned.argument_length)
     apply {
-        tid_of.apply(); uid_of.apply(); jid_of.apply(); function_of.apply(); client_port_high_of.apply(); client_port_low_of.apply();
-        argument_of.apply(); argument_2_of.apply(); argument_3_of.apply(); argument_4_of.apply();
-        client_ip_of.apply(); index_of.apply(); attempt_of.apply(); argument_length_of.apply();
+        APPLY(tid) APPLY(uid) APPLY(jid) APPLY(function) APPLY(client_port_high) APPLY(client_port_low)
+        APPLY(argument) APPLY(argument_2) APPLY(argument_3) APPLY(argument_4)
+        APPLY(client_ip) APPLY(index) APPLY(attempt) APPLY(argument_length)
     }
 }
 

@@ -4,10 +4,10 @@
     PAIR_REGISTER(queued, bit<1>, 1) \
     PAIR_ACCESS_IT(more_low, queued, bit<1>, v.low = v.low + 1;) \
     PAIR_ACCESS_IT(more_high, queued, bit<1>, v.high = v.high + 1;) \
-    PAIR_ACCESS(take_either, queued, bit<1>, 8, \
+    PAIR_ACCESS(take_either, queued, bit<1>, PREDICATE_BITS, \
         rv = PREDICATE(v.low != 0, v.high != 0); \
         if (v.low != 0) { v.low = v.low - 1; } else if (v.high != 0) { v.high = v.high - 1; }) \
-    PAIR_ACCESS(take_second, queued, bit<1>, 8, \
+    PAIR_ACCESS(take_second, queued, bit<1>, PREDICATE_BITS, \
         rv = PREDICATE(false, v.high != 0); \
         if (v.high != 0) { v.high = v.high - 1; }) \
     action store_low() { DO(more_low, 1w0); } \
@@ -45,15 +45,15 @@ control Count_1_2(inout headers_t h, inout metadata_t m) {
 
 control Count_3_4(inout headers_t h, inout metadata_t m) {
     COUNTS(queued_3_4, m.found_3_4)
-    // Without a task of levels 1 and 2 only: of the one-hot answer the lowest bit, or no answer.
+    // Without a task of levels 1 and 2 only.
     AT_STAGE(4) table count {
         key = { m.role: exact; m.lvl: exact; m.found_1_2: ternary; }
         actions = { store_low; store_high; take; take_lower; @defaultonly NoAction; }
         const entries = {
             (Role.STORE, 2, _): store_low();
             (Role.STORE, 3, _): store_high();
-            (Role.RETRIEVE, 0, 0 &&& 0xE): take();
-            (Role.RETRIEVE, 1, 0 &&& 0xE): take();
+            (Role.RETRIEVE, 0, ONE_HOT(1)): take();
+            (Role.RETRIEVE, 1, ONE_HOT(1)): take();
             (Role.RETRIEVE, 2, _): take();
             (Role.RETRIEVE, 3, _): take_lower();
         }

@@ -9,7 +9,7 @@ control First_words(inout headers_t h, inout metadata_t m) {
     AT_STAGE(6) table again { actions = { ran_empty; } const default_action = ran_empty(); }
     apply {
         if (m.role == Role.SWAP && m.at == m.add) { again.apply(); }
-        else { entry_trsrc_of.apply(); entry_uid_of.apply(); }
+        else { APPLY(entry_trsrc) APPLY(entry_uid) }
     }
 }
 
@@ -18,7 +18,7 @@ control Words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_port_high, 7, 8, h.udp.from_high, h.origin.port_high)
     ENTRY(entry_tid, 8, 32, h.task.tid, h.assigned.tid)
     ENTRY(entry_port_low, 8, 8, h.udp.from_low, h.origin.port_low)
-    apply { entry_jid_of.apply(); entry_port_high_of.apply(); entry_tid_of.apply(); entry_port_low_of.apply(); }
+    apply { APPLY(entry_jid) APPLY(entry_port_high) APPLY(entry_tid) APPLY(entry_port_low) }
 }
 
 // Behind stage 8, which counts the index.
@@ -33,8 +33,8 @@ control Last_words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_argument_3, 10, 32, h.task.argument_3, h.assigned.argument_3)
     ENTRY(entry_argument_4, 11, 32, h.task.argument_4, h.assigned.argument_4)
     apply {
-        entry_function_of.apply(); entry_index_of.apply(); entry_argument_2_of.apply();
-        entry_client_ip_of.apply(); entry_attempt_of.apply(); entry_argument_3_of.apply();
-        entry_argument_of.apply(); entry_argument_length_of.apply(); entry_argument_4_of.apply();
+        APPLY(entry_function) APPLY(entry_index) APPLY(entry_argument_2)
+        APPLY(entry_client_ip) APPLY(entry_attempt) APPLY(entry_argument_3)
+        APPLY(entry_argument) APPLY(entry_argument_length) APPLY(entry_argument_4)
     }
 }

@@ -12,14 +12,13 @@ control Head(inout headers_t h, inout metadata_t m) {
     action later() { GET(m.at, head_later, m.lvl[1:0]); }
     AT_STAGE(5) table retrieve {
         key = { m.found_1_2: ternary; m.found_3_4: ternary; }
-        actions = { take; @defaultonly NoAction; }
+        actions = { take; NoAction; }
         const entries = {
-            (2, _): take(0, 1, 0);
-            (8, _): take(0, 1, 0);
-            (4, _): take(1, 2, 1);
-            (_, 2): take(2, 3, 2);
-            (_, 8): take(2, 3, 2);
-            (_, 4): take(3, 4, 3);
+            (ONE_HOT(1), ONE_HOT(1)): NoAction();
+            (ONE_HOT(1), ONE_HOT(2 | 8)): take(2, 3, 2);
+            (ONE_HOT(1), ONE_HOT(4)): take(3, 4, 3);
+            (ONE_HOT(2 | 8), _): take(0, 1, 0);
+            (ONE_HOT(4), _): take(1, 2, 1);
         }
         const default_action = NoAction;
     }

@@ -8,8 +8,8 @@ struct metadata_t {
     // `add_ptr` as a search found it.
     bit<32> add;
     // Which of two levels gave a task, one-hot: 2 the first, 4 the second, 8 the first of two; 1: none; 0: nobody has looked.
-    bit<8> found_1_2;
-    bit<8> found_3_4;
+    bit<PREDICATE_BITS> found_1_2;
+    bit<PREDICATE_BITS> found_3_4;
     // The resources that the task needs and the executor does not have.
     bit<8> missing;
 }

@@ -59,5 +59,7 @@ struct pair_t { bit<32> low; bit<32> high; }
 #define SERIAL_ACCESS(name, register, index, result, ...) ACCESS(name, register, 32, index, result, __VA_ARGS__)
 #define SERIAL_PAIR_REGISTER(name, number, cells) PAIR_REGISTER(name, number, cells)
 #define SERIAL_PAIR_ACCESS(name, register, index, result, ...) PAIR_ACCESS(name, register, index, result, __VA_ARGS__)
-// Which of two tests held, one-hot: 1 none, 2 the first, 4 the second, 8 both.
+// Which of two tests held, one-hot (1 none, 2 the first, 4 the second, 8 both), and a match for one of these; 0, too: no packet asked.
+#define ONE_HOT(bits) 0 &&& (0xF ^ (bits))
+#define PREDICATE_BITS 8
 #define PREDICATE(first, second) ((first) ? ((second) ? 8w8 : 8w2) : ((second) ? 8w4 : 8w1))

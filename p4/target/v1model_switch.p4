@@ -31,6 +31,8 @@ control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
         m.wrong_sum = standard.checksum_error == 1;
         if (standard.parser_error != error.NoError || m.wrong_sum) { exit; }
         if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
+        // What the kernel of this machine can be made to send into a link of the switch's own: to that end itself, or to a group.
+        if (m.found != Found.OTHER && (h.ethernet.to == h.ethernet.from || h.ethernet.to[40:40] == 1)) { m.found = Found.MALFORMED; }
         if (m.found != Found.OTHER && m.checked == 0) {
             own.apply(h, m);
             // Shorter than it says: some of its records are missing.

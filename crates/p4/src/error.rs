@@ -44,6 +44,24 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// The compiler has written a part of a program.
+    #[error(
+        "the compiled program {path} is not whole ({error}): is there no room on that disk? TMPDIR names another folder"
+    )]
+    Cut {
+        /// Its file.
+        path: String,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// The compiler does not know a target.
+    #[error("the compiler was built without {target} ({said}); p4c's back end for Tofino has it")]
+    NoTarget {
+        /// Which one.
+        target: &'static str,
+        /// What it wrote.
+        said: String,
+    },
     /// What a tool wrote about a program, or a report of it, is not as expected.
     #[error("the report of {program}: {what}")]
     Report {
@@ -145,6 +163,7 @@ impl P4Error {
             Self::Missing { .. }
                 | Self::Named { .. }
                 | Self::NotHere { .. }
+                | Self::NoTarget { .. }
                 | Self::Interface(LabError::Privilege | LabError::MissingCommand(_))
         )
     }

@@ -1,7 +1,7 @@
 //! A running BMv2 switch at a machine's interfaces, for its controller: `docs/internals/p4.md`, "As an engine".
 
 use crate::frame::{CPU, IP, MF, RECIRCULATION, UDP, answer, byte, word16, word32};
-use crate::ports::{Port, make_pair, remove_pair};
+use crate::ports::{Port, ip, make_pair, remove_pair};
 use crate::process::{Process, check_free};
 use crate::tables::{Start, Tables, Via};
 use crate::tools::Bmv2Tools;
@@ -11,10 +11,11 @@ use rustix::event::epoll;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use tempfile::TempDir;
 
 /// The port of the other end of the recirculation port's link.
 const RETURN: u16 = 69;
+/// A MAC address that begins with the number of a port that does not exist, 255.
+const NOWHERE: &str = "02:ff:00:00:00:00";
 /// Packets that may wait for a port: one that goes round and finds no room is a lost task.
 const WAITING_MAX: i32 = 65_536;
 /// Interfaces that can be ports: so many numbers are below the recirculation port's.
@@ -82,8 +83,6 @@ pub struct Live {
     slots: HashMap<u32, u32>,
     next_hops: HashMap<Ipv4Addr, u32>,
     _pairs: Pairs,
-    /// Has the compiled program, and the log.
-    _folder: TempDir,
 }
 
 /// The veth pairs of one switch, named after its UDP port; they go when this is dropped.
@@ -100,6 +99,8 @@ impl Pairs {
         for [near, far] in [&pairs.cpu, &pairs.round] {
             make_pair(near, far)?;
         }
+        // Of what the kernel sends there the first two bytes would be a port's number: this one does not exist.
+        ip(&["link", "set", &pairs.cpu[1], "address", NOWHERE])?;
         for end in pairs.cpu.iter().chain(&pairs.round) {
             ethtool::single_frames(end)?;
         }
@@ -156,6 +157,7 @@ impl Live {
         // Before anything of another switch is touched.
         check_free()?;
         let macs = interfaces.iter().map(|name| prepare(name)).collect::<Result<_, _>>()?;
+        // The switch has read it when this returns, so nothing stays on the disk, however this process ends.
         let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
         let json = tools.compile(*program, &[], &macros(options), folder.path())?;
         let compiled = std::fs::read(&json).map_err(P4Error::io("read the compiled program"))?;
@@ -180,7 +182,6 @@ impl Live {
             slots: HashMap::new(),
             next_hops: HashMap::new(),
             _pairs: pairs,
-            _folder: folder,
         })
     }
 

@@ -49,7 +49,8 @@ impl Draw {
             36..80 => (EXECUTORS, self.retrieve()),
             80..84 => (EXECUTORS, self.void()),
             84..92 => self.corrupted(),
-            92..96 => (EXECUTORS, self.for_the_controller()),
+            92..94 => (EXECUTORS, self.for_the_controller()),
+            94..97 => self.hostile(),
             _ => (CLIENTS, self.foreign()),
         }
     }
@@ -175,6 +176,63 @@ impl Draw {
                 seal(&mut frame);
             }
             _ => frame.extend((0..self.rng.random_range(1..20)).map(|byte: u8| byte)),
+        }
+        (by, frame)
+    }
+
+    /// A packet of the queue as an attacker would send it, or a router would not leave it: with options, in fragments, tagged, cut
+    /// anywhere, with much behind it, with lengths, hops, checksums and addresses that mean something else.
+    fn hostile(&mut self) -> (u16, Vec<u8>) {
+        let (by, mut frame) =
+            if self.rng.random_bool(0.5) { (CLIENTS, self.submit()) } else { (EXECUTORS, self.retrieve()) };
+        match self.rng.random_range(0..11) {
+            // An option of four bytes, which only its header's length tells.
+            0 => {
+                frame[IP] = 0x46;
+                frame[IP + 3] = frame[IP + 3].wrapping_add(4);
+                seal(&mut frame);
+                frame.splice(UDP..UDP, [1, 1, 1, 0]);
+            }
+            // The first fragment, a later one, and what is none.
+            1 => {
+                let [flags, offset] = [[0x20, 0], [0, 3], [0x40, 0], [0x80, 0]][self.rng.random_range(0..4)];
+                [frame[IP + 6], frame[IP + 7]] = [flags, offset];
+                seal(&mut frame);
+            }
+            2 => frame.truncate(self.rng.random_range(IP..UDP)),
+            // As much as a frame may have.
+            3 => frame.resize(1514, 0xA5),
+            // Shorter than what it is: a datagram of no byte, one without a header, ...
+            4 => {
+                let (at, bytes) = ([IP + 2, UDP + 4][self.rng.random_range(0..2)], self.rng.random_range(0..64u16));
+                frame[at..at + 2].copy_from_slice(&bytes.to_be_bytes());
+                seal(&mut frame);
+            }
+            // UDP's checksum may be missing, or wrong: it is not looked at.
+            5 => frame[UDP + 6..UDP + 8].copy_from_slice(&self.rng.random::<u16>().to_be_bytes()),
+            // At the end of its way, it has arrived.
+            6 => {
+                frame[IP + 8] = self.rng.random_range(0..2);
+                seal(&mut frame);
+            }
+            // As if the switch, everybody or nobody had sent it.
+            7 => {
+                let from = [SWITCH.1, u32::MAX, 0, 0x7F00_0001][self.rng.random_range(0..4)];
+                frame[IP + 12..IP + 16].copy_from_slice(&from.to_be_bytes());
+                seal(&mut frame);
+            }
+            // To the machine's other ports, and not by UDP.
+            8 => {
+                let (at, value) = [(UDP + 3, 1), (IP + 9, 6), (IP + 9, 1)][self.rng.random_range(0..3)];
+                frame[at] = value;
+                seal(&mut frame);
+            }
+            // To a group of machines, or to the sender itself.
+            9 => match self.rng.random_bool(0.5) {
+                true => frame[0] |= 1,
+                false => frame.copy_within(6..12, 0),
+            },
+            _ => _ = frame.splice(12..12, [0x81, 0, 0, 7]),
         }
         (by, frame)
     }

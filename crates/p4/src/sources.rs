@@ -1,6 +1,7 @@
 //! The sources of the programs, as they were when this was built.
 
 use crate::P4Error;
+use std::collections::BTreeMap;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
@@ -33,14 +34,18 @@ const SOURCES: &[(&str, &str)] = &sources![
     "safe/route.p4",
     "sizes.p4",
     "states.p4",
+    "target/t2na.p4",
     "target/tna.p4",
     "target/tna_egress.p4",
     "target/tna_ingress.p4",
     "target/tna_no_egress.p4",
+    "target/tofino.p4",
     "target/v1model.p4",
     "target/v1model_switch.p4",
+    "tasks_published_t2na.p4",
     "tasks_published_tna.p4",
     "tasks_published_v1model.p4",
+    "tasks_safe_t2na.p4",
     "tasks_safe_tna.p4",
     "tasks_safe_v1model.p4",
 ];
@@ -75,13 +80,85 @@ pub(crate) fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> 
     Ok(())
 }
 
-/// A hash of the sources that a program's compilation reads: a report of other sources is stale.
-pub(crate) fn hash(target: &str, program: &str) -> u64 {
-    let other = if program.ends_with("safe") { "published" } else { "safe" };
-    let reads = |name: &str| {
-        let of_target = !name.contains("v1model") && !name.contains("tna") || name.contains(target);
-        of_target && !name.starts_with(&format!("{other}/")) && !name.contains(&format!("tasks_{other}"))
-    };
-    let texts = SOURCES.iter().filter(|(name, _)| reads(name)).flat_map(|(name, text)| [*name, *text]);
+/// A hash of the sources that a main file's compilation reads: a report of other sources is stale.
+pub(crate) fn hash(main: &str) -> u64 {
+    let mut read = BTreeMap::new();
+    include(main, &mut read);
+    let texts = read.into_iter().flat_map(|(name, text)| [name, text.to_owned()]);
     XxHash3_64::oneshot(texts.collect::<Vec<_>>().join("\n").as_bytes())
+}
+
+/// A source and all that it includes, by their paths.
+fn include(name: &str, read: &mut BTreeMap<String, &'static str>) {
+    let Some((_, text)) = SOURCES.iter().find(|(source, _)| *source == name) else { return };
+    if read.insert(name.to_owned(), text).is_some() {
+        return;
+    }
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+    for path in included {
+        // Of the tree's two levels: beside the file, or one above.
+        let path = match path.strip_prefix("../") {
+            Some(above) => above.to_owned(),
+            None if folder.is_empty() => path.to_owned(),
+            None => format!("{folder}/{path}"),
+        };
+        include(&path, read);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines, and those that are neither blank nor a comment, as the page writes them.
+    fn lines<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+        let (mut all, mut code) = (0, 0);
+        for line in texts.flat_map(str::lines).map(str::trim) {
+            all += 1;
+            code += i32::from(!line.is_empty() && !line.starts_with("//"));
+        }
+        let thousands = |n: i32| if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) };
+        format!("{} ({})", thousands(all), thousands(code))
+    }
+
+    #[test]
+    fn the_page_says_how_long_the_programs_are() {
+        let page = include_str!("../../../docs/internals/p4.md");
+        type Is = fn(&str) -> bool;
+        let rows: [(&str, Is); 4] = [
+            ("its own", |name| name.starts_with("safe/") || name.starts_with("published/")),
+            ("shared", |name| !["safe/", "published/", "target/", "tasks_"].iter().any(|part| name.starts_with(part))),
+            ("of the target", |name| name.starts_with("target/")),
+            ("in all", |_| true),
+        ];
+        for (row, is) in rows {
+            let count = |main: &str| {
+                let mut read = BTreeMap::new();
+                include(main, &mut read);
+                lines(read.iter().filter(|(name, _)| is(name)).map(|(_, text)| *text))
+            };
+            let mains =
+                ["tasks_safe_v1model.p4", "tasks_safe_tna.p4", "tasks_published_v1model.p4", "tasks_published_tna.p4"];
+            let counts = format!("| {} |", mains.map(count).join(" | "));
+            let written = page.lines().find(|line| line.starts_with(&format!("| {row}"))).unwrap_or_default();
+            assert!(written.ends_with(&counts), "{row}: {written}, and it is {counts}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_all_that_its_main_file_includes() {
+        let mut read = BTreeMap::new();
+        include("tasks_safe_t2na.p4", &mut read);
+        let has = |name: &str| read.contains_key(name);
+        assert!(
+            ["target/t2na.p4", "target/tofino.p4", "metadata.p4", "states.p4", "safe/entry.p4", "entry.p4"]
+                .into_iter()
+                .all(has)
+        );
+        assert!(
+            !["target/tna.p4", "target/v1model.p4", "published/queue.p4", "target/tna_egress.p4"].into_iter().any(has)
+        );
+        assert_ne!(hash("tasks_safe_t2na.p4"), hash("tasks_safe_tna.p4"));
+    }
 }

@@ -5,6 +5,7 @@ use crate::around::{CLIENTS, named};
 use crate::frame::{CPU, IP, MF, seal, word16};
 use crate::heard::switches;
 use crate::random::{Draw, entered};
+use crate::tofino::{Report, Target, Used};
 use crate::twin::{Expected, Flight, Twin};
 use midflight_wire::{Packet, parse};
 use rand::{RngExt, SeedableRng};
@@ -110,11 +111,12 @@ fn kinds_of(program: Program) -> BTreeSet<&'static str> {
 /// Who changes a program compiles it anew: `midflight check p4 --report p4/reports`, with the tools.
 #[test]
 fn the_reports_are_of_these_sources() {
-    for program in Program::ALL {
-        let report = crate::tofino::Report::kept(program).expect("readable");
+    for (program, target) in Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (program, target))) {
+        let report = Report::kept(program, target).expect("readable");
         assert_eq!(report.program, program.name());
-        assert!(report.is_of_these_sources(program), "p4/reports/{}.toml is of other sources", program.name());
-        assert!(report.stages <= 12 && report.entries_per_level >= 16_384, "{report:?}");
+        let file = target.file(program);
+        assert!(report.is_of_these_sources(program, target), "p4/reports/{file}.toml is of other sources");
+        assert!(report.stages <= target.stages && report.entries_per_level >= 16_384, "{report:?}");
     }
 }
 
@@ -128,7 +130,8 @@ fn what_a_program_takes_is_read_from_what_the_assembler_writes() {
     };
     let context = format!(
         r#"{{"tables": [
-            {{"table_type": "stateful", "size": 65536, "stage_tables": [{{"stage_number": 3, {}}}]}},
+            {{"table_type": "stateful", "name": "a_bank_0", "size": 32768}},
+            {{"table_type": "stateful", "name": "a_bank_1", "size": 32768, "stage_tables": [{{"stage_number": 3, {}}}]}},
             {{"table_type": "match", "match_attributes": {{"stage_tables": [{{"stage_number": 4, {}}}, {{"stage_number": 3, {}}}]}}}}],
             "phv_allocation": [
                 {{"stage_number": 0, "ingress": [{{"phv_number": 64, "word_bit_width": 8, "container_type": "normal"}},
@@ -140,7 +143,7 @@ fn what_a_program_takes_is_read_from_what_the_assembler_writes() {
         // A block that is named twice is one.
         memory("sram", "2, 7", "null"),
     );
-    let used = crate::tofino::Used::of(&serde_json::from_str(&context).expect("JSON"));
+    let used = Used::of(&serde_json::from_str(&context).expect("JSON"));
     assert_eq!((used.stages, used.sram, used.tcam, used.cells), (5, 4, 1, 65_536));
     assert_eq!(used.containers, [1, 0, 1]);
 }

@@ -1,7 +1,7 @@
 //! The few calls of BMv2's Thrift interface that are needed, in Thrift's binary protocol.
 
 use crate::P4Error;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ const CALL: u32 = 1;
 const EXCEPTION: u32 = 3;
 /// The longest string or list of an answer: more than a register of all entries has, or a compiled program.
 const LONGEST: u32 = 1 << 24;
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One part of a table's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +58,12 @@ fn failed(what: impl Into<String>) -> P4Error {
 }
 
 fn silent(error: std::io::Error) -> P4Error {
-    failed(format!("the switch does not answer: {error}"))
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            failed(format!("the switch has not answered for {} s: it hangs, or was stopped", PATIENCE.as_secs()))
+        }
+        _ => failed(format!("the switch does not answer: {error}")),
+    }
 }
 
 /// Arguments in the binary protocol.
@@ -134,8 +142,7 @@ impl Thrift {
     pub(crate) fn connect(port: u16) -> Result<Self, P4Error> {
         let to = SocketAddr::from(([127, 0, 0, 1], port));
         let stream = TcpStream::connect(to).map_err(|error| failed(format!("cannot connect to {to}: {error}")))?;
-        let patience = Some(Duration::from_secs(20));
-        let set = stream.set_read_timeout(patience).and_then(|()| stream.set_nodelay(true));
+        let set = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
         set.map_err(|error| failed(error.to_string()))?;
         let from = stream.try_clone().map_err(|error| failed(error.to_string()))?;
         Ok(Self { from: BufReader::new(from), to: BufWriter::new(stream), calls: 0 })

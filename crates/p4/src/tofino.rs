@@ -1,4 +1,4 @@
-//! The programs for TNA: compiled and assembled for Tofino 1, and what this takes of the switch. They were never run on one.
+//! The programs for TNA and T2NA: compiled and assembled for Tofino 1 and 2, and what this takes of the switch. They were never run on one.
 
 use crate::sources::{hash, unpack};
 use crate::tools::Tool;
@@ -11,15 +11,80 @@ use std::process::{Command, Output};
 
 const COMPILER: Tool = Tool { name: "p4c-barefoot", variable: "P4C_TOFINO", repository: "github.com/p4lang/p4c" };
 const ASSEMBLER: Tool = Tool { name: "bfas", variable: "BFAS", repository: "github.com/p4lang/p4c" };
-/// Where a compiler that is not installed finds `tna.p4`.
+/// Where a compiler that is not installed finds `tna.p4` and `t2na.p4`.
 const INCLUDE: &str = "TNA_INCLUDE";
+/// What the compiler says of a target that it was built without.
+const UNKNOWN_TARGET: &str = "is not supported";
+/// In the name of a register that has a part of a word's cells, between the word and the part's number.
+const BANK: &str = "_bank_";
 
-/// What Tofino 1 has in all stages of a pipe.
-const STAGES: u32 = 12;
-const SRAM_BLOCKS: u32 = 960;
-const TCAM_BLOCKS: u32 = 288;
-/// Its containers of 8, 16 and 32 bits.
-const CONTAINERS: [(u64, u32); 3] = [(8, 64), (16, 96), (32, 64)];
+/// A switch to compile for, and what it has.
+#[derive(Debug)]
+pub struct Target {
+    /// How people call it.
+    pub name: &'static str,
+    /// How the compiler calls its architecture, and so our files.
+    pub arch: &'static str,
+    /// How the compiler and the assembler call it.
+    target: &'static str,
+    /// The value of `__TARGET_TOFINO__`.
+    number: u32,
+    /// Further arguments of the compiler.
+    arguments: &'static [&'static str],
+    /// Stages of a pipe.
+    pub stages: u32,
+    /// Containers of 8, 16 and 32 bits that an ALU may write in any way.
+    pub containers: [u32; 3],
+}
+
+impl Target {
+    /// The switch of the papers.
+    pub const TOFINO_1: Self = Self {
+        name: "Tofino 1",
+        arch: "tna",
+        target: "tofino",
+        number: 1,
+        arguments: &[],
+        stages: 12,
+        containers: [64, 96, 64],
+    };
+
+    /// Its successor. This compiler ends with an internal error where it keeps fields of these programs outside of containers
+    /// ("CLOT"), so it may not.
+    pub const TOFINO_2: Self = Self {
+        name: "Tofino 2",
+        arch: "t2na",
+        target: "tofino2",
+        number: 2,
+        arguments: &["--no-clot"],
+        stages: 20,
+        containers: [48, 72, 48],
+    };
+
+    /// All.
+    pub const ALL: [&'static Self; 2] = [&Self::TOFINO_1, &Self::TOFINO_2];
+
+    /// SRAM blocks of a pipe.
+    #[must_use]
+    pub fn sram_blocks(&self) -> u32 {
+        80 * self.stages
+    }
+
+    /// TCAM blocks of a pipe.
+    #[must_use]
+    pub fn tcam_blocks(&self) -> u32 {
+        24 * self.stages
+    }
+
+    /// The name of a program's main file for it, and of its report.
+    #[must_use]
+    pub fn file(&self, program: Program) -> String {
+        format!("{}_{}", program.name(), self.arch)
+    }
+}
+
+/// The widths of containers.
+const WIDTHS: [u32; 3] = [8, 16, 32];
 
 /// What the compiler and the assembler said of one program, as it stands in `p4/reports/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,13 +98,13 @@ pub struct Report {
     pub compiler: String,
     /// Entries of each of the four levels.
     pub entries_per_level: u32,
-    /// Stages that hold something, of 12.
+    /// Stages that hold something.
     pub stages: u32,
-    /// SRAM blocks, of 960.
+    /// SRAM blocks.
     pub sram_blocks: u32,
-    /// TCAM blocks, of 288.
+    /// TCAM blocks.
     pub tcam_blocks: u32,
-    /// Containers of 8 bits (of 64), 16 bits (of 96) and 32 bits (of 64), tagalong ones not counted.
+    /// Containers of 8, 16 and 32 bits; of those that an ALU may write in any way.
     pub containers: [u32; 3],
     /// Bytes of the assembled program.
     pub bytes: u64,
@@ -50,39 +115,40 @@ impl Report {
     ///
     /// # Errors
     /// It is not readable as a report.
-    pub fn kept(program: Program) -> Result<Self, P4Error> {
-        let text = match program {
-            Program::Safe => include_str!("../../../p4/reports/tasks_safe.toml"),
-            Program::Published => include_str!("../../../p4/reports/tasks_published.toml"),
+    pub fn kept(program: Program, target: &Target) -> Result<Self, P4Error> {
+        let text = match (program, target.number) {
+            (Program::Safe, 1) => include_str!("../../../p4/reports/tasks_safe_tna.toml"),
+            (Program::Safe, _) => include_str!("../../../p4/reports/tasks_safe_t2na.toml"),
+            (Program::Published, 1) => include_str!("../../../p4/reports/tasks_published_tna.toml"),
+            (Program::Published, _) => include_str!("../../../p4/reports/tasks_published_t2na.toml"),
         };
         toml::from_str(text).map_err(|error| P4Error::Report { program: program.name(), what: error.to_string() })
     }
 
     /// Whether it is about these sources.
     #[must_use]
-    pub fn is_of_these_sources(&self, program: Program) -> bool {
-        self.sources == sources(program)
+    pub fn is_of_these_sources(&self, program: Program, target: &Target) -> bool {
+        self.sources == sources(program, target)
     }
 
     /// SRAM blocks, in percent of the switch's.
     #[must_use]
-    pub fn sram_percent(&self) -> f64 {
-        100.0 * f64::from(self.sram_blocks) / f64::from(SRAM_BLOCKS)
+    pub fn sram_percent(&self, target: &Target) -> f64 {
+        100.0 * f64::from(self.sram_blocks) / f64::from(target.sram_blocks())
     }
 
     /// TCAM blocks, in percent of the switch's.
     #[must_use]
-    pub fn tcam_percent(&self) -> f64 {
-        100.0 * f64::from(self.tcam_blocks) / f64::from(TCAM_BLOCKS)
+    pub fn tcam_percent(&self, target: &Target) -> f64 {
+        100.0 * f64::from(self.tcam_blocks) / f64::from(target.tcam_blocks())
     }
 
     /// Bits of containers that hold something, in percent of the switch's.
     #[must_use]
-    pub fn phv_percent(&self) -> f64 {
-        let bits = |counts: [u32; 3]| {
-            CONTAINERS.iter().zip(counts).map(|((bits, _), n)| *bits as f64 * f64::from(n)).sum::<f64>()
-        };
-        100.0 * bits(self.containers) / bits(CONTAINERS.map(|(_, number)| number))
+    pub fn phv_percent(&self, target: &Target) -> f64 {
+        let bits =
+            |counts: [u32; 3]| WIDTHS.iter().zip(counts).map(|(bits, n)| f64::from(*bits) * f64::from(n)).sum::<f64>();
+        100.0 * bits(self.containers) / bits(target.containers)
     }
 
     /// The text of its file.
@@ -98,11 +164,11 @@ impl Report {
     }
 }
 
-fn sources(program: Program) -> String {
-    format!("{:016x}", hash("tna", program.name()))
+fn sources(program: Program, target: &Target) -> String {
+    format!("{:016x}", hash(&format!("{}.p4", target.file(program))))
 }
 
-/// What compiles a program for Tofino 1.
+/// What compiles a program for a Tofino.
 #[derive(Clone, Debug)]
 pub struct TofinoTools {
     /// p4c's back end for Tofino.
@@ -123,37 +189,48 @@ impl TofinoTools {
     /// Compiles and assembles a program as it is deployed. Takes one to ten minutes.
     ///
     /// # Errors
-    /// What a tool says; also where the program needs more stages than there are.
-    pub fn compile(&self, program: Program) -> Result<Report, P4Error> {
+    /// What a tool says; also where the program needs more stages than there are, and where the compiler does not know the target.
+    pub fn compile(&self, program: Program, target: &Target) -> Result<Report, P4Error> {
         let folder = tempfile::tempdir().map_err(P4Error::io("make a folder"))?;
         unpack(&[], folder.path())?;
-        let name = format!("{}_tna", program.name());
+        let name = target.file(program);
         let (out, assembled) = (folder.path().join("out"), folder.path().join("assembled"));
         let logs = assembled.join("logs");
         std::fs::create_dir_all(&logs).map_err(P4Error::io(format!("make {}", logs.display())))?;
 
         let mut command = Command::new(&self.compiler);
-        command.args(["--target", "tofino", "--arch", "tna", "-D__TARGET_TOFINO__=1"]);
+        command.args(["--target", target.target, "--arch", target.arch]).args(target.arguments);
+        command.arg(format!("-D__TARGET_TOFINO__={}", target.number));
         if let Some(include) = std::env::var_os(INCLUDE) {
             command.arg("-I").arg(include);
         }
-        run(program, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))))?;
+        let ran = run(&name, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))));
+        ran.map_err(|error| match error {
+            P4Error::Compiler { said, .. } if said.contains(UNKNOWN_TARGET) => {
+                P4Error::NoTarget { target: target.name, said }
+            }
+            other => other,
+        })?;
         let assembly = out.join("pipe").join(format!("{name}.bfa"));
-        run(program, Command::new(&self.assembler).arg("-o").arg(&assembled).arg(assembly))?;
+        run(
+            &name,
+            Command::new(&self.assembler).args(["--target", target.target, "-o"]).arg(&assembled).arg(assembly),
+        )?;
 
-        let bytes =
-            std::fs::metadata(assembled.join("tofino.bin")).map_err(P4Error::io("see the assembled program"))?.len();
+        let bytes = std::fs::metadata(assembled.join(format!("{}.bin", target.target)))
+            .map_err(P4Error::io("see the assembled program"))?
+            .len();
         let context = assembled.join("context.json");
         let context = std::fs::read(&context).map_err(P4Error::io(format!("read {}", context.display())))?;
         let unreadable = |what: String| P4Error::Report { program: program.name(), what };
         let context: Value = serde_json::from_slice(&context).map_err(|error| unreadable(error.to_string()))?;
         let used = Used::of(&context);
-        if used.stages == 0 || used.stages > STAGES {
-            return Err(unreadable(format!("{} stages, where there are {STAGES}", used.stages)));
+        if used.stages == 0 || used.stages > target.stages {
+            return Err(unreadable(format!("{} stages, where there are {}", used.stages, target.stages)));
         }
         Ok(Report {
             program: program.name().to_owned(),
-            sources: sources(program),
+            sources: sources(program, target),
             compiler: format!("p4c {}", context["compiler_version"].as_str().unwrap_or("of an unknown version")),
             entries_per_level: used.cells / 4,
             stages: used.stages,
@@ -166,7 +243,7 @@ impl TofinoTools {
 }
 
 /// Runs a tool; what it calls an error is the error.
-fn run(program: Program, command: &mut Command) -> Result<(), P4Error> {
+fn run(name: &str, command: &mut Command) -> Result<(), P4Error> {
     let tool = Path::new(command.get_program()).display().to_string();
     let Output { status, stdout, stderr } = command.output().map_err(P4Error::io(format!("run {tool}")))?;
     if status.success() {
@@ -176,7 +253,7 @@ fn run(program: Program, command: &mut Command) -> Result<(), P4Error> {
     let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
     // What died said no such thing.
     let said = if errors.is_empty() { format!("{tool}: {status}\n{said}") } else { errors.join("\n") };
-    Err(P4Error::Compiler { program: format!("{}_tna", program.name()), said })
+    Err(P4Error::Compiler { program: name.to_owned(), said })
 }
 
 /// What a program takes, as the assembler's description of it for drivers (`context.json`) says.
@@ -186,7 +263,7 @@ pub(crate) struct Used {
     pub(crate) sram: u32,
     pub(crate) tcam: u32,
     pub(crate) containers: [u32; 3],
-    /// Cells of its largest registers.
+    /// Cells of its largest words: the sum of their registers'.
     pub(crate) cells: u32,
 }
 
@@ -198,7 +275,11 @@ impl Used {
         let blocks = |kind: &str| units.get(kind).map_or(0, |blocks: &BTreeSet<_>| blocks.len() as u32);
         let registers = context["tables"].as_array().into_iter().flatten();
         let registers = registers.filter(|table| table["table_type"] == "stateful");
-        let cells = registers.filter_map(|table| table["size"].as_u64()).max().unwrap_or(0) as u32;
+        let mut words: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, size) in registers.filter_map(|table| Some((table["name"].as_str()?, table["size"].as_u64()?))) {
+            *words.entry(name.split(BANK).next().unwrap_or(name)).or_default() += size;
+        }
+        let cells = words.into_values().max().unwrap_or(0) as u32;
         let stages = stages.last().map_or(0, |last| *last as u32 + 1);
         Self {
             stages,
@@ -249,5 +330,5 @@ fn containers(allocation: &Value) -> [u32; 3] {
     let used: BTreeSet<(u64, u64)> = all
         .filter_map(|container| Some((container["word_bit_width"].as_u64()?, container["phv_number"].as_u64()?)))
         .collect();
-    CONTAINERS.map(|(bits, _)| used.iter().filter(|(width, _)| *width == bits).count() as u32)
+    WIDTHS.map(|bits| used.iter().filter(|(width, _)| *width == u64::from(bits)).count() as u32)
 }

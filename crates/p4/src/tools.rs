@@ -1,10 +1,17 @@
 //! The tools: p4c's back ends for BMv2 and for Tofino, Tofino's assembler, and BMv2's simple_switch. None of them is needed to build or
 //! use Midflight.
 
+use crate::process::ends_with_us;
 use crate::sources::{Planted, unpack};
 use crate::{P4Error, Program};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long p4c may take for BMv2 on a busy machine: seconds on a free one.
+const COMPILING_MAX: Duration = Duration::from_secs(180);
 
 /// A tool, as users name it.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +76,42 @@ impl Bmv2Tools {
         let (source, json) = (to.join(format!("{program}_v1model.p4")), to.join(format!("{program}.json")));
         let mut command = Command::new(&self.compiler);
         command.arg("--std").arg("p4-16").args(macros.iter().map(|name| format!("-D{name}")));
-        let output = command.arg("-o").arg(&json).arg(source).output();
-        let output = output.map_err(P4Error::io(format!("run {}", self.compiler.display())))?;
-        if output.status.success() {
-            return Ok(json);
+        let log = to.join("compiler.log");
+        let said = File::create(&log).map_err(P4Error::io(format!("write {}", log.display())))?;
+        command.arg("-o").arg(&json).arg(source).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        ends_with_us(&mut command);
+        let child = command.spawn().map_err(P4Error::io(format!("run {}", self.compiler.display())))?;
+        let status = wait(child).map_err(P4Error::io(format!("wait for {}", self.compiler.display())))?;
+        if status != Some(ExitStatus::default()) {
+            let said = std::fs::read(&log).map(|said| String::from_utf8_lossy(&said).trim().to_owned());
+            // What died said nothing.
+            let how = match status {
+                Some(status) => status.to_string(),
+                None => format!("it did not end within {} s", COMPILING_MAX.as_secs()),
+            };
+            let said = Some(said.unwrap_or_default()).filter(|said| !said.is_empty() && status.is_some());
+            let said = said.unwrap_or_else(|| format!("{}: {how}", self.compiler.display()));
+            return Err(P4Error::Compiler { program: program.to_owned(), said });
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(P4Error::Compiler { program: program.to_owned(), said })
+        // The compiler does not say that a disk is full.
+        let compiled = std::fs::read(&json).map_err(P4Error::io(format!("read {}", json.display())))?;
+        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&compiled);
+        whole.map_err(|error| P4Error::Cut { path: json.display().to_string(), error })?;
+        Ok(json)
+    }
+}
+
+/// How a compiler has ended; `None`: it did not in time, and was killed.
+fn wait(mut child: Child) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + COMPILING_MAX;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if Instant::now() > until => {
+                child.kill()?;
+                return child.wait().map(|_| None);
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
     }
 }

@@ -249,6 +249,24 @@ pub enum Refusal {
         /// The line.
         at: At,
     },
+    /// The registers of a stage cannot be distributed over the parts of its memories.
+    #[error(
+        "{what} in {place} at {at}: all {used} map RAMs, of {limit}, do not fit {parts} parts with one register in one part"
+    )]
+    Apart {
+        /// The register that has no place.
+        what: String,
+        /// Where.
+        place: Place,
+        /// The line that declares it.
+        at: At,
+        /// The target's parts.
+        parts: u32,
+        /// Map RAMs of all registers of the stage.
+        used: u32,
+        /// How many there are.
+        limit: u32,
+    },
     /// A program of this crate does not exist for these parameters.
     #[error("{what}")]
     Parameters {

@@ -11,8 +11,6 @@ use crate::{Refusal, Target};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Bits of an SRAM block: 16 KB.
-const SRAM_BITS: u64 = 16 * 1024 * 8;
 /// Entries and bits of a TCAM block.
 const TCAM: (u64, u64) = (512, 44);
 
@@ -160,6 +158,12 @@ impl Report {
         over(&what, place, at, Resource::StatefulAlus, stage.stateful_alus, target.stateful_alus)?;
         over(&what, place, at, Resource::SramBlocks, stage.sram_blocks, target.sram_blocks)?;
         over(&what, place, at, Resource::MapRams, stage.map_rams, target.map_rams)?;
+        let beside = self.registers.iter().filter(|beside| beside.place.stage == place.stage);
+        let all: Vec<u32> = beside.map(|beside| beside.blocks).chain([blocks]).collect();
+        if !fit(&all, &mut target.parts()) {
+            let (used, limit) = (all.iter().sum(), target.map_rams);
+            return Err(Refusal::Apart { what, place, at, parts: target.memory_parts, used, limit });
+        }
         self.registers.push(RegisterUse { name, place, cell, cells, blocks });
         Ok(())
     }
@@ -251,8 +255,23 @@ fn over(what: &str, place: Place, at: At, resource: Resource, used: u32, limit: 
     }
 }
 
+/// Whether each of these registers can lie in one of the parts that have so many stateful ALUs and map RAMs.
+fn fit(blocks: &[u32], parts: &mut [(u32, u32)]) -> bool {
+    let Some((&first, others)) = blocks.split_first() else { return true };
+    (0..parts.len()).any(|at| {
+        let (alus, rams) = parts[at];
+        if alus == 0 || rams < first {
+            return false;
+        }
+        parts[at] = (alus - 1, rams - first);
+        let found = fit(others, parts);
+        parts[at] = (alus, rams);
+        found
+    })
+}
+
 fn blocks(bits: u64) -> u32 {
-    u32::try_from(bits.div_ceil(SRAM_BITS)).unwrap_or(u32::MAX)
+    u32::try_from(bits.div_ceil(u64::from(Target::SRAM_BLOCK_BITS))).unwrap_or(u32::MAX)
 }
 
 /// All fields that a table needs in the header vector.

@@ -3,7 +3,7 @@
 /// Budgets of a target.
 ///
 /// Tofino 1's are those of its public documents (Intel's P4 compiler, open-p4studio; the RMT paper, Bosshart et al. 2013) and of
-/// what that compiler refuses.
+/// what that compiler refuses. Tofino 2's are those of the same compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// How the report calls it.
@@ -22,6 +22,8 @@ pub struct Target {
     pub sram_blocks: u32,
     /// Map RAMs a stage. Each block of a register needs one, so fewer blocks can be registers than there are.
     pub map_rams: u32,
+    /// Parts of a stage's memories, each with as many map RAMs and stateful ALUs as the others. A register lies in one of them.
+    pub memory_parts: u32,
     /// SRAM blocks of one register at most, its spare one included.
     pub register_blocks: u32,
     /// TCAM blocks a stage, of 512 entries of 44 bits.
@@ -49,6 +51,7 @@ impl Target {
         stateful_alus: 4,
         sram_blocks: 80,
         map_rams: 48,
+        memory_parts: 1,
         register_blocks: 36,
         tcam_blocks: 24,
         gateway_bits: 44,
@@ -57,4 +60,37 @@ impl Target {
         stateful_inputs: 2,
         mirror_bytes: 32,
     };
+
+    /// Its successor, of which the thesis on Bolt says (chapter 4) that it can have a queue of a million entries.
+    ///
+    /// There are more stages, and each has the same memories, but in two halves: no bus leads from the lower rows to the upper ones
+    /// (Intel's compiler and assembler: `isMemoryCoreSplit`, `SUPPORT_OVERFLOW_BUS`). Of its containers only those count that an
+    /// ALU may write in any way, as all of Tofino 1's; 16, 24 and 16 more take whole values only ("mocha"), and as many exist
+    /// between stages only ("dark"). Of its stateful ALUs' wider words and four comparators the programs use nothing.
+    pub const TOFINO_2: Self = Self {
+        name: "Tofino 2",
+        stages: 20,
+        containers: [48, 72, 48],
+        memory_parts: 2,
+        register_blocks: 24,
+        ..Self::TOFINO_1
+    };
+
+    /// Those that exist.
+    pub const ALL: [Self; 2] = [Self::TOFINO_1, Self::TOFINO_2];
+
+    /// Bits that number the cells of the longest register of such words, if it has a power of two of them: one of its blocks is spare.
+    #[must_use]
+    pub fn register_index_bits(&self, word_bits: u32) -> u32 {
+        ((self.register_blocks - 1) * Self::SRAM_BLOCK_BITS / word_bits).ilog2()
+    }
+
+    /// Stateful ALUs and map RAMs of each part of a stage's memories.
+    pub(crate) fn parts(&self) -> Vec<(u32, u32)> {
+        let part = (self.stateful_alus / self.memory_parts, self.map_rams / self.memory_parts);
+        vec![part; self.memory_parts as usize]
+    }
+
+    /// Bits of an SRAM block: 16 KB.
+    pub(crate) const SRAM_BLOCK_BITS: u32 = 16 * 1024 * 8;
 }

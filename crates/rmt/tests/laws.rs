@@ -327,6 +327,23 @@ fn a_stage_has_four_stateful_alus_for_both_pipelines() {
 }
 
 #[test]
+fn a_register_lies_in_one_half_of_a_stage_of_tofino_2() {
+    let of = |blocks: &[u32]| {
+        let mut b = Builder::new("law");
+        blocks.iter().for_each(|blocks| _ = b.register(Ingress, 0, "array", Cell::W32, (blocks - 1) * 4096));
+        b.build(&Target::TOFINO_2).map(|_| ())
+    };
+    assert_eq!(of(&[24]), Ok(()));
+    assert!(matches!(of(&[25]), Err(Refusal::OverBudget { resource: Resource::RegisterBlocks, limit: 24, .. })));
+    assert_eq!(of(&[17, 17, 7, 7]), Ok(()), "in any order, one large and one small register a half");
+    assert_eq!(of(&[7, 7, 17, 17]), Ok(()));
+    for apart in [&[17, 17, 8][..], &[13, 13, 13]] {
+        assert!(matches!(of(apart), Err(Refusal::Apart { parts: 2, .. })), "{apart:?}");
+    }
+    assert!(matches!(of(&[2, 2, 2, 2, 2]), Err(Refusal::OverBudget { resource: Resource::StatefulAlus, .. })));
+}
+
+#[test]
 fn memory_is_counted_in_blocks_and_a_register_has_a_spare_one() {
     let one = |cells: u32| {
         let mut b = Builder::new("law");

@@ -291,18 +291,40 @@ fn the_papers_sizes_fit_and_the_next_ones_do_not() {
         let Refusal::OverBudget { what, place, resource: Resource::MapRams, .. } = &refusal else {
             panic!("{refusal}")
         };
-        assert_eq!((what.as_str(), place.stage), ("register client_ip", 11), "{refusal}");
+        assert_eq!((what.as_str(), place.stage), ("register tdesc7", 11), "{refusal}");
     }
     let twice = Published::build(Config { size: 64 << 10, ..Config::BOLT }, &Target::TOFINO_1).expect_err("no room");
     assert!(
-        matches!(&twice, Refusal::OverBudget { what, resource: Resource::RegisterBlocks, .. } if what == "register tid")
+        matches!(&twice, Refusal::OverBudget { what, resource: Resource::MapRams, .. } if what == "register tdesc1, bank 0"),
+        "{twice}"
     );
-    for size in [0, 1, 3, 256 << 10] {
+    for size in [0, 1, 3, 2 << 20] {
         assert!(matches!(
             Published::build(Config { size, ..Config::FALCON }, &Target::TOFINO_1),
             Err(Refusal::Parameters { .. })
         ));
     }
+}
+
+/// On Tofino 2 a word lies in two registers: the last entries of the first, and the first ones of the second. The levels of a queue lie
+/// one behind the other, so the second register begins with level 3.
+#[test]
+fn t1_levels_in_two_banks_keep_their_tasks() {
+    let published = Published::build(Config::LARGEST_ON_TOFINO_2, &Target::TOFINO_2).expect("it fits");
+    let mut switch = Switch { machine: published.machine(), published, round: VecDeque::new(), passes: 0 };
+    let size = Config::LARGEST_ON_TOFINO_2.size;
+    for (level, start) in [(0, size - 2), (1, size - 2), (2, 0), (3, size - 2)] {
+        for name in ["add_ptr", "retrieve_ptr"] {
+            let register = switch.published.program().register(name).expect("declared");
+            switch.machine.write(register, level, Word::Low, start);
+        }
+    }
+    let of = |tid: u32, level| Task { words: (tid..tid + 5).collect(), ..task(tid, level, 0) };
+    let tasks: Vec<Task> =
+        (1..=4).flat_map(|level| (0..4).map(move |n| of(u32::from(level) * 10 + n, level))).collect();
+    assert_eq!(switch.submit(&tasks), []);
+    tasks.into_iter().for_each(|task| assert_eq!(switch.retrieve(51, 0), assigned(51, task)));
+    assert_eq!(switch.retrieve(52, 0), no_op(52));
 }
 
 /// What the queue should be, when one packet ends before the next comes.

@@ -117,11 +117,29 @@ fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
     for (levels, size, words) in [(1, 128 << 10, 1), (2, 64 << 10, 1), (4, 16 << 10, 4), (1, 64 << 10, 4)] {
         assert!(Safe::build(Config { levels, size, words }, &Target::TOFINO_1).is_ok());
     }
-    for (levels, size) in [(0, 4), (5, 4), (1, 3), (1, 1), (4, 64 << 10)] {
+    for (levels, size) in [(0, 4), (5, 4), (1, 3), (1, 1), (4, 512 << 10)] {
         let refusal =
             Safe::build(Config { levels, size, words: 1 }, &Target::TOFINO_1).map(|_| ()).expect_err("no such program");
         assert!(matches!(refusal, Refusal::Parameters { .. }), "{refusal}");
     }
+}
+
+/// On Tofino 2 a word lies in two registers: the last entries of the first, and the first ones of the second.
+#[test]
+fn t1_words_in_two_banks_are_one_queue() {
+    let safe = Safe::build(Config::LARGEST_ON_TOFINO_2, &Target::TOFINO_2).expect("it fits");
+    let mut switch = Switch { machine: safe.machine_from((32 << 10) - 2), safe, passes: 0 };
+    for start in [1, 5] {
+        assert_eq!(switch.submit(&plain(start..start + 4)), (0b1111, 0));
+        assert_eq!(switch.safe.queue(&switch.machine, 0), [start, start + 1, start + 2, start + 3]);
+        (start..start + 4).for_each(|tid| assert_eq!(switch.retrieve(0), Some(tid)));
+    }
+    // A search through both.
+    let mut switch = Switch { machine: switch.safe.machine_from((32 << 10) - 2), safe: switch.safe, passes: 0 };
+    let (lacking, last) = ((1..=3).map(|tid| task(tid, 1, 1)), task(4, 1, 0));
+    assert_eq!(switch.submit(&lacking.chain([last]).collect::<Vec<_>>()), (0b1111, 0));
+    assert_eq!(switch.retrieve(0), Some(4));
+    (1..=3).for_each(|tid| assert_eq!(switch.retrieve(1), Some(tid)));
 }
 
 #[test]

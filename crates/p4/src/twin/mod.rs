@@ -247,6 +247,9 @@ fn class(frame: &[u8]) -> Class {
         return Class::Forward;
     }
     let bytes = usize::from(word16(frame, IP + 2));
+    if byte(frame, 0) & 1 == 1 || frame[..6] == frame[6..12] {
+        return Class::Malformed;
+    }
     if frame.len() < ROUND || frame.len() < IP + bytes || word16(frame, MF) != midflight_wire::MAGIC {
         return Class::Malformed;
     }

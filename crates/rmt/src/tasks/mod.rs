@@ -3,4 +3,9 @@
 #[cfg(feature = "check")]
 pub mod check;
 pub mod published;
+mod room;
 pub mod safe;
+
+/// Entries of all levels at most: the million that the thesis on Bolt (chapter 4) expects of newer switches. A target may have room
+/// for fewer.
+pub const ENTRIES_MAX: u32 = 1 << 20;

@@ -50,6 +50,9 @@ RESULTS
   asic.safe.passes_in_a_row          until packets come to rest, at most, in any order
   asic.safe.endless                  documented ways to go on for ever that were found again
   asic.safe.entries_per_level        with four levels
+  asic.tofino_2.PROGRAM.entries_per_level
+                                     on Tofino 2; PROGRAM is published, safe, or safe_wide, with 16
+                                     bytes of argument
   asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
   asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
@@ -107,12 +110,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let needed = chosen.iter().map(Named::memory).max().unwrap_or(0);
     memory::check(needed, "bound each search by --limit, or choose one with --instance").map_err(usage::error)?;
     let stop = interrupted_flag()?;
-    let [large, wide] = [safe::Config::LARGEST, safe::Config::WIDEST];
-    let front = Size::front("with front", wide)?;
-    let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?, front];
+    let (sizes, on_tofino_2) = (Size::on_tofino_1()?, Size::on_tofino_2()?);
     let reads = ReadsSize::all()?;
     let replicas = ReplicasSize::all()?;
-    print(args, &(summary(&sizes) + &reads_summary(&reads) + &replicas_summary(&replicas)))?;
+    print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &reads_summary(&reads) + &replicas_summary(&replicas)))?;
     let searched = search(args, chosen, &stop)?;
     let mut code = judge(&searched, &stop);
     let telling = Telling { transcript: args.transcript, json: args.json };
@@ -132,7 +133,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("interrupted");
     } else if args.json {
         let others = [reads_measures(&reads), replicas_measures(&replicas)].concat();
-        Envelope::new("check asic", [measures(&sizes, &searched), more.measures, others].concat()).print(true)?;
+        let queues = [measures(&sizes, &searched), measures_on_tofino_2(&on_tofino_2)].concat();
+        Envelope::new("check asic", [queues, more.measures, others].concat()).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
     }
@@ -171,36 +173,59 @@ struct Size {
 }
 
 impl Size {
-    fn published() -> Result<Self, Refusal> {
-        let (target, large) = (&Target::TOFINO_1, published::Config::BOLT);
+    /// The programs on a target, each as large as it holds: the last one with the tables around it.
+    fn all(
+        target: &Target,
+        bolt: published::Config,
+        large: safe::Config,
+        wide: safe::Config,
+    ) -> Result<[Self; 4], Refusal> {
+        let whole = Guarded::build(wide, front::Size::LARGEST, &Entered::default(), target)?;
+        let whole = whole.program().report().clone();
+        Ok([
+            Self::published(bolt, target)?,
+            Self::safe("safe", large, target)?,
+            Self::safe("safe, wide", wide, target)?,
+            Self { report: whole, ..Self::safe("with front", wide, target)? },
+        ])
+    }
+
+    fn on_tofino_1() -> Result<[Self; 4], Refusal> {
+        use safe::Config;
+        Self::all(&Target::TOFINO_1, published::Config::BOLT, Config::LARGEST, Config::WIDEST)
+    }
+
+    fn on_tofino_2() -> Result<[Self; 4], Refusal> {
+        use safe::Config;
+        let bolt = published::Config::LARGEST_ON_TOFINO_2;
+        Self::all(&Target::TOFINO_2, bolt, Config::LARGEST_ON_TOFINO_2, Config::WIDEST_ON_TOFINO_2)
+    }
+
+    fn published(large: published::Config, target: &Target) -> Result<Self, Refusal> {
         let report = Published::build(large, target)?.program().report().clone();
         let one = published::Config { levels: 1, size: 64, ..large };
         Ok(Self::of("published", report, (large.levels, large.size), passes(&Published::build(one, target)?)))
     }
 
-    fn safe(name: &'static str, large: safe::Config) -> Result<Self, Refusal> {
-        let target = &Target::TOFINO_1;
+    fn safe(name: &'static str, large: safe::Config, target: &Target) -> Result<Self, Refusal> {
         let report = Safe::build(large, target)?.program().report().clone();
         let one = safe::Config { levels: 1, size: 64, ..large };
         Ok(Self::of(name, report, (large.levels, large.size), passes(&Safe::build(one, target)?)))
     }
 
-    /// With the tables around it.
-    fn front(name: &'static str, large: safe::Config) -> Result<Self, Refusal> {
-        let whole = Guarded::build(large, front::Size::LARGEST, &Entered::default(), &Target::TOFINO_1)?;
-        Ok(Self { report: whole.program().report().clone(), ..Self::safe(name, large)? })
-    }
-
     fn of(name: &'static str, report: Report, (levels, entries): (u32, u32), passes: Passes) -> Self {
-        let words = report.registers.iter().filter(|register| register.cells == levels * entries);
-        let bytes = words.map(|register| register.cell.word_bits()).sum::<u32>() / 8;
+        // A word's registers together have as many cells as there are entries.
+        let words = report.registers.iter().filter(|register| register.cells > levels);
+        let bits: u64 = words.map(|register| u64::from(register.cell.word_bits()) * u64::from(register.cells)).sum();
+        let bytes = (bits / 8 / u64::from(levels * entries)) as u32;
         Self { name, report, entries, bytes, passes }
     }
 }
 
 fn summary(sizes: &[Size]) -> String {
+    let target = sizes.first().map_or("", |size| size.report.target.name);
     let mut text =
-        "on Tofino 1  stages: ingress  egress  entries a level  bytes each  passes: submit  retrieve\n".to_owned();
+        format!("on {target}  stages: ingress  egress  entries a level  bytes each  passes: submit  retrieve\n");
     for Size { name, report, entries, bytes, passes } in sizes {
         let ([ingress, egress], entries) = (report.depth, units::thousands(u64::from(*entries)));
         let Passes { submit, retrieve } = passes;
@@ -357,6 +382,13 @@ fn measures([published, safe, _, front]: &[Size; 4], searched: &[Searched]) -> V
     ]
 }
 
+fn measures_on_tofino_2([published, safe, wide, _]: &[Size; 4]) -> Vec<Measure> {
+    let entries = |name: &str, size: &Size| {
+        Measure::count(&format!("asic.tofino_2.{name}.entries_per_level"), size.entries.into(), "entries")
+    };
+    vec![entries("published", published), entries("safe", safe), entries("safe_wide", wide)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,12 +424,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_should_not_break_is_a_violation_and_says_so() {
-        let sizes = [
-            Size::published().unwrap(),
-            Size::safe("safe", safe::Config::LARGEST).unwrap(),
-            Size::safe("safe, wide", safe::Config::WIDEST).unwrap(),
-            Size::front("with front", safe::Config::WIDEST).unwrap(),
-        ];
+        let sizes = Size::on_tofino_1().unwrap();
         let searched = searched(None);
         let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);
         assert!(row.contains("T1 in 3 steps, EXPECTED: nothing"), "{row}");

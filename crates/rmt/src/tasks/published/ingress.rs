@@ -3,7 +3,8 @@
 use super::fields::{Fields, Kind, REPAIR_ADD, REPAIR_RETRIEVE, VALID, entry, pointer, status};
 use super::{Config, Empty};
 use crate::Pipeline::Ingress;
-use crate::{Action, Alu, Builder, Cell, Destination, Field, Match, argument, low_bits};
+use crate::tasks::room::Bank;
+use crate::{Action, Alu, Builder, Cell, Destination, Field, Match, Target, Width, argument, low_bits};
 
 const SUBMIT: u32 = Kind::Submit as u32;
 const RETRIEVE: u32 = Kind::Retrieve as u32;
@@ -20,12 +21,12 @@ fn masked(mask: u32, value: u32) -> Match {
     Match::Masked { mask, value }
 }
 
-pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) {
+pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config, target: &Target) {
     kinds(b, f, config);
     pointers(b, f, config);
     differences(b, f);
     judgement(b, f, config);
-    guard(b, f, config);
+    guard(b, f, config, target);
     flags(b, f);
     comparisons(b, f);
     route(b, f, config);
@@ -127,19 +128,30 @@ fn judgement(b: &mut Builder, f: &Fields, config: Config) {
 }
 
 /// Stage 4: `is_valid` and TRSRC of the entry (listing 1, line 5; listing 2, lines 3 and 4).
-fn guard(b: &mut Builder, f: &Fields, config: Config) {
+fn guard(b: &mut Builder, f: &Fields, config: Config, target: &Target) {
     let i = &f.inside;
-    let register = b.register(Ingress, 4, "is_valid", Cell::W16, 1 << config.cell_bits());
-    let cell = register.at(low_bits(i.cell, config.cell_bits()));
-    let store = Action::new("store").access(cell.always(Alu::set(i.mine)));
-    let take = Action::new("read_and_set").access(cell.always(Alu::clear(VALID)).give_old(i.theirs));
-    let exchange = Action::new("exchange").access(cell.always(Alu::set(i.mine)).give_old(i.theirs));
-    let table = b.table(Ingress, 4, "is_valid").exact(i.kind).exact(i.status);
-    table.entry([is(SUBMIT), is(status::SPACE)], &store, &[]);
-    table.entry([is(SUBMIT), is(status::OVERRUN)], &store, &[]);
-    table.entry([is(RETRIEVE), is(0)], &take, &[]);
-    table.entry([is(SWAP), is(status::INSIDE)], &exchange, &[]);
-    table.note("listing 1, line 5; listing 2, lines 3 and 4; SWAP");
+    for bank in valid(config, target) {
+        let name = bank.name("is_valid");
+        let register = b.register(Ingress, bank.stage, &name, Cell::W16, 1 << bank.index_bits);
+        let cell = register.at(low_bits(i.cell, bank.index_bits));
+        let store = Action::new("store").access(cell.always(Alu::set(i.mine)));
+        let take = Action::new("read_and_set").access(cell.always(Alu::clear(VALID)).give_old(i.theirs));
+        let exchange = Action::new("exchange").access(cell.always(Alu::set(i.mine)).give_old(i.theirs));
+        let table = b.table(Ingress, bank.stage, &name).exact(i.kind).exact(i.status);
+        if let Some(is_here) = bank.has(i.cell) {
+            table.when(is_here);
+        }
+        table.entry([is(SUBMIT), is(status::SPACE)], &store, &[]);
+        table.entry([is(SUBMIT), is(status::OVERRUN)], &store, &[]);
+        table.entry([is(RETRIEVE), is(0)], &take, &[]);
+        table.entry([is(SWAP), is(status::INSIDE)], &exchange, &[]);
+        table.note("listing 1, line 5; listing 2, lines 3 and 4; SWAP");
+    }
+}
+
+/// The registers of `is_valid`.
+pub(super) fn valid(config: Config, target: &Target) -> impl Iterator<Item = Bank> {
+    Bank::fewest(4, Width::W16, config.cell_bits(), target)
 }
 
 /// Stage 4: the bitmap (listing 1, lines 9 and 19; listing 3, lines 10 and 14).

@@ -42,6 +42,7 @@ mod packets;
 #[cfg(feature = "check")]
 mod subject;
 
+use super::ENTRIES_MAX;
 use crate::{Builder, Machine, Program, Refusal, Target};
 
 pub use fields::{Fields, Kind};
@@ -61,7 +62,7 @@ pub enum Empty {
 pub struct Config {
     /// Priority levels, 1 to 4, each with a queue.
     pub levels: u32,
-    /// Entries of each queue: a power of two, 2 to 131,072.
+    /// Entries of each queue: a power of two, at least 2; all queues have at most [`ENTRIES_MAX`].
     pub size: u32,
     /// 32-bit words of TDESC, 0 to 8.
     pub words: u32,
@@ -74,6 +75,9 @@ impl Config {
     pub const BOLT: Self = Self { levels: 4, size: 32 << 10, words: 5, empty: Empty::NoOp };
     /// Falcon (§3.3.2): one queue of 128 K tasks.
     pub const FALCON: Self = Self { levels: 1, size: 128 << 10, words: 5, empty: Empty::Ignored };
+
+    /// Bolt's with as many tasks as Tofino 2 has room for.
+    pub const LARGEST_ON_TOFINO_2: Self = Self { size: 64 << 10, ..Self::BOLT };
 
     /// Bits of a pointer that are the index into the queue; the others count rounds.
     fn index_bits(self) -> u32 {
@@ -90,8 +94,8 @@ impl Config {
         let wrong = |what| Err(Refusal::Parameters { what });
         match () {
             () if !(1..=4).contains(&levels) => wrong("there are 1 to 4 levels"),
-            () if !size.is_power_of_two() || !(2..=128 << 10).contains(&size) => {
-                wrong("a queue's size is a power of two, 2 to 131072")
+            () if !size.is_power_of_two() || size < 2 || size > ENTRIES_MAX / levels.next_power_of_two() => {
+                wrong("a queue's size is a power of two, at least 2, and all levels have at most 1048576 entries")
             }
             () if words > 8 => wrong("TDESC has at most 8 words"),
             () => Ok(()),
@@ -114,7 +118,7 @@ impl Published {
         config.check()?;
         let mut builder = Builder::new("published");
         let fields = Fields::declare(&mut builder, config);
-        ingress::declare(&mut builder, &fields, config);
+        ingress::declare(&mut builder, &fields, config, target);
         egress::declare(&mut builder, &fields, config, target);
         bounds(&mut builder, config);
         let program = builder.build(target)?;

@@ -136,7 +136,7 @@ impl Guarded {
         }
         let mut front = None;
         let safe = Safe::built(config, target, |b, f| {
-            front = Some(declare(b, f, size, entered));
+            front = Some(declare(b, f, size, entered, target.stages - 1));
             change(b, f);
         })?;
         let (fields, counters) = front.expect("declared above");
@@ -197,7 +197,7 @@ impl Guarded {
     }
 }
 
-fn declare(b: &mut Builder, f: &Fields, size: Size, entered: &Entered) -> (FrontFields, Register) {
+fn declare(b: &mut Builder, f: &Fields, size: Size, entered: &Entered, last: usize) -> (FrontFields, Register) {
     let front = FrontFields {
         checked: b.header("checked", W8),
         epoch: b.header("epoch", W32),
@@ -221,7 +221,7 @@ fn declare(b: &mut Builder, f: &Fields, size: Size, entered: &Entered) -> (Front
     let counters = compare(b, f, &front, size);
     forward(b, f, &front, size);
     judge(b, f, &front);
-    turn(b, f, &front);
+    turn(b, f, &front, last);
     carried(b, f, &front);
     (front, counters)
 }
@@ -286,14 +286,14 @@ fn judge(b: &mut Builder, f: &Fields, front: &FrontFields) {
     );
 }
 
-/// Stage 11, behind all that reads the addresses: an answer goes back where its question came from.
-fn turn(b: &mut Builder, f: &Fields, front: &FrontFields) {
+/// The last stage, behind all that reads the addresses: an answer goes back where its question came from.
+fn turn(b: &mut Builder, f: &Fields, front: &FrontFields, last: usize) {
     let swap = |action: Action, a: Field, b: Field| action.set(a, b).set(b, a);
     let mut turn = Action::new("turn round").set(front.out_port, front.came_from);
     turn = swap(turn, f.address, front.own_ip);
     turn = swap(swap(turn, f.port[0], front.own_port[0]), f.port[1], front.own_port[1]);
     turn = swap(swap(turn, front.mac.0, front.own_mac.0), front.mac.1, front.own_mac.1);
-    let table = b.table(Ingress, 11, "answer").exact(f.op);
+    let table = b.table(Ingress, last, "answer").exact(f.op);
     for answer in [Kind::Assign as u32, Kind::NoOp as u32, Kind::SubmitAck as u32, RESET] {
         table.entry([Match::is(answer)], &turn, &[]);
     }

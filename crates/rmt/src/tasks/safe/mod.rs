@@ -29,7 +29,9 @@ mod route;
 mod subject;
 mod view;
 
+use super::ENTRIES_MAX;
 use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};
+use entries::Stored;
 use queue::Pointers;
 
 pub use fields::{Fields, Kind, Why};
@@ -44,9 +46,9 @@ pub use view::Level;
 pub struct Config {
     /// Priority levels, 1 to 4, each with a queue.
     pub levels: u32,
-    /// Entries of each queue, a power of two: 2 to 32,768 with three or four levels, to 65,536 with two, to 131,072 with one.
+    /// Entries of each queue, a power of two: at least 2; all queues have at most [`ENTRIES_MAX`].
     pub size: u32,
-    /// 32-bit words of argument, 1 to 4. With more than one, all levels have at most 65,536 entries.
+    /// 32-bit words of argument, 1 to 4.
     pub words: u32,
 }
 
@@ -55,6 +57,10 @@ impl Config {
     pub const LARGEST: Self = Self { levels: 4, size: 32 << 10, words: 1 };
     /// As many as it holds with 16 bytes of argument.
     pub const WIDEST: Self = Self { levels: 4, size: 16 << 10, words: 4 };
+    /// As many as Tofino 2 holds.
+    pub const LARGEST_ON_TOFINO_2: Self = Self { size: 64 << 10, ..Self::LARGEST };
+    /// As many as that holds with 16 bytes of argument.
+    pub const WIDEST_ON_TOFINO_2: Self = Self { size: 32 << 10, ..Self::WIDEST };
 
     /// How far apart two pointers of one level are.
     fn step(self) -> u32 {
@@ -71,8 +77,8 @@ impl Config {
         let wrong = |what| Err(Refusal::Parameters { what });
         match () {
             () if !(1..=4).contains(&levels) => wrong("there are 1 to 4 levels"),
-            () if !size.is_power_of_two() || size < 2 || size > (128 << 10) / self.step() => {
-                wrong("a queue's size is a power of two, at least 2, and all levels have at most 131072 entries")
+            () if !size.is_power_of_two() || size < 2 || size > ENTRIES_MAX / self.step() => {
+                wrong("a queue's size is a power of two, at least 2, and all levels have at most 1048576 entries")
             }
             () if !(1..=4).contains(&words) => wrong("an argument has 1 to 4 words"),
             () => Ok(()),
@@ -97,8 +103,8 @@ pub struct Safe {
 struct Registers {
     pointers: Pointers,
     credit: Register,
-    /// Of entries, one for each word.
-    entries: Vec<Register>,
+    /// Of entries, one word after the other.
+    entries: Vec<Stored>,
 }
 
 impl Safe {
@@ -113,7 +119,7 @@ impl Safe {
         let mut b = Builder::new("safe");
         let fields = Fields::declare(&mut b, config);
         let pointers = queue::declare(&mut b, &fields, config);
-        let entries = entries::declare(&mut b, &fields, config);
+        let entries = entries::declare(&mut b, &fields, config, target);
         let credit = route::declare(&mut b, &fields, config);
         let registers = Registers { pointers, credit, entries };
         bounds(&mut b, config);

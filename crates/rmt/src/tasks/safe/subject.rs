@@ -82,10 +82,12 @@ impl Subject for Safe {
                 let word = machine.read(register, level, Word::Low);
                 machine.write(register, level, Word::Low, word.wrapping_sub(by));
             }
-            for &register in &self.registers.entries {
-                let read = |n: u32| machine.read(register, cell(n.wrapping_add(from / step)), Word::Low);
-                let words: Vec<u32> = (0..size).map(read).collect();
-                (0..).zip(words).for_each(|(n, word)| machine.write(register, cell(n), Word::Low, word));
+            for stored in &self.registers.entries {
+                let at = |n: u32| stored.of(cell(n));
+                let read = |(register, index)| machine.read(register, index, Word::Low);
+                let words: Vec<u32> = (0..size).map(|n| read(at(n.wrapping_add(from / step)))).collect();
+                let mut write = |(register, index), word| machine.write(register, index, Word::Low, word);
+                (0..).zip(words).for_each(|(n, word)| write(at(n), word));
             }
             for packet in flight.iter_mut() {
                 if self.kind(packet) == Some(Kind::Swap) && packet.get(f.level) == level + 1 {
@@ -158,8 +160,8 @@ impl Subject for Safe {
             let live: Vec<u32> = self.cells(machine, level).collect();
             let step = self.config().levels.next_power_of_two();
             let dead = (0..self.config().size).map(|n| n * step + level).filter(|cell| !live.contains(cell));
-            for (cell, &register) in dead.flat_map(|cell| self.registers.entries.iter().map(move |r| (cell, r))) {
-                machine.write(register, cell, Word::Low, 0);
+            for (register, index) in dead.flat_map(|cell| self.registers.entries.iter().map(move |r| r.of(cell))) {
+                machine.write(register, index, Word::Low, 0);
             }
             machine.write(self.registers.pointers.retrieve, level, Word::High, 0);
         }

@@ -42,8 +42,9 @@ impl Safe {
     /// The TIDs of the tasks of a level, from 0, the head first.
     #[must_use]
     pub fn queue(&self, machine: &Machine, level: u32) -> Vec<u32> {
-        let tids = self.registers.entries[TID];
-        self.cells(machine, level).map(|cell| machine.read(tids, cell, Word::Low)).collect()
+        let tids = &self.registers.entries[TID];
+        let tid = |(register, index)| machine.read(register, index, Word::Low);
+        self.cells(machine, level).map(|cell| tid(tids.of(cell))).collect()
     }
 
     /// The places of a level's tasks, the head first; at most as many as there are cells.

@@ -7,7 +7,7 @@ use crate::lab_guard::LabGuard;
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_p4::differential::{Compared, random, transcripts};
-use midflight_p4::tofino::TofinoTools;
+use midflight_p4::tofino::{Target, TofinoTools};
 use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -27,9 +27,9 @@ model of a switch, in which the program was searched. What comes out must be the
 is in the registers. Then our client and executors run tasks of all levels and requirements through
 it in a lab (`midflight switch --engine bmv2`), and the switch is killed midway. It needs
 p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and the right to make a network
-namespace. At last each program is compiled and assembled for Tofino 1, where p4c-barefoot and bfas
-are, in PATH or where P4C_TOFINO and BFAS say; TNA_INCLUDE is the folder of tna.p4, if the compiler
-is not installed. What is missing is named, and its part left out.
+namespace. At last each program is compiled and assembled for Tofino 1 and 2, where p4c-barefoot
+and bfas are, in PATH or where P4C_TOFINO and BFAS say; TNA_INCLUDE is the folder of tna.p4, if the
+compiler is not installed. What is missing is named, and its part left out.
 docs/internals/p4.md explains the programs and the test.
 
 RESULTS, of each PROGRAM
@@ -41,6 +41,7 @@ RESULTS, of each PROGRAM
   p4.PROGRAM.tna.entries_per_level entries of each of the four levels
   p4.PROGRAM.tna.sram_percent, .tcam_percent, .phv_percent
                                    of what the switch has: memory blocks, bits of containers
+  p4.PROGRAM.t2na.…                the same of Tofino 2, which has 20 stages
   p4.e2e.PROGRAM.tasks             tasks whose callers heard their results
   p4.e2e.PROGRAM.lost              tasks that the switch took and, though it lived, never assigned
   p4.e2e.PROGRAM.lost.hazard_N     those that hazard N explains (docs/internals/asic-hazards.md)
@@ -154,17 +155,29 @@ fn compare(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
     Ok(is_right)
 }
 
-/// Each program for Tofino; what does not fit is an error of the tools.
+/// Each program for each Tofino that the compiler knows; what does not fit is an error of the tools.
 fn compile(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
     let tools = TofinoTools::find()?;
-    for program in Program::ALL {
-        let report = tofino::run(&tools, program, args.report.as_deref())?;
+    let (mut compiled, mut unknown) = (false, None);
+    for (target, program) in Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (target, program))) {
+        let report = match tofino::run(&tools, program, target, args.report.as_deref()) {
+            Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
+                eprintln!("SKIPPED: check p4: {} for {}: {error}", program.name(), target.name);
+                unknown = Some(error);
+                continue;
+            }
+            report => report?,
+        };
         if !args.json {
-            stdout::print(&tofino::told(&report))?;
+            stdout::print(&tofino::told(&report, target))?;
         }
-        measures.extend(tofino::measures(&report));
+        measures.extend(tofino::measures(&report, target));
+        compiled = true;
     }
-    Ok(true)
+    match unknown {
+        Some(error) if !compiled => Err(error),
+        _ => Ok(true),
+    }
 }
 
 /// Packets into one program and into the model. Returns whether nothing differed.

@@ -1,40 +1,42 @@
-//! The programs compiled and assembled for Tofino 1, and what that takes of the switch.
+//! The programs compiled and assembled for Tofino 1 and 2, and what that takes of the switch.
 
 use anyhow::{Context, Result};
 use midflight_p4::Program;
-use midflight_p4::tofino::{Report, TofinoTools};
+use midflight_p4::tofino::{Report, Target, TofinoTools};
 use midflight_terminal::envelope::Measure;
 use std::path::Path;
 
 /// Compiles one program. With a folder, its report is written there.
-pub(super) fn run(tools: &TofinoTools, program: Program, reports: Option<&Path>) -> Result<Report> {
-    let report = tools.compile(program)?;
+pub(super) fn run(tools: &TofinoTools, program: Program, target: &Target, reports: Option<&Path>) -> Result<Report> {
+    let report = tools.compile(program, target)?;
     if let Some(folder) = reports {
-        let path = folder.join(program.name()).with_extension("toml");
+        let path = folder.join(target.file(program)).with_extension("toml");
         std::fs::write(&path, report.to_toml()?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(report)
 }
 
 /// A line for people.
-pub(super) fn told(report: &Report) -> String {
+pub(super) fn told(report: &Report, target: &Target) -> String {
     let Report { program, compiler, entries_per_level, stages, containers: [c8, c16, c32], .. } = report;
     format!(
-        "{program} on Tofino 1, {compiler}: {stages} of 12 stages, 4 x {entries_per_level} entries, SRAM {:.1} %, TCAM {:.1} %, \
+        "{program} on {}, {compiler}: {stages} of {} stages, 4 x {entries_per_level} entries, SRAM {:.1} %, TCAM {:.1} %, \
          PHV {:.1} % ({c8} x 8, {c16} x 16, {c32} x 32 bits)\n",
-        report.sram_percent(),
-        report.tcam_percent(),
-        report.phv_percent(),
+        target.name,
+        target.stages,
+        report.sram_percent(target),
+        report.tcam_percent(target),
+        report.phv_percent(target),
     )
 }
 
-pub(super) fn measures(report: &Report) -> [Measure; 5] {
-    let named = |name: &str| format!("p4.{}.tna.{name}", report.program);
+pub(super) fn measures(report: &Report, target: &Target) -> [Measure; 5] {
+    let named = |name: &str| format!("p4.{}.{}.{name}", report.program, target.arch);
     [
         Measure::count(&named("stages"), report.stages.into(), "stages"),
         Measure::count(&named("entries_per_level"), report.entries_per_level.into(), "entries"),
-        Measure::quantity(&named("sram_percent"), report.sram_percent(), "%"),
-        Measure::quantity(&named("tcam_percent"), report.tcam_percent(), "%"),
-        Measure::quantity(&named("phv_percent"), report.phv_percent(), "%"),
+        Measure::quantity(&named("sram_percent"), report.sram_percent(target), "%"),
+        Measure::quantity(&named("tcam_percent"), report.tcam_percent(target), "%"),
+        Measure::quantity(&named("phv_percent"), report.phv_percent(target), "%"),
     ]
 }

@@ -1,0 +1,93 @@
+//! Where the words of an entry go: into whatever stages have room. A word of more cells than one register may have lies in several,
+//! its *banks*; the highest bits of the entry's number choose between them.
+
+use crate::{Cell, Compare, Field, Target, Width};
+
+/// What a target's stages have left for entries.
+pub(super) struct Room<'t> {
+    target: &'t Target,
+    /// Of each part of each stage: stateful ALUs and map RAMs.
+    stages: Vec<Vec<(u32, u32)>>,
+}
+
+impl<'t> Room<'t> {
+    /// All of it.
+    pub(super) fn of(target: &'t Target) -> Self {
+        Self { target, stages: vec![target.parts(); target.stages] }
+    }
+
+    /// Takes these blocks of a stage for a register: of the part that has most, if they are there.
+    pub(super) fn spend(&mut self, stage: usize, blocks: u32) -> bool {
+        let fits = |(alus, rams): &&mut (u32, u32)| *alus > 0 && *rams >= blocks;
+        let part = self.stages[stage].iter_mut().filter(fits).max_by_key(|(_, rams)| *rams);
+        part.map(|part| *part = (part.0 - 1, part.1 - blocks)).is_some()
+    }
+
+    /// The first stage, from this one on, with room for so many cells. If none has, the last one: the check of the program then
+    /// names what exceeds the budget.
+    fn take(&mut self, from: usize, width: Width, index_bits: u32) -> usize {
+        let (blocks, last) = (blocks(width, index_bits), self.stages.len() - 1);
+        (from..=last).find(|&stage| self.spend(stage, blocks)).unwrap_or(last)
+    }
+
+    /// The banks of a word of this width for all cells that so many bits number, none of them in a stage before this one. Narrow
+    /// words have as many as wide ones: two smaller registers fill gaps that a larger one does not fit.
+    pub(super) fn banks(&mut self, from: usize, width: Width, cell_bits: u32) -> Vec<Bank> {
+        let index_bits = cell_bits.min(self.target.register_index_bits(u32::BITS));
+        let take = |bank: Bank| Bank { stage: self.take(from, width, index_bits), ..bank };
+        Bank::all(from, index_bits, cell_bits).map(take).collect()
+    }
+}
+
+/// SRAM blocks of a register of one word an entry, its spare one included.
+pub(super) fn blocks(width: Width, index_bits: u32) -> u32 {
+    (width.bits() << index_bits).div_ceil(Target::SRAM_BLOCK_BITS) + 1
+}
+
+/// The cell of a register of this width.
+pub(super) fn cell(width: Width) -> Cell {
+    match width {
+        Width::W8 => Cell::W8,
+        Width::W16 => Cell::W16,
+        Width::W32 => Cell::W32,
+    }
+}
+
+/// One register of a word.
+#[derive(Clone, Copy)]
+pub(super) struct Bank {
+    number: u32,
+    /// Where it is.
+    pub(super) stage: usize,
+    /// Bits of an entry's number that are its index here.
+    pub(super) index_bits: u32,
+    cell_bits: u32,
+}
+
+impl Bank {
+    /// The banks of a word, all in this stage.
+    fn all(stage: usize, index_bits: u32, cell_bits: u32) -> impl Iterator<Item = Self> {
+        (0..1 << (cell_bits - index_bits)).map(move |number| Self { number, stage, index_bits, cell_bits })
+    }
+
+    /// The same, as few as the target allows.
+    pub(super) fn fewest(stage: usize, width: Width, cell_bits: u32, target: &Target) -> impl Iterator<Item = Self> {
+        Self::all(stage, cell_bits.min(target.register_index_bits(width.bits())), cell_bits)
+    }
+
+    /// Its name, or its table's: where there is one bank only, that of the word.
+    pub(super) fn name(self, word: &str) -> String {
+        if self.is_only() { word.into() } else { format!("{word}, bank {}", self.number) }
+    }
+
+    fn is_only(self) -> bool {
+        self.cell_bits == self.index_bits
+    }
+
+    /// True where the entry is in it; `None`: all are. `entry` has the entry's number in its low bits.
+    #[track_caller]
+    pub(super) fn has(self, entry: Field) -> Option<Compare> {
+        let mask = (1 << self.cell_bits) - (1 << self.index_bits);
+        (!self.is_only()).then(|| entry.masked(mask, self.number << self.index_bits))
+    }
+}

@@ -1,0 +1,8 @@
+// The published queue for T2NA: Tofino 2. docs/internals/p4.md says how to read it.
+#include <core.p4>
+#include "target/t2na.p4"
+#include "sizes.p4"
+#include "headers.p4"
+#include "roles.p4"
+#include "published/queue.p4"
+#include "target/tna_egress.p4"
