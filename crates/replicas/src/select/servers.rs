@@ -41,6 +41,10 @@ macro_rules! kept_in_servers {
             self.servers.outstanding(server)
         }
 
+        fn asked(&self, server: Server) -> u64 {
+            self.servers.asked(server)
+        }
+
         fn counts(&self) -> super::Counts {
             self.servers.counts()
         }
@@ -62,6 +66,8 @@ struct Entry<T> {
     known_until: Nanos,
     /// When the last status was believed.
     status_at: Option<Nanos>,
+    /// Requests so far.
+    asked: u64,
     outstanding: u32,
     /// Of that status.
     sequence: u16,
@@ -113,6 +119,10 @@ impl<T> Servers<T> {
         self.entries.get(usize::from(server.0)).map_or(0, |entry| entry.outstanding)
     }
 
+    pub(super) fn asked(&self, server: Server) -> u64 {
+        self.entries.get(usize::from(server.0)).map_or(0, |entry| entry.asked)
+    }
+
     /// A server outside of the table looks as one of which nothing is known.
     pub(super) fn see(&self, now: Nanos, server: Server) -> Seen<'_, T> {
         match self.entries.get(usize::from(server.0)) {
@@ -136,7 +146,10 @@ impl<T> Servers<T> {
 
     pub(super) fn sent(&mut self, server: Server) {
         match self.entries.get_mut(usize::from(server.0)) {
-            Some(entry) => entry.outstanding = entry.outstanding.saturating_add(1),
+            Some(entry) => {
+                entry.outstanding = entry.outstanding.saturating_add(1);
+                entry.asked = entry.asked.wrapping_add(1);
+            }
             None => self.counts.servers_unknown += 1,
         }
     }
@@ -224,6 +237,7 @@ mod tests {
         servers.expired(ONE);
         assert!(servers.answered(6, ONE, 5, status(1)).is_none());
         assert_eq!((servers.outstanding(ONE), servers.counts().answers_unasked), (0, 2));
+        assert_eq!((servers.asked(ONE), servers.asked(Server(2))), (2, 0));
     }
 
     #[test]
