@@ -63,6 +63,12 @@ pub struct SurveyedReplica {
     is_taken: u16,
 }
 
+impl Default for SurveyedSet {
+    fn default() -> Self {
+        Self::new_zeroed()
+    }
+}
+
 impl SurveyedSet {
     /// Whether each replica may answer each READ.
     #[must_use]
@@ -110,7 +116,7 @@ impl SurveyedReplica {
 /// The state of a switch, which was initialised.
 pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
     for place in 0..SETS_MAX as u32 {
-        let mut set = SurveyedSet::new_zeroed();
+        let mut set = SurveyedSet::default();
         // SAFETY: the caller's; the structure is that of C.
         if unsafe { mf_reads_survey(state, place, &mut set) } != 0 {
             survey.sets.push(set);

@@ -13,7 +13,7 @@ mod waiting;
 
 pub use groups::{GroupError, Most};
 
-use crate::select::{Choice, Counts, Learned, Selector, Server, Status};
+use crate::select::{Choice, Counts, Learned, Selector, Server, Status, Tally};
 use groups::Groups;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
@@ -102,8 +102,8 @@ pub struct SeenServer {
     pub address: SocketAddr,
     /// Requests that were neither answered nor have expired.
     pub outstanding: u32,
-    /// Requests that it was sent so far.
-    pub asked: u64,
+    /// What became of the requests to it so far.
+    pub tally: Tally,
     /// What was learned of it; `None`: nothing, or it is too old.
     pub learned: Option<Learned>,
 }
@@ -192,7 +192,7 @@ impl RsNode {
         let see = |(&address, number)| SeenServer {
             address,
             outstanding: self.selector.outstanding(Server(number)),
-            asked: self.selector.asked(Server(number)),
+            tally: self.selector.tally(Server(number)),
             learned: self.selector.learned(now, Server(number)),
         };
         numbered.map(see).collect()

@@ -206,7 +206,7 @@ mod tests {
         let learned = c3.learned(0, A).unwrap();
         let ms = |nanos: Option<f64>| nanos.map(|nanos| nanos / MS as f64);
         assert_eq!((ms(learned.response), ms(learned.service), learned.queue), (Some(10.0), Some(4.0), Some(2.0)));
-        assert_eq!((ms(learned.score), c3.learned(0, B), c3.asked(A)), (Some(114.0), None, 1));
+        assert_eq!((ms(learned.score), c3.learned(0, B)), (Some(114.0), None));
         // One under way, of 10 selectors: q̂ = 1 + 10 + 2 = 13; Ψ = 6 + 2,197 × 4 = 8,794.
         c3.servers.sent(A);
         assert_eq!(score_ms(&c3, A), 8_794.0);

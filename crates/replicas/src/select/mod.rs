@@ -72,6 +72,17 @@ pub struct Learned {
     pub score: Option<f64>,
 }
 
+/// Requests to a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// That were sent.
+    pub asked: u64,
+    /// Of these, those that were answered.
+    pub answered: u64,
+    /// Of these, those whose responses did not come in time.
+    pub expired: u64,
+}
+
 /// Chooses servers for requests, and learns from their responses.
 pub trait Selector {
     /// One of the candidates for a request that leaves now. All bits of `random` must be random: they break ties.
@@ -87,9 +98,9 @@ pub trait Selector {
     /// Requests to this server that were neither answered nor have expired; 0 of a server that this selector does not know.
     fn outstanding(&self, server: Server) -> u32;
 
-    /// Requests that were sent to this server so far; 0 of a server that this selector does not know.
-    fn asked(&self, _server: Server) -> u64 {
-        0
+    /// What became of the requests to this server so far; none of a server that this selector does not know.
+    fn tally(&self, _server: Server) -> Tally {
+        Tally::default()
     }
 
     /// What was learned of this server; `None`: nothing, or it is too old.
