@@ -7,6 +7,8 @@ import { about, count, micros, millis } from "./units.js";
 
 const OPERATOR = ["labelled", "selected", "degraded", "without_rsnode", "delivered", "copied", "not_copied", "unknown_group",
   "untracked", "answered", "unmatched", "without_status", "statuses_absurd", "statuses_outdated", "expired"];
+/** What is no counter, and stands in a tile. */
+const STATES = new Set(["selector_works", "selector_under_way", "selector_busy_ns", "control_term", "control_rules"]);
 const SERVERS = { silent: "bad", unknown: "warn", answers: "good" };
 const GROUPS = { unknown: "bad", degraded: "warn", labelled: "good" };
 /** A controller asks several times a second: one that has not for so long is missed. */
@@ -86,7 +88,7 @@ function page(main) {
     numbers.set("backups", rateText(backups), "a second", backups > 0 ? "warn" : "");
     numbers.set("drops", ...dropped(view));
     operator.show(OPERATOR.map((name) => ({ key: name, name: words(name), all: status[name], rate: rates[name] ?? 0 })).filter((row) => row.all > 0));
-    const ofBeside = Object.entries(status.shell).filter(([name, n]) => n > 0 && /^(selector|control)_/.test(name));
+    const ofBeside = Object.entries(status.shell).filter(([name, n]) => n > 0 && /^(selector|control)_/.test(name) && !STATES.has(name));
     beside.show(ofBeside.map(([name, n]) => ({ key: name, name: words(name), all: n, rate: rates[`shell.${name}`] ?? 0 })));
     drops.show(view);
     missing.hidden = Boolean(detail);

@@ -155,14 +155,13 @@ impl ReplicasWatch {
     pub fn detail(&mut self, now: Nanos, survey: &Survey, parts: OperatorParts, under_way: u64) -> ReplicasDetail {
         let seconds = self.then.map(|then| (now.saturating_sub(then) as f64 / 1e9).max(1e-3));
         self.then = Some(now);
-        let (selector, servers) = match parts.selector {
+        let (selector, mut servers) = match parts.selector {
             Some((selector, seen)) => (Some(selector), self.seen(seconds, &seen)),
             None if self.selection != Selection::None => {
                 (Some(in_core(self.selection, under_way)), of_core(now, survey))
             }
             None => (None, Vec::new()),
         };
-        let mut servers = servers;
         servers.sort_by(|a, b| {
             let key = |server: &ServerView| (server.state, Reverse(server.asked_per_s.map(|rate| rate as u64)));
             (key(a), &a.address).cmp(&(key(b), &b.address))

@@ -27,7 +27,7 @@ pub(super) fn head(view: &View) -> Vec<Line<'static>> {
 
 /// A line of the head: a name, then values; those that need a look are coloured.
 fn named(name: &'static str, values: Vec<Span<'static>>) -> Line<'static> {
-    let name = Span::styled(format!("{name:9}"), Style::new().add_modifier(Modifier::DIM));
+    let name = Span::styled(format!("{name:10}"), Style::new().add_modifier(Modifier::DIM));
     Line::from_iter(std::iter::once(name).chain(values))
 }
 
@@ -180,14 +180,14 @@ fn of_controller(status: &ControllerSnapshot, detail: &ControllerDetail) -> Vec<
         Some(ms) => format!("another one is active, heard {} ago", short_time(ms as f64 * 1e6)),
         None => "no active one was heard of".into(),
     };
-    let about = format!("{} of {}, {}, {role}", status.place, status.controllers.len(), plain(&status.role));
+    let about = format!("controller {} of {}, {}, {role}", status.place, status.controllers.len(), plain(&status.role));
     let answer = format!(
         "{} of {} answer",
         detail.operators_all - detail.operators_silent.min(detail.operators_all),
         detail.operators_all
     );
     let operators = std::iter::once(answer.into()).chain(worry(Tone::Bad, detail.operators_silent, "do not"));
-    let mut lines = vec![named("controller", text(about)), named("operators", operators.collect())];
+    let mut lines = vec![named("control", text(about)), named("operators", operators.collect())];
     if is_active {
         let groups = format!("{} traffic groups", thousands(detail.groups_all));
         let groups = std::iter::once(groups.into()).chain(worry(Tone::Warn, detail.groups_degraded, "degraded"));

@@ -65,12 +65,12 @@ fn all_that_matters_is_on_80_columns_and_24_lines() {
     let lines = drawn(&State::default());
     let has = |part: &str| assert!(lines.iter().any(|line| line.contains(part)), "no {part:?} in {lines:#?}");
     has("99.123 K a second completed, 12.3 submitted, 0 assigned");
-    has("queue    56  level 4: 50  level 5: 6");
+    has("queue     56  level 4: 50  level 5: 6");
     has("4 busy, 0 parked, of 8");
-    has("1 alive  1 lost");
-    has("wait     half < 8 µs, 99 % < 8 µs (all: half < 128 µs, 99 % < 128 µs)");
-    has("run      no tasks (all: half < 2.048 ms, 99 % < 2.048 ms)");
-    has("failures 2 expired  3 drops  a second");
+    has("executors 1 alive  1 lost");
+    has("wait      half < 8 µs, 99 % < 8 µs (all: half < 128 µs, 99 % < 128 µs)");
+    has("run       no tasks (all: half < 2.048 ms, 99 % < 2.048 ms)");
+    has("failures  2 expired  3 drops  a second");
     has("Executors 1-2 of 2");
     has("10.0.0.2:4000 lost");
     has("q end  Tab Executors, Jobs, Clients, Drops  s sort  r reverse  ? keys");
