@@ -68,15 +68,19 @@ fn of_reads(view: &View, status: &ReadsStatus, detail: Option<&ReadsDetail>) -> 
     };
     let kinds = ["reads_to_followers", "reads_to_leader", "reads_leader_only"].map(rate);
     let reads = format!(
-        "{} a second: {} to followers, {} to leaders, {} leader-only; {} turned back",
+        "{} a second: {} to followers, {} to leaders, {} leader-only",
         per_second(kinds.iter().sum()),
         per_second(kinds[0]),
         per_second(kinds[1]),
-        per_second(kinds[2]),
-        per_second(rate("reads_turned_back"))
+        per_second(kinds[2])
     );
     let unstable: u64 = status.sets.iter().map(|set| u64::from(set.unstable)).sum();
-    let writes = format!("{} a second, {} key groups unstable", per_second(rate("writes")), thousands(unstable));
+    let writes = format!(
+        "{} a second, {} key groups unstable; {} reads turned back",
+        per_second(rate("writes")),
+        thousands(unstable),
+        per_second(rate("reads_turned_back"))
+    );
     let mut lines = vec![named("reads", text(reads)), named("writes", text(writes))];
     if let Some(detail) = detail {
         let sets = &detail.sets.shown;

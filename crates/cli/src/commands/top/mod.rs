@@ -23,7 +23,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight top                                the switch of this machine
   midflight top --http switch.example:7701
-  midflight top --http 10.0.0.250:7790         a controller; a replica and an operator in the same way
+  midflight top --http 10.0.0.250:7790         a controller, and so a replica or operator
   midflight top --once                         one view as text, and the end
   midflight top --json | jq .detail.executors  the same as JSON (docs/watching.md)
 
