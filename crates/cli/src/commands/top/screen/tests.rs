@@ -128,7 +128,7 @@ fn a_store_with_a_dead_replica_is_on_80_columns_and_24_lines() {
     let has = |part: &str| assert!(lines.iter().any(|line| line.contains(part)), "no {part:?} in {lines:#?}");
     has("55 a second: 50 to followers, 0 to leaders, 5 leader-only");
     has("9 a second, 4 key groups unstable; 0 reads turned back");
-    has("replicas   2 of 3 heard  1 silent");
+    has("replicas  2 of 3 heard  1 silent");
     has("1 of 1 sets have one");
     has("Replicas 1-3 of 3");
     has("silent");
