@@ -3,7 +3,9 @@
 It prints CPU time of the switch's process as a share of a core, by turns without and with the page, and the difference.
 """
 
+import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,7 @@ CHROMIUM, MIDFLIGHT = sys.argv[1:3]
 SLOTS, SLEEP_MS = 1_000, 10
 TURNS, TURN_S = 4, 10
 # The switch's thread sleeps between packets: one that polls is busy whatever it does.
-CONFIG = 'busy_poll = "0s"\n[tasks]\n'
+CONFIG = '[socket]\nbusy_poll = "0s"\n[tasks]\n'
 
 
 def cpu_seconds(process):
@@ -44,8 +46,12 @@ def main():
             switch, said = bench.started("switch", "--config", config, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
             address = re.search(r"switch on (\S+)", said)[1]
             bench.started("executor", "--switch", address, "--slots", str(SLOTS))
-            tasks = str(SLOTS * 1000 // SLEEP_MS * TURN_S * TURNS * 4)
-            bench.start("submit", "sleep", f"{SLEEP_MS}ms", "-n", tasks, "--switch", address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            submit = [MIDFLIGHT, "submit", "sleep", f"{SLEEP_MS}ms", "-n", "500000", "--switch", address]
+            # Two, so that tasks wait while one of them begins anew.
+            for _ in range(2):
+                again = ["sh", "-c", 'while "$@"; do :; done', "sh", *submit]
+                loop = bench.process(again, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                bench.stack.callback(os.killpg, loop.pid, signal.SIGKILL)
             time.sleep(3)
             costs = []
             for _ in range(TURNS):
