@@ -8,6 +8,8 @@ import { about, count, micros, quantile } from "./units.js";
 /** Views that a live chart keeps: ten minutes. */
 const KEPT = 600;
 const HEIGHT = 190;
+/** Colours that there are. */
+const LINES = 8;
 const all = new Set();
 
 onTheme(() => all.forEach((chart) => chart.redraw()));
@@ -40,14 +42,15 @@ function fit(place, chart) {
 
 function entry(legend, name, swatch) {
   const value = el("b", {}, "–");
-  const item = el("li", {}, el("i", { class: `swatch ${swatch}` }), `${name} `, value);
+  const label = el("span", {}, name);
+  const item = el("li", {}, el("i", { class: `swatch ${swatch}` }), label, " ", value);
   legend.append(item);
-  return { item, value };
+  return { item, label, value };
 }
 
 /**
  * Lines over time. lines: [{ name, swatch, optional }], swatch: the name of a colour. An optional line is in the legend only while
- * it was not 0. `add(time, values)`; a null is a gap.
+ * it was not 0. `add(time, values)`; a null is a gap. `name(line, text)` changes a name.
  */
 export function series(title, lines, text = about) {
   const { element, place, legend } = figure(title);
@@ -85,6 +88,7 @@ export function series(title, lines, text = about) {
   all.add({ draw, redraw: () => plot.redraw(false, true) });
   return {
     element,
+    name: (line, text) => say(entries[line].label, text),
     add(time, values) {
       [time, ...values].forEach((value, i) => {
         data[i].push(value);
@@ -95,6 +99,29 @@ export function series(title, lines, text = about) {
       });
       draw();
       if (plot.cursor.idx == null) tell(data[0].length - 1);
+    },
+  };
+}
+
+/**
+ * A line for each of the first things that come, up to eight. `add(time, [{ key, name, value }])`; what is not there any more has a gap.
+ */
+export function seriesByKey(title, text = about) {
+  const lines = Array.from({ length: LINES }, (_, i) => ({ name: "", swatch: `s${i + 1}`, optional: true }));
+  const { element, name, add } = series(title, lines, text);
+  const known = new Map();
+  return {
+    element,
+    add(time, things) {
+      const values = Array(LINES).fill(null);
+      for (const thing of things) {
+        if (!known.has(thing.key) && known.size < LINES) known.set(thing.key, known.size);
+        const line = known.get(thing.key);
+        if (line == null) continue;
+        name(line, thing.name);
+        values[line] = thing.value;
+      }
+      add(time, values);
     },
   };
 }

@@ -44,7 +44,8 @@ export function tiles(names) {
 
 /**
  * A table whose rows are kept by a key, and sorted by the column that a person chooses.
- * columns: { name, title, text(row), sort(row), tone(row), numeric, wide }. `wide` columns are left out on narrow screens.
+ * columns: { title, text(row), sort(row), tone(row), hint(row), numeric, wide, long }. `wide` columns are left out on narrow screens,
+ * `long` ones break their lines there.
  */
 export function table(id, caption, columns, empty) {
   const head = el("tr");
@@ -121,6 +122,6 @@ export function table(id, caption, columns, empty) {
   return { element: el("div", {}, scroller, left), show };
 }
 
-function classes({ numeric, wide }) {
-  return [numeric ? "number" : "", wide ? "wide" : ""].join(" ").trim() || null;
+function classes({ numeric, wide, long }) {
+  return [numeric && "number", wide && "wide", long && "long"].filter(Boolean).join(" ") || null;
 }

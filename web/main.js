@@ -1,14 +1,17 @@
-// Connects the stream of views to the page of the switch's program.
+// Connects the stream of views to the page of what sends them.
 
+import { controller } from "./controller.js";
 import { say } from "./dom.js";
-import { readsPage, replicasPage } from "./programs.js";
+import { reads } from "./reads.js";
+import { replica } from "./replica.js";
+import { replicas } from "./replicas.js";
 import { watch } from "./stream.js";
-import { tasksPage } from "./tasks.js";
+import { tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
-import { about, millis } from "./units.js";
+import { about } from "./units.js";
 
-const PAGES = { tasks: tasksPage, reads: readsPage, replicas: replicasPage };
-const RATES = { tasks: "tasks.completed" };
+/** By program: what `about(view)` it is, and its `page(main)`, a function that shows a view and returns the rate for the title. */
+const PAGES = { tasks, reads, replicas, replica, controller };
 const byId = (id) => document.getElementById(id);
 const [main, state, pause, keys] = ["main", "state", "pause", "keys"].map(byId);
 let show = null;
@@ -20,13 +23,12 @@ function onView(view) {
   if (view.program !== program) {
     program = view.program;
     main.replaceChildren();
-    show = PAGES[program]?.(main);
+    show = PAGES[program]?.page(main);
     say(byId("program"), program);
   }
-  const { status } = view;
-  say(byId("about"), `${status.listen}, ${status.engine.kind} engine, up ${millis(status.uptime_ms)}, version ${status.version}, ${view.viewers} watching`);
-  show?.(view);
-  const rate = view.rates[RATES[program]];
+  const what = PAGES[program]?.about(view) ?? "this page does not know it";
+  say(byId("about"), `${what}, version ${view.status.version}, ${view.viewers} watching`);
+  const rate = show?.(view);
   document.title = rate ? `${about(rate)}/s – Midflight` : "Midflight";
 }
 

@@ -17,7 +17,7 @@ export function watch(onView, onState) {
     };
     source.onerror = () => {
       if (source.readyState === EventSource.CLOSED) refused();
-      else onState("off", "no connection to the switch; trying again");
+      else onState("off", "no connection; trying again");
     };
   }
 
@@ -30,7 +30,7 @@ export function watch(onView, onState) {
       const why = answer.ok ? "" : (await answer.text()).slice(0, 200).trim();
       onState("off", why || "the stream has ended; trying again");
     } catch {
-      onState("off", "no connection to the switch; trying again");
+      onState("off", "no connection; trying again");
     } finally {
       controller.abort();
     }

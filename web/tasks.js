@@ -2,13 +2,16 @@
 
 import { histogram, series } from "./charts.js";
 import { el, section, table, tiles } from "./dom.js";
+import { aboutSwitch, dropped, dropsTable, keyed } from "./parts.js";
 import { about, count, millis } from "./units.js";
 
 /** Views whose histograms are added up. */
 const MINUTE = 60;
 const TONES = { lost: "bad", silent: "warn", alive: "good", left: "" };
 
-export function tasksPage(main) {
+export const tasks = { about: aboutSwitch, page };
+
+function page(main) {
   const numbers = tiles([
     ["rate", "Tasks a second"],
     ["queued", "Queued"],
@@ -38,7 +41,7 @@ export function tasksPage(main) {
     el("option", { value: "start" }, "since the start"),
   );
   const executors = table("executors-table", "Executors", [
-    { title: "Executor", text: (e) => e.address, sort: (e) => e.address, hint: (e) => `executor ${e.id}` },
+    { title: "Executor", long: true, text: (e) => e.address, sort: (e) => e.address, hint: (e) => `executor ${e.id}` },
     { title: "State", text: (e) => (e.had ? `${e.state}, ${count(e.had)} tasks to others` : e.state), sort: (e) => e.state, tone: (e) => TONES[e.state] },
     { title: "Last word, ago", text: (e) => millis(e.heard_ms), sort: (e) => e.heard_ms, numeric: true },
     { title: "Busy / slots", text: (e) => `${count(e.busy)} / ${count(e.slots)}`, sort: (e) => e.busy, numeric: true },
@@ -47,7 +50,7 @@ export function tasksPage(main) {
     { title: "Resources", text: (e) => e.resources.join(", "), sort: (e) => e.resources.join(), wide: true },
   ], "No executor: start one with midflight executor.");
   const jobs = table("jobs-table", "Jobs", [
-    { title: "Client", text: (j) => j.address, sort: (j) => j.address, hint: (j) => `client ${j.client}` },
+    { title: "Client", long: true, text: (j) => j.address, sort: (j) => j.address, hint: (j) => `client ${j.client}` },
     { title: "Job", text: (j) => count(j.jid), sort: (j) => j.jid, numeric: true },
     { title: "Level", text: (j) => count(j.level), sort: (j) => j.level, numeric: true, wide: true },
     { title: "Queued", text: (j) => count(j.queued), sort: (j) => j.queued, numeric: true },
@@ -57,7 +60,7 @@ export function tasksPage(main) {
   ], "No job has tasks in the switch.");
   const partial = el("p", { hidden: true }, "The queue is longer than what was looked at: these are a part.");
   const clients = table("clients-table", "Clients", [
-    { title: "Client", text: (c) => c.address, sort: (c) => c.address, hint: (c) => `client ${c.id}` },
+    { title: "Client", long: true, text: (c) => c.address, sort: (c) => c.address, hint: (c) => `client ${c.id}` },
     { title: "User", text: (c) => String(c.uid), sort: (c) => c.uid, numeric: true },
     { title: "Open tasks", text: (c) => count(c.open), sort: (c) => c.open, numeric: true },
     { title: "Last word, ago", text: (c) => millis(c.heard_ms), sort: (c) => c.heard_ms, numeric: true },
@@ -101,12 +104,11 @@ export function tasksPage(main) {
     queue.add(now, levels.map((_, i) => status.queued[i] ?? 0));
     slots.add(now, [status.busy, status.parked, status.slots]);
 
-    const dropped = Object.entries(rate).reduce((all, [name, n]) => (name.startsWith("drops.") ? all + n : all), 0);
     numbers.set("rate", period == null ? "–" : about(perSecond("tasks.completed")), `${about(status.tasks.completed)} completed`);
     numbers.set("queued", about(queued), status.for_place ? `${count(status.for_place)} for their place` : "", queued > 0 && status.parked > 0 ? "warn" : "");
     numbers.set("slots", about(status.busy), `of ${count(status.slots)}, ${count(status.parked)} parked`);
     numbers.set("clients", count(status.clients));
-    numbers.set("drops", period == null ? "–" : about(dropped), `${about(Object.values(status.drops).reduce((all, n) => all + n, 0))} in all`);
+    numbers.set("drops", ...dropped(view));
     if (detail) {
       const { alive = 0, silent = 0, lost = 0 } = detail.states;
       const gone = [silent && `${count(silent)} silent`, lost && `${count(lost)} lost`].filter(Boolean).join(", ");
@@ -121,30 +123,8 @@ export function tasksPage(main) {
     missing.hidden = Boolean(detail);
     times(view);
     drops.show(view);
+    return perSecond("tasks.completed");
   };
-}
-
-/** Reasons that have occurred. Every program has them. */
-export function dropsTable() {
-  const { element, show } = table("drops-table", "Drops by reason", [
-    { title: "Reason", text: (d) => d.reason, sort: (d) => d.reason },
-    { title: "A second", text: (d) => (d.rate ? about(d.rate) : ""), sort: (d) => d.rate, numeric: true },
-    { title: "In all", text: (d) => count(d.all), sort: (d) => d.all, numeric: true },
-  ], "Nothing was dropped.");
-  return {
-    element,
-    show({ status, rates }) {
-      const rows = Object.entries(status.drops)
-        .filter(([, all]) => all > 0)
-        .map(([reason, all]) => ({ key: reason, row: { reason, all, rate: rates[`drops.${reason}`] ?? 0 } }));
-      rows.sort((a, b) => b.row.rate - a.row.rate || b.row.all - a.row.all);
-      show({ rows, more: 0 });
-    },
-  };
-}
-
-function keyed({ shown, more }, key) {
-  return { rows: shown.map((row) => ({ key: key(row), row })), more };
 }
 
 function sum(histograms) {

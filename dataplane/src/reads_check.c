@@ -103,13 +103,13 @@ int mf_reads_check(const struct mf_reads *reads)
 }
 
 /* For a test of the Rust side: its declarations must have the layout of those in C. */
-void mf_reads_layout(uint64_t layout[10])
+void mf_reads_layout(uint64_t layout[12])
 {
-    const uint64_t here[10] = {
+    const uint64_t here[12] = {
         sizeof(struct mf_reads_config), sizeof(struct mf_reads_stats), sizeof(struct mf_set_stats),
         sizeof(struct mf_reads_order),  MF_READS_OP_END,               MF_SETS_MAX,
         MF_LEASE_MAX_NS,                MF_ORDER_KGROUPS,              MF_ORDER_BYTES,
-        MF_KGROUP_BITS_MAX,
+        MF_KGROUP_BITS_MAX,             sizeof(struct mf_surveyed_set), sizeof(struct mf_surveyed_replica),
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

@@ -80,14 +80,16 @@ int mf_replicas_check(const struct mf_replicas *replicas)
 }
 
 /* For a test of the Rust side: its declarations must have the layout of those in C. */
-void mf_replicas_layout(uint64_t layout[15])
+void mf_replicas_layout(uint64_t layout[19])
 {
-    const uint64_t here[15] = {
+    const uint64_t here[19] = {
         sizeof(struct mf_replicas_config), sizeof(struct mf_replicas_stats), sizeof(struct mf_replicas_order),
         MF_KIND_END,                      MF_TIERS_MAX,                     MF_PLACES_MAX,
         MF_RACKS_MAX,                      MF_GROUPS_MAX,                    MF_RSNODES_MAX,
         MF_RULE_END,                       MF_SELECT_END,                    MF_SERVERS_MAX,
         MF_REPLICA_GROUPS_MAX,             MF_UNDER_WAY_MAX,                 MF_SELECTORS_MAX,
+        MF_SURVEY_STEP,                    sizeof(struct mf_surveyed_group), sizeof(struct mf_surveyed_rsnode),
+        sizeof(struct mf_surveyed_server),
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

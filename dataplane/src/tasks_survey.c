@@ -3,16 +3,8 @@
  * The survey: who has slots, who has tasks, for people who watch. It only reads, and what it copies may change meanwhile where the
  * program runs in the kernel: nothing here follows a number that it finds. Not built for the kernel.
  */
+#include "shared/survey.h"
 #include "tasks/state.h"
-
-/* How many elements of a table a call visits from `*next` on; moves `*next` behind them, or to 0 after the last one. */
-static uint32_t visit(uint32_t *next, uint32_t fresh)
-{
-    uint32_t left = *next < fresh ? fresh - *next : 0;
-    uint32_t visited = left < MF_SURVEY_STEP ? left : MF_SURVEY_STEP;
-    *next = left > visited ? *next + visited : 0;
-    return visited;
-}
 
 uint32_t mf_tasks_survey_slots(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_slot *found)
 {

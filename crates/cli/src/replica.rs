@@ -9,6 +9,7 @@ use midflight_control::metrics::AnySnapshot;
 use midflight_control::reads::{
     ReplicaAnswer, ReplicaName, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable, ToReplica, socket_path,
 };
+use midflight_control::watch::{Looking, Observer};
 use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub(crate) struct Which<'a> {
     pub fsync: bool,
     /// Where `/metrics` and the others are served, if at all.
     pub http: Option<SocketAddr>,
+    /// Host names, beside IP addresses and `localhost`, under which its page may be opened.
+    pub http_names: Vec<String>,
 }
 
 /// A running replica; dropping it ends it.
@@ -43,7 +46,7 @@ pub(crate) struct RunningReplica {
 impl RunningReplica {
     /// Starts it. `on_failure` is called where it has to end by itself.
     pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let Which { set, id, start, data, fsync, http } = which;
+        let Which { set, id, start, data, fsync, http, http_names } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
         let path = socket_path(member.address);
@@ -53,7 +56,7 @@ impl RunningReplica {
         let process = Arc::new(ReplicaProcess::start(options, on_failure)?);
         let (of_operator, name) = (Arc::downgrade(&process), set.name_of(id));
         socket.serve(move |asked| answer(&of_operator, name, asked))?;
-        let source = Arc::new(Seen { process: Arc::clone(&process), set: set.number });
+        let source = Arc::new(Seen { process: Arc::clone(&process), set: set.number, http_names });
         let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
         Ok(Self { process, http })
     }
@@ -104,11 +107,20 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
 struct Seen {
     process: Arc<ReplicaProcess>,
     set: u16,
+    http_names: Vec<String>,
 }
 
 impl Source for Seen {
     fn snapshot(&self) -> Box<dyn AnySnapshot> {
         Box::new(status(&self.process, self.set))
+    }
+
+    fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
+        Some(Box::new(Looking::new(move || Ok((status(&self.process, self.set), None::<()>)))))
+    }
+
+    fn host_names(&self) -> &[String] {
+        &self.http_names
     }
 
     fn silent_for(&self) -> Duration {

@@ -118,6 +118,16 @@ fn n6_operators_and_controllers_die_and_come_back() {
     let said: Said = run(&["controller", "status", "--http", CONTROLLERS[0]]);
     assert!(said.stdout.contains("tor-0        127.70.0.1:7700       up to date"), "{said:?}");
     assert!(said.stdout.contains("degraded   rack-1"), "no host of that rack sends requests: {said:?}");
+    let said = run(&["top", "--http", CONTROLLERS[0]]);
+    for part in ["controller 0 of 2, active, term 1", "3 of 3 answer", "\nOperators\n", "127.70.0.1:7700", "\nGroups\n"]
+    {
+        assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
+    }
+    assert!(run(&["top", "--http", CONTROLLERS[1]]).stdout.contains("another one is active"));
+    let said = run(&["top", "--http", &http]);
+    for part in ["\nServers\n", "127.70.1.10:7800  unknown", "\nGroups\n", "labelled", "\nRSNodes\n", "here"] {
+        assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
+    }
 
     // An operator dies, and is started again.
     let failures = seen(0)["counters"]["failures"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! The page of a switch, in a real browser.
+//! The pages of all programs, in a real browser: `tests/page/` has the scenarios.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 const SKIPPED: i32 = 77;
 
 #[test]
-fn the_page_shows_a_job_an_executor_that_dies_and_its_tasks_that_come_back() {
+fn pages_show_an_executor_a_replica_a_server_and_an_operator_that_die() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/page/run");
     let mut command = Command::new(run);
     command.arg(env!("CARGO_BIN_EXE_midflight"));

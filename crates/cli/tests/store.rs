@@ -26,6 +26,10 @@ fn a_switch_runs_the_program_whose_table_the_configuration_has() {
     wait_until("the set is added", || status(&switch.http())["sets"][0]["set"].as_u64() == Some(1));
     let said = run(&["status", "--http", &switch.http()]);
     assert!(said.stdout.contains("\nset 1     0 sessions, 0 writes"), "{said:?}");
+    let said = run(&["top", "--http", &switch.http()]);
+    for part in ["\nReplicas\n", "  1        1  silent", "127.0.0.1:7730", "\nSessions\n", "none yet"] {
+        assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
+    }
 
     let said = run(&["switch", "--program", "reads", "--print-config"]);
     assert!(said.stdout.contains("\n[reads]\n") && !said.stdout.contains("[tasks]"), "{said:?}");

@@ -50,9 +50,8 @@ fn main() {
     let has_kernel = std::env::var_os("CARGO_FEATURE_KERNEL").is_some();
     let mut sources = Vec::new();
     for (program, _) in PROGRAMS {
-        sources.extend(["", "_setup", "_check"].map(|part| root.join(format!("src/{program}{part}.c"))));
+        sources.extend(["", "_setup", "_check", "_survey"].map(|part| root.join(format!("src/{program}{part}.c"))));
     }
-    sources.push(root.join("src/tasks_survey.c"));
     sources.extend(has_kernel.then(|| root.join("xdp/arena_check.c")));
     let has_mutants = std::env::var_os("CARGO_FEATURE_MUTANTS").is_some();
     sources.extend(has_mutants.then(|| root.join("src/shared/mutant.c")));

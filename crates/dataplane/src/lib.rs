@@ -30,6 +30,7 @@ pub mod program;
 mod raw;
 pub mod reads;
 pub mod replicas;
+mod survey;
 pub mod tasks;
 mod verdict;
 mod xdp_mode;

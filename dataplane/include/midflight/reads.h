@@ -108,10 +108,40 @@ MF_ENTRY uint32_t mf_reads_order(struct mf_reads MF_FAR *reads, struct mf_reads_
 
 void mf_reads_stats(const struct mf_reads *reads, struct mf_reads_stats *stats);
 
+/* A survey, for people who watch: what the switch knows of a replica. */
+struct mf_surveyed_replica {
+    uint64_t heard_ns; /* when the switch sent the STATE that its last HELLO answers, or the leader's last HEARTBEAT; 0: never heard */
+    uint64_t matched;  /* its log is the leader's up to this index */
+    uint32_t sent;     /* READs to be answered through the switch, since the session began */
+    uint32_t answered; /* their READ_REPLYs */
+    struct mf_address address; /* of the session, else as the operator has named it; port 0: none has this slot */
+    uint16_t weight;   /* its chance of a READ by that of all; 0: it gets none */
+    uint16_t is_taken; /* 1: it is in the session; 0: the leader does not take it for alive, or there was no session */
+};
+
+/* And of a set. */
+struct mf_surveyed_set {
+    uint64_t sid;           /* of the present or last session; 0: there was none */
+    uint64_t lease_ends_ns; /* the session is active before */
+    uint64_t lease_ns;
+    uint64_t under_way;     /* WRITEs without a WRITE_REPLY of theirs or of a later one */
+    uint16_t number;
+    uint8_t leader;         /* its slot */
+    uint8_t any_replica;    /* 1: each replica may answer each READ */
+    uint8_t policy;         /* a sum of enum mf_read_policy */
+    uint8_t reply_check;    /* enum mf_reply_check */
+    uint16_t reserved;
+    struct mf_surveyed_replica replicas[MF_REPLICAS_MAX]; /* by slot */
+};
+
+/* Copies what is known of the set at this place, below MF_SETS_MAX; returns 0 where there is none. Where the program runs meanwhile, in
+ * the kernel, it may be a mix of two moments. */
+int mf_reads_survey(const struct mf_reads *reads, uint32_t place, struct mf_surveyed_set *found);
+
 /* For tests: checks all structures. 0: sound; else the line of the check in reads_check.c that failed. */
 int mf_reads_check(const struct mf_reads *reads);
 
 /* For tests: sizes of the structures above, and bounds, in the order of reads_check.c. */
-void mf_reads_layout(uint64_t layout[10]);
+void mf_reads_layout(uint64_t layout[12]);
 
 #endif

@@ -139,10 +139,41 @@ void mf_replicas_stats(const struct mf_replicas *replicas, struct mf_replicas_st
 /* The monitor's counts of a traffic group: answers by the highest tier that they passed, 0 the topmost. */
 void mf_replicas_counts(const struct mf_replicas *replicas, uint32_t group, uint64_t counts[MF_TIERS_MAX]);
 
+/* A survey, for people who watch: what each table has in use. */
+
+struct mf_surveyed_group {
+    uint64_t answers; /* of a traffic group, as the monitor has counted */
+    uint16_t group;
+    uint16_t rsnode;  /* its id; MF_ILLEGAL_RSNODE: the group is degraded */
+    uint32_t reserved;
+};
+
+struct mf_surveyed_rsnode {
+    struct mf_address address; /* its operator's; port 0: it does not answer */
+    uint16_t id;
+    uint16_t is_here;          /* 1: it is this operator's */
+};
+
+/* A server, as an operator that chooses itself sees it. */
+struct mf_surveyed_server {
+    uint64_t known_until_ns; /* what was learned counts until then; 0: it never answered */
+    uint64_t response;       /* averages of C3, else 0: a number of select_number.h, as the two that follow; nanoseconds */
+    uint64_t service;        /* 0: none was ever reported */
+    uint64_t queue;
+    struct mf_address address;
+    uint32_t outstanding;    /* requests that were neither answered nor have expired */
+};
+
+/* Each copies what is in use among the next MF_SURVEY_STEP elements of a table, and returns how many that are. `*next` is 0 at
+ * first, and again when all were visited. Where the program runs meanwhile, in the kernel, an element may be a mix of two moments. */
+uint32_t mf_replicas_survey_groups(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_group *found);
+uint32_t mf_replicas_survey_rsnodes(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_rsnode *found);
+uint32_t mf_replicas_survey_servers(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_server *found);
+
 /* For tests: checks all structures. 0: sound; else the line of the check in replicas_check.c that failed. */
 int mf_replicas_check(const struct mf_replicas *replicas);
 
 /* For tests: sizes of the structures above, and bounds, in the order of replicas_check.c. */
-void mf_replicas_layout(uint64_t layout[15]);
+void mf_replicas_layout(uint64_t layout[19]);
 
 #endif

@@ -24,6 +24,7 @@
 
 #define MF_OUT_MAX 36      /* datagrams that one call may owe: answers, and one ASSIGN per task or slot */
 #define MF_ORDER_BYTES 232 /* bytes of the largest order of any program */
+#define MF_SURVEY_STEP 512 /* elements that one call of a survey visits */
 
 struct mf_datagram {
     struct mf_address from;

@@ -105,7 +105,6 @@ MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_
 void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 
 /* A survey, for people who watch: what each table has in use. */
-#define MF_SURVEY_STEP 512 /* elements that one call visits */
 
 struct mf_surveyed_slot {
     uint64_t executor;         /* as in REGISTER */

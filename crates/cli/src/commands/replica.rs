@@ -17,7 +17,7 @@ EXAMPLES
   midflight kv init > store.toml                                  three replicas and a switch here
   midflight replica --config store.toml --id 1 --data /var/lib/midflight/1 --new    once
   midflight replica --config store.toml --id 1 --data /var/lib/midflight/1
-  midflight replica --config store.toml --id 1 --data one --http 127.0.0.1:7712   with metrics
+  midflight replica --config store.toml --id 1 --data one --http 127.0.0.1:7712   with a page
   midflight replica --config store.toml --id 4 --data new --join  instead of one that lost its disk
 
 All replicas, switches and clients of a store read the same file. docs/store.md goes through a
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Do not wait for the disk: what was acknowledged is lost if all replicas lose power at once
     #[arg(long)]
     no_fsync: bool,
-    /// TCP address of /metrics, /healthz and /status; default: off
+    /// TCP address of its page, /metrics, /healthz and /status; default: off
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
 }
@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (_, true) => ReplicaStart::Joins,
         _ => ReplicaStart::GoesOn,
     };
-    let which = Which { set, id: args.id, start, data, fsync, http };
+    let http_names = config.switch.http_names.clone();
+    let which = Which { set, id: args.id, start, data, fsync, http, http_names };
     // It reads its files first, which may take long.
     let at_once = shutdown.at_once()?;
     let replica = RunningReplica::start(which, shutdown.ender())?;

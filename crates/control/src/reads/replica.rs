@@ -2,6 +2,7 @@
 
 use super::table::{ReadMode, SetTable, TimingTable, nanos};
 use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use crate::watch::{Watched, grouped};
 use midflight_reads::replica::{Counters, Member, Mode, ReplicaConfig, Role, StatusReport, Timing};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -9,6 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -287,6 +289,18 @@ impl AnySnapshot for ReplicaStatus {
     }
 }
 
+impl Watched for ReplicaStatus {
+    fn program(&self) -> &'static str {
+        "replica"
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let own =
+            [("applied", self.applied), ("committed", self.committed)].map(|(name, count)| (name.to_owned(), count));
+        grouped([("counters", &self.counters), ("shell", &self.shell)]).chain(own).collect()
+    }
+}
+
 #[derive(Debug)]
 struct Collected(ReplicaStatus);
 
@@ -383,6 +397,12 @@ mod tests {
     #[test]
     fn promtool_takes_the_metrics() {
         crate::http::promtool::assert_promtool_takes(&status());
+    }
+
+    #[test]
+    fn what_is_watched_are_all_counters_and_how_fast_entries_come() {
+        let counts = status().counts();
+        assert_eq!((counts["counters.reads_served"], counts["shell.links_broken"], counts["applied"]), (5, 4, 9));
     }
 
     #[test]

@@ -106,6 +106,12 @@ impl RuleKeeper {
         self.term
     }
 
+    /// When a controller of that term was last heard; `None`: none was.
+    #[must_use]
+    pub fn heard(&self) -> Option<Nanos> {
+        self.heard
+    }
+
     /// The number of its process.
     #[must_use]
     pub fn incarnation(&self) -> u64 {

@@ -3,6 +3,7 @@
 use super::controller::{ControllerCounters, Role, Status, UseOfId};
 use super::network::Network;
 use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use midflight_endpoint::MS;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
@@ -20,6 +21,12 @@ pub struct ControllerSnapshot {
     pub role: String,
     /// Of its term; 0 of a standby.
     pub term: u64,
+    /// Of a standby: milliseconds since an operator heard of an active controller; `None`: none has.
+    pub other_heard_ms: Option<u64>,
+    /// HTTP addresses of all controllers, in their order.
+    pub controllers: Vec<SocketAddr>,
+    /// Which of them this is, from 0.
+    pub place: u32,
     /// In the order of the topology.
     pub operators: Vec<OperatorLine>,
     /// RSNode ids that are in use, or rest.
@@ -53,6 +60,14 @@ pub struct OperatorLine {
     pub is_barred: bool,
     /// Orders that it refuses, and that it should carry out: the log says which.
     pub refused: u64,
+    /// Milliseconds since it last said anything; `None`: it never has.
+    pub heard_ms: Option<u64>,
+    /// There is a selector beside it, so it may be an RSNode.
+    pub may_select: bool,
+    /// Packets a second that its selector gets.
+    pub load_per_s: u64,
+    /// How many its accelerator may get, together with those of the others that share it.
+    pub load_most_per_s: u64,
 }
 
 /// An RSNode id.
@@ -75,6 +90,17 @@ pub struct GroupLine {
     pub label: Option<u16>,
     /// The operator that should select for it.
     pub wanted: Option<String>,
+    /// Requests a second of its hosts, as far as is known.
+    pub requests_per_s: u64,
+}
+
+/// Which controller it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// HTTP addresses of all controllers, in their order.
+    pub controllers: Vec<SocketAddr>,
+    /// Which of them this is, from 0.
+    pub place: u32,
 }
 
 /// A plan that was made.
@@ -97,12 +123,14 @@ impl ControllerSnapshot {
     #[must_use]
     pub fn new(
         network: &Network,
+        place: &Place,
         status: &Status,
         plan: Option<PlanStatus>,
         connected: &[bool],
         shell: ShellCounters,
     ) -> Self {
-        let name = |operator: usize| network.topology().operators()[operator].id.clone();
+        let topology = network.topology();
+        let name = |operator: usize| topology.operators()[operator].id.clone();
         let operators = status.operators.iter().enumerate().map(|(operator, seen)| OperatorLine {
             switch: name(operator),
             address: network.address(operator),
@@ -112,17 +140,22 @@ impl ControllerSnapshot {
             is_up_to_date: seen.is_up_to_date,
             is_barred: seen.is_barred,
             refused: seen.refused as u64,
+            heard_ms: seen.heard.map(|nanos| nanos / MS),
+            may_select: network.selector(operator).is_some(),
+            load_per_s: seen.load_per_s,
+            load_most_per_s: topology.accelerators()[topology.operators()[operator].accelerator].limit() / 1000,
         });
         let rsnodes = status.ids.iter().map(|(id, operator, used)| RsNodeLine {
             id: *id,
             switch: operator.map(name),
             used: word(*used).into(),
         });
-        let groups = network.groups().iter().zip(&status.labels).zip(&status.target);
-        let groups = groups.map(|((group, label), target)| GroupLine {
+        let groups = network.groups().iter().zip(&status.labels).zip(&status.target).zip(&status.requests_per_s);
+        let groups = groups.map(|(((group, label), target), requests_per_s)| GroupLine {
             group: group.id.clone(),
             label: *label,
             wanted: target.map(name),
+            requests_per_s: *requests_per_s,
         });
         let role = match status.role {
             Role::Standby => "standby",
@@ -133,6 +166,9 @@ impl ControllerSnapshot {
             version: env!("CARGO_PKG_VERSION").into(),
             role: role.into(),
             term: status.role.term().map_or(0, |term| term.number),
+            other_heard_ms: status.other_heard.map(|nanos| nanos / MS),
+            controllers: place.controllers.clone(),
+            place: place.place,
             operators: operators.collect(),
             rsnodes: rsnodes.collect(),
             groups: groups.collect(),
@@ -236,7 +272,7 @@ fn by_name(c: &ControllerCounters) -> ShellCounters {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::file::FileError;
     use crate::replicas::controller::ControllerConfig;
@@ -245,14 +281,15 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    fn snapshot() -> ControllerSnapshot {
+    pub(crate) fn snapshot() -> ControllerSnapshot {
         let read = |path: &Path| Err(FileError::value(path, "no file"));
         let file = ControllerFile::parse(EXAMPLE_TOML, Path::new("c.toml"), read).unwrap();
         let network = Arc::new(file.network);
         let controller = Controller::new(0, ControllerConfig::default(), Arc::clone(&network), 1);
         let plan = PlanStatus { rsnodes: 2, bound: 1, degraded: 0, method: "first-fit".into(), took_ms: 3 };
         let shell = ShellCounters::from([("streams_broken".into(), 4)]);
-        ControllerSnapshot::new(&network, &controller.status(), Some(plan), &[true, false, true], shell)
+        let place = Place { controllers: file.controllers, place: 0 };
+        ControllerSnapshot::new(&network, &place, &controller.status(), Some(plan), &[true, false, true], shell)
     }
 
     #[test]

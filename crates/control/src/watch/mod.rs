@@ -1,15 +1,31 @@
-//! What people see of a switch while it works: a [`View`], which the page and `midflight top` show. `docs/internals/watching.md` says
+//! What people see of a process while it works: a [`View`], which the page and `midflight top` show. `docs/internals/watching.md` says
 //! who makes one and when, `docs/watching.md` has its fields.
+//!
+//! | where | what a view adds to the status |
+//! |---|---|
+//! | `tasks`, with `executors` and `jobs` | of a task queue |
+//! | `reads` | of the switch of a store: its replicas |
+//! | `replicas` | of an operator: traffic groups, RSNodes, servers |
+//! | `controller` | of a controller: its lists, bounded |
 
+mod controller;
 mod executors;
 mod jobs;
+mod reads;
+mod replicas;
 mod tasks;
 
+pub use controller::ControllerDetail;
 pub use executors::{ExecutorState, ExecutorView};
 pub use jobs::{ClientView, JobView};
+pub use reads::{ReadsDetail, ReadsWatch, ReplicaState, ReplicaView, SessionView, SetView};
+pub use replicas::{
+    GroupState, GroupView, OperatorParts, ReplicasDetail, ReplicasWatch, RsNodeView, SelectorView, ServerState,
+    ServerView,
+};
 pub use tasks::{TasksDetail, TasksWatch};
 
-use crate::metrics::{ProgramStatus, Snapshot};
+use crate::metrics::{ProgramStatus, ShellCounters, Snapshot};
 use midflight_dataplane::program::Program;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,10 +34,10 @@ use std::time::{Duration, Instant};
 /// Entries of a list in a view.
 pub const LISTED_MAX: usize = 256;
 
-/// A switch at one moment, and what has changed since the view before.
+/// A process at one moment, and what has changed since the view before.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View<S, D = TasksDetail> {
-    /// The program: `tasks`, `reads` or `replicas`.
+    /// What it is: a switch of `tasks`, `reads` or `replicas`, a `replica` or a `controller`.
     pub program: String,
     /// Counts the views since the first viewer came: a gap means that this viewer has missed some.
     pub number: u64,
@@ -33,7 +49,7 @@ pub struct View<S, D = TasksDetail> {
     pub status: S,
     /// Counters that have changed since the view before, by name: how much in a second.
     pub rates: BTreeMap<String, f64>,
-    /// What the program adds; `None`: nothing, or the switch had no time for it.
+    /// What is added to that; `None`: nothing, or the switch had no time for it.
     pub detail: Option<D>,
 }
 
@@ -48,20 +64,73 @@ pub struct Listed<T> {
 
 impl<T> Listed<T> {
     /// The first [`LISTED_MAX`] of all.
-    fn of(mut all: Vec<T>) -> Self {
+    pub fn of(mut all: Vec<T>) -> Self {
         let more = all.len().saturating_sub(LISTED_MAX) as u64;
         all.truncate(LISTED_MAX);
         Self { shown: all, more }
     }
 }
 
-/// Makes views of a switch, one after the other.
+/// What can be watched: the status of a process.
+pub trait Watched: Serialize {
+    /// What the process is, in one word: see [`View::program`].
+    fn program(&self) -> &'static str;
+
+    /// All counters, by names that tell where they stand in it.
+    fn counts(&self) -> BTreeMap<String, u64>;
+}
+
+impl<S: ProgramStatus> Watched for Snapshot<S> {
+    fn program(&self) -> &'static str {
+        S::Program::NAME
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let groups = [("packets", &self.packets), ("drops", &self.drops), ("shell", &self.shell)];
+        grouped(groups).chain([("taken".to_owned(), self.taken)]).chain(self.program.counts()).collect()
+    }
+}
+
+/// Counters by name, with the name of their group before it.
+pub(crate) fn grouped<'a, const N: usize>(
+    groups: [(&'a str, &'a ShellCounters); N],
+) -> impl Iterator<Item = (String, u64)> + 'a {
+    groups
+        .into_iter()
+        .flat_map(|(group, counts)| counts.iter().map(move |(name, &count)| (format!("{group}.{name}"), count)))
+}
+
+/// Makes views of a process, one after the other.
 pub trait Observer: Send {
     /// The next one, as JSON, for so many viewers.
     ///
     /// # Errors
     /// Where it cannot be written.
     fn view(&mut self, viewers: u32) -> serde_json::Result<String>;
+}
+
+/// An observer that looks by calling a function: for the status, and what is added to it.
+#[derive(Debug)]
+pub struct Looking<F> {
+    look: F,
+    pace: Pace,
+}
+
+impl<F> Looking<F> {
+    /// By this function.
+    pub fn new<S, D>(look: F) -> Self
+    where
+        F: FnMut() -> serde_json::Result<(S, Option<D>)>,
+    {
+        Self { look, pace: Pace::default() }
+    }
+}
+
+impl<S: Watched, D: Serialize, F: FnMut() -> serde_json::Result<(S, Option<D>)> + Send> Observer for Looking<F> {
+    fn view(&mut self, viewers: u32) -> serde_json::Result<String> {
+        let (status, detail) = (self.look)()?;
+        serde_json::to_string(&self.pace.view(Instant::now(), viewers, status, detail))
+    }
 }
 
 /// What views have in common: counts of the last one, from which rates come.
@@ -73,14 +142,8 @@ pub struct Pace {
 
 impl Pace {
     /// The next view, of this snapshot.
-    pub fn view<S: ProgramStatus, D>(
-        &mut self,
-        now: Instant,
-        viewers: u32,
-        status: Snapshot<S>,
-        detail: Option<D>,
-    ) -> View<Snapshot<S>, D> {
-        let counts = counts_of(&status);
+    pub fn view<S: Watched, D>(&mut self, now: Instant, viewers: u32, status: S, detail: Option<D>) -> View<S, D> {
+        let counts = status.counts();
         let period = self.last.as_ref().map(|(then, _)| now.saturating_duration_since(*then));
         let rates = match (&self.last, period) {
             (Some((_, before)), Some(period)) => rates(before, &counts, period),
@@ -89,7 +152,7 @@ impl Pace {
         self.number += 1;
         self.last = Some((now, counts));
         View {
-            program: S::Program::NAME.into(),
+            program: status.program().into(),
             number: self.number,
             period_ms: period.map(|period| u64::try_from(period.as_millis()).unwrap_or(u64::MAX)),
             viewers,
@@ -100,24 +163,19 @@ impl Pace {
     }
 }
 
-/// All counters of a snapshot, by names that tell where they stand in it.
-fn counts_of<S: ProgramStatus>(status: &Snapshot<S>) -> BTreeMap<String, u64> {
-    let groups = [("packets", &status.packets), ("drops", &status.drops), ("shell", &status.shell)];
-    let grouped = groups
-        .into_iter()
-        .flat_map(|(group, counts)| counts.iter().map(move |(name, &count)| (format!("{group}.{name}"), count)));
-    grouped.chain([("taken".to_owned(), status.taken)]).chain(status.program.counts()).collect()
-}
-
 /// What has changed, in a second. A counter that is smaller than before began anew.
 fn rates(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, period: Duration) -> BTreeMap<String, f64> {
     let seconds = period.as_secs_f64().max(1e-3);
     let changed = now.iter().filter_map(|(name, &count)| {
         let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
-        // Three digits behind the point are more than a person reads.
-        (more > 0).then(|| (name.clone(), (more as f64 / seconds * 1e3).round() / 1e3))
+        (more > 0).then(|| (name.clone(), rate(more, seconds)))
     });
     changed.collect()
+}
+
+/// So much in so many seconds, in one. Three digits behind the point are more than a person reads.
+fn rate(more: u64, seconds: f64) -> f64 {
+    (more as f64 / seconds * 1e3).round() / 1e3
 }
 
 #[cfg(test)]

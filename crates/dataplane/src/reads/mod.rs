@@ -2,10 +2,12 @@
 
 mod order;
 mod stats;
+pub(crate) mod survey;
 mod verdict;
 
 pub use order::{NewSet, Outcome, Policy, ReplyCheck, SetOrder, Wish};
 pub use stats::{OPERATIONS, SETS_MAX, SetStats, Stats};
+pub use survey::{Survey, SurveyedReplica, SurveyedSet};
 pub use verdict::Verdict;
 
 use crate::Native;
@@ -57,7 +59,7 @@ impl Program for ReadsProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = SetOrder;
-    type Survey = ();
+    type Survey = Survey;
 
     fn violated(_config: &ReadsConfig) -> ConfigError {
         ConfigError(
@@ -108,7 +110,8 @@ crate::soft_program!(
     mf_reads_order,
     mf_reads_owes_more,
     mf_reads_stats,
-    mf_reads_check
+    mf_reads_check,
+    survey: survey::go_on
 );
 
 #[cfg(test)]
@@ -116,7 +119,8 @@ mod tests {
     use super::*;
     use crate::program::{Engine, SoftProgram};
     use midflight_wire::Version;
-    use midflight_wire::reads::{KGROUP_BITS_MAX, State};
+    use midflight_wire::reads::{Heartbeat, KGROUP_BITS_MAX, Replica, State};
+    use std::net::SocketAddr;
     use zerocopy::IntoBytes;
 
     unsafe extern "C" {
@@ -125,13 +129,13 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_reads_h() {
-        let mut of_c = [0; 10];
-        // SAFETY: it writes ten numbers.
+        let mut of_c = [0; 12];
+        // SAFETY: it writes twelve numbers.
         unsafe { mf_reads_layout(of_c.as_mut_ptr()) };
         let sizes =
             [size_of::<ReadsConfig>(), size_of::<Stats>(), size_of::<SetStats>(), size_of::<SetOrder>(), OPERATIONS];
         let bounds = [SETS_MAX, LEASE_MAX_NS as usize, 4096, 232, usize::from(KGROUP_BITS_MAX)];
-        let of_rust = sizes.into_iter().chain(bounds).map(|n| n as u64);
+        let of_rust = sizes.into_iter().chain(bounds).chain(survey::LAYOUT).map(|n| n as u64);
         assert_eq!(of_c.to_vec(), of_rust.collect::<Vec<_>>());
     }
 
@@ -220,6 +224,52 @@ mod tests {
         ] {
             assert!(Reads::new(&bad, 1, 1).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_survey_has_the_replicas_that_the_operator_names_and_then_those_of_the_session() {
+        let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
+        assert_eq!(ask(&mut reads, SetOrder::add(&new_set(3))), (4, Outcome::Done));
+        let survey = surveyed(&reads);
+        let [set] = &survey.sets[..] else { panic!("{survey:?}") };
+        assert_eq!((set.number, set.sid, set.policy(), set.reply_check()), (3, 0, Policy::Random, ReplyCheck::Strict));
+        let named = SocketAddr::from(([10, 0, 0, 1], 7000));
+        assert_eq!((set.replicas[0].address(), set.replicas[1].address()), (Some(named), None));
+
+        let follower = SocketAddr::from(([10, 0, 0, 2], 7000));
+        let now = SECOND;
+        let mut beat = Heartbeat {
+            incarnation: 7.into(),
+            sid: (1 << 32).into(),
+            echo: now.into(),
+            set: 3.into(),
+            kgroup_bits: 14,
+            ..Heartbeat::new(0, 1)
+        };
+        beat.header.count = 2;
+        let replica = |address: SocketAddr, weight, matched: u64| Replica {
+            address: address.into(),
+            weight,
+            reserved: [0; 3],
+            matched: matched.into(),
+        };
+        let replicas = [replica(named, 0, 9), replica(follower, 100, 7)];
+        let mut beat = [beat.as_bytes(), replicas.as_bytes()].concat();
+        assert_eq!(Engine::packet(&mut reads, now, named, &mut beat, &mut crate::Out::new()), Ok(Verdict::Ok));
+        let set = surveyed(&reads).sets[0];
+        assert_eq!((set.sid, set.leader, set.lease_ends_ns - set.lease_ns), (1 << 32, 0, now));
+        let of = |slot: usize| {
+            let replica = &set.replicas[slot];
+            (replica.address(), replica.weight, replica.matched, replica.heard_ns)
+        };
+        assert_eq!(of(0), (Some(named), 0, 9, now), "the leader is heard by its heartbeats");
+        assert_eq!(of(1), (Some(follower), 1, 7, 0), "the policy makes all weights the same");
+    }
+
+    fn surveyed(reads: &Reads) -> Survey {
+        let mut survey = Survey::default();
+        while !Engine::survey(reads, &mut survey) {}
+        survey
     }
 
     /// R7: under a flood of forged requests a replica still hears STATE.

@@ -3,11 +3,13 @@
 mod rule;
 mod selection;
 mod stats;
+pub(crate) mod survey;
 mod verdict;
 
 pub use rule::{Outcome, Rule, RuleOrder};
 pub use selection::Selection;
 pub use stats::{KINDS, Stats, TIERS_MAX};
+pub use survey::{Survey, SurveyedGroup, SurveyedRsNode, SurveyedServer};
 pub use verdict::Verdict;
 
 use crate::Native;
@@ -98,7 +100,7 @@ impl Program for ReplicasProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = RuleOrder;
-    type Survey = ();
+    type Survey = Survey;
 
     fn violated(_config: &ReplicasConfig) -> ConfigError {
         ConfigError(
@@ -153,7 +155,8 @@ crate::soft_program!(
     mf_replicas_order,
     mf_replicas_owes_more,
     mf_replicas_stats,
-    mf_replicas_check
+    mf_replicas_check,
+    survey: survey::go_on
 );
 
 unsafe extern "C" {
@@ -203,15 +206,15 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_replicas_h() {
-        let mut of_c = [0; 15];
-        // SAFETY: it writes fifteen numbers.
+        let mut of_c = [0; 19];
+        // SAFETY: it writes nineteen numbers.
         unsafe { mf_replicas_layout(of_c.as_mut_ptr()) };
         let sizes = [size_of::<ReplicasConfig>(), size_of::<Stats>(), size_of::<RuleOrder>()];
         let numbers = NUMBERS_MAX as usize;
         let bounds = [KINDS, TIERS_MAX, PLACES_MAX as usize, numbers, numbers, numbers, rule::RULES];
         let of_selection = [SERVERS_MAX, REPLICA_GROUPS_MAX, UNDER_WAY_MAX, SELECTORS_MAX].map(|bound| bound as usize);
         let of_rust = sizes.into_iter().chain(bounds).chain([Selection::ALL.len()]).chain(of_selection);
-        let of_rust = of_rust.map(|n| n as u64);
+        let of_rust = of_rust.chain(survey::LAYOUT).map(|n| n as u64);
         assert_eq!(of_c.to_vec(), of_rust.collect::<Vec<_>>());
     }
 
@@ -296,6 +299,32 @@ mod tests {
             assert_eq!(operator.set(host(number)), Outcome::Done, "{number}");
         }
         assert_eq!(Engine::check(&operator), Ok(()));
+    }
+
+    #[test]
+    fn a_survey_has_all_that_has_a_rule_and_the_servers_that_it_chooses_among() {
+        let mut operator = choosing();
+        let elsewhere = SocketAddr::from(([10, 0, 0, 1], 7000));
+        for rule in [
+            Rule::Serve(600),
+            Rule::RsNode { id: 7, operator: Some(elsewhere) },
+            Rule::Group { group: 1_000, rsnode: Some(600) },
+            Rule::Group { group: 3, rsnode: None },
+        ] {
+            assert_eq!(operator.set(rule), Outcome::Done, "{rule:?}");
+        }
+        assert_eq!(operator.set_replica_group(7, &[server(1), server(3)]), Outcome::Done);
+        let (mut survey, mut calls) = (Survey::default(), 1);
+        while !Engine::survey(&operator, &mut survey) {
+            calls += 1;
+        }
+        assert_eq!(calls, 2 + 8 + 1, "1,024 groups, 4,096 ids, four servers");
+        let groups: Vec<_> = survey.groups.iter().map(|group| (group.group, group.rsnode(), group.answers)).collect();
+        assert_eq!(groups, [(3, None, 0), (1_000, Some(600), 0)]);
+        let rsnodes: Vec<_> = survey.rsnodes.iter().map(|rsnode| (rsnode.id, rsnode.is_here())).collect();
+        assert_eq!((rsnodes, survey.rsnodes[0].address()), (vec![(7, false), (600, true)], elsewhere));
+        let servers: Vec<_> = survey.servers.iter().map(|server| (server.address(), server.averages())).collect();
+        assert_eq!(servers, [(server(1), [0.0; 3]), (server(3), [0.0; 3])]);
     }
 
     fn choosing() -> Replicas {

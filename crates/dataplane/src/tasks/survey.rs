@@ -1,11 +1,12 @@
 //! The survey: what the tables of a queue have in use, copied in steps for people who watch.
 
+#[cfg(test)]
+use crate::survey::STEP;
+use crate::survey::step;
 use midflight_endpoint::Nanos;
 use midflight_wire::Address;
 use std::net::SocketAddr;
 
-/// `MF_SURVEY_STEP`: elements that one call visits.
-const STEP: usize = 512;
 /// Task records that a survey visits at most: of a longer queue it has a part.
 const RECORDS_MAX: u32 = 131_072;
 
@@ -189,15 +190,4 @@ pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
         };
     }
     survey.table == Table::Done
-}
-
-/// Appends what a call finds.
-///
-/// # Safety
-/// `find` writes as many elements as it says, at most `STEP`.
-unsafe fn step<T>(all: &mut Vec<T>, find: impl FnOnce(*mut T) -> u32) {
-    all.reserve(STEP);
-    let count = find(all.spare_capacity_mut().as_mut_ptr().cast());
-    // SAFETY: so many were written, and there was room for all that a call may find.
-    unsafe { all.set_len(all.len() + (count as usize).min(STEP)) };
 }

@@ -13,6 +13,7 @@ use midflight_connections::{Connections, listen};
 use midflight_control::replicas::keeper::KeeperCounters;
 use midflight_control::replicas::{RuleKeeper, Term};
 use midflight_dataplane::replicas::ReplicasProgram;
+use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::{self, ControlMessage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -76,6 +77,8 @@ struct StreamCounts {
 pub struct KeeperReport {
     /// The term that it follows.
     pub term: Term,
+    /// Time since a controller of that term said anything; `None`: none has.
+    pub heard: Option<Duration>,
     /// Rules that the operator has.
     pub rules: usize,
     /// What became of messages.
@@ -101,11 +104,26 @@ pub struct Keeper {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What a keeper said at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    term: Term,
+    heard: Option<Nanos>,
+    rules: usize,
+    messages: KeeperCounters,
+}
+
+impl Said {
+    fn by(keeper: &RuleKeeper) -> Self {
+        Self { term: keeper.term(), heard: keeper.heard(), rules: keeper.rules().count(), messages: keeper.counters() }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     keeper: Mutex<RuleKeeper>,
     /// What the keeper said last: who reads it does not wait for an order.
-    published: Mutex<(Term, usize, KeeperCounters)>,
+    published: Mutex<Said>,
     /// The log was told of a stream from elsewhere; of one with bytes that are no message.
     has_warned: [AtomicBool; 2],
     /// The log was told of a selector at another address.
@@ -160,7 +178,7 @@ impl BoundKeeper {
         let incarnation = rand::random_range(1..=u64::MAX);
         let keeper = RuleKeeper::new(rand::random(), selected_by.incarnation(incarnation));
         let shared = Arc::new(Shared {
-            published: Mutex::new((keeper.term(), 0, keeper.counters())),
+            published: Mutex::new(Said::by(&keeper)),
             keeper: Mutex::new(keeper),
             has_warned: Default::default(),
             has_warned_of_selector: AtomicBool::new(false),
@@ -215,9 +233,10 @@ impl Keeper {
     #[must_use]
     pub fn report(&self) -> KeeperReport {
         let Shared { published, counts, .. } = &*self.shared;
-        let (term, rules, messages) = *lock(published);
+        let Said { term, heard, rules, messages } = *lock(published);
         KeeperReport {
             term,
+            heard: heard.map(|heard| Duration::from_nanos(clock::now().saturating_sub(heard))),
             rules,
             messages,
             streams: StreamCounters {
@@ -397,7 +416,7 @@ impl Shared {
             }
             return Err(NoSwitch);
         }
-        *lock(&self.published) = (keeper.term(), keeper.rules().count(), keeper.counters());
+        *lock(&self.published) = Said::by(&keeper);
         Ok(answer)
     }
 }

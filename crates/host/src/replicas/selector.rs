@@ -13,7 +13,7 @@ use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketBuffers, SocketCounts
 use crate::switch::Diversion;
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_replicas::rsnode::{GroupError, Most, RsNode, RsNodeConfig, RsNodeCounters};
+use midflight_replicas::rsnode::{GroupError, Most, RsNode, RsNodeConfig, RsNodeCounters, SeenServer};
 use midflight_replicas::select::{Algorithm, Counts};
 use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
@@ -28,6 +28,8 @@ use std::time::Duration;
 const RING: usize = 4_096;
 /// Datagrams that are handled before the requests that follow from them are sent.
 const TURN: usize = 64;
+/// Servers that are looked at at once: requests wait meanwhile.
+const LOOK: usize = 256;
 
 /// Where a selector is, how it chooses, and its bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +102,7 @@ pub struct Selector {
 struct Shared {
     incarnation: u64,
     operator: SocketAddr,
+    algorithm: Algorithm,
     rsnode: Mutex<RsNode>,
     socket: Socket,
     ring: RingReceiver,
@@ -127,6 +130,7 @@ impl BoundSelector {
         let shared = Arc::new(Shared {
             incarnation: rand::random_range(1..=u64::MAX),
             operator: options.config.operator,
+            algorithm: options.algorithm,
             rsnode: Mutex::new(rsnode),
             socket,
             ring,
@@ -175,6 +179,12 @@ impl Selector {
         self.shared.socket.local_addr()
     }
 
+    /// How it chooses.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.shared.algorithm
+    }
+
     /// The random number of this selector, while it works.
     #[must_use]
     pub fn incarnation(&self) -> Option<u64> {
@@ -192,6 +202,20 @@ impl Selector {
     /// Tells it how many selectors choose among the same servers.
     pub fn set_selectors(&self, selectors: u32) {
         lock(&self.shared.rsnode).set_selectors(selectors);
+    }
+
+    /// Its servers as it sees them, for people who look.
+    #[must_use]
+    pub fn servers(&self) -> Vec<SeenServer> {
+        let mut all = Vec::new();
+        loop {
+            let more = lock(&self.shared.rsnode).servers(clock::now(), all.len(), LOOK);
+            let is_last = more.len() < LOOK;
+            all.extend(more);
+            if is_last {
+                return all;
+            }
+        }
     }
 
     /// It stands still until the result is dropped: for tests.

@@ -58,6 +58,11 @@ impl Groups {
         Self { most: Some(most), ..Self::new(&[]) }
     }
 
+    /// The servers, in the order of their numbers.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
     pub(crate) fn set(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         if group >> 24 != 0 {
             return Err(GroupError::TooLarge(group));

@@ -13,7 +13,7 @@ mod waiting;
 
 pub use groups::{GroupError, Most};
 
-use crate::select::{Choice, Counts, Selector, Server, Status};
+use crate::select::{Choice, Counts, Learned, Selector, Server, Status, Tally};
 use groups::Groups;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
@@ -95,6 +95,19 @@ impl std::fmt::Debug for RsNode {
     }
 }
 
+/// A server, as the selector of an RSNode sees it: for people who look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeenServer {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Requests that were neither answered nor have expired.
+    pub outstanding: u32,
+    /// What became of the requests to it so far.
+    pub tally: Tally,
+    /// What was learned of it; `None`: nothing, or it is too old.
+    pub learned: Option<Learned>,
+}
+
 /// An RSNode knows its servers by numbers of 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} servers: an RSNode knows 65,535 at most")]
@@ -170,6 +183,19 @@ impl RsNode {
     #[must_use]
     pub fn selector(&self) -> &dyn Selector {
         &*self.selector
+    }
+
+    /// At most `count` of its servers, from the one of this number on, as its selector sees them.
+    #[must_use]
+    pub fn servers(&self, now: Nanos, first: usize, count: usize) -> Vec<SeenServer> {
+        let numbered = self.groups.addresses().iter().zip(0..=u16::MAX).skip(first).take(count);
+        let see = |(&address, number)| SeenServer {
+            address,
+            outstanding: self.selector.outstanding(Server(number)),
+            tally: self.selector.tally(Server(number)),
+            learned: self.selector.learned(now, Server(number)),
+        };
+        numbered.map(see).collect()
     }
 
     /// Requests under way.

@@ -4,7 +4,7 @@
 use super::pick::least_score;
 use super::rate::Rate;
 use super::servers::{Seen, Servers, kept_in_servers};
-use super::{CANDIDATES_MAX, Candidates, Choice, Selector, Server, Status};
+use super::{CANDIDATES_MAX, Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
 /// Weight of the newest value in all averages: `alpha` in the authors' simulator, `ALPHA` in their Cassandra.
@@ -81,6 +81,17 @@ impl Estimate {
         self.queue
     }
 
+    /// For people who look.
+    pub(super) fn learned(&self, score: f64) -> Learned {
+        let said = |value: f64| (self.service > 0.0).then_some(value);
+        Learned {
+            response: Some(self.response),
+            service: said(self.service),
+            queue: said(self.queue),
+            score: Some(score),
+        }
+    }
+
     /// With the newest values; `queue_weight` is that of the queue.
     pub(super) fn learn(&mut self, took: f64, status: Option<Status>, is_first: bool, queue_weight: f64) {
         if is_first {
@@ -124,6 +135,10 @@ impl Selector for C3 {
 
     fn set_selectors(&mut self, selectors: u32) {
         self.selectors = f64::from(selectors);
+    }
+
+    fn learned(&self, now: Nanos, server: Server) -> Option<Learned> {
+        self.servers.see(now, server).known.map(|estimate| estimate.learned(self.score(now, server)))
     }
 
     kept_in_servers!();
@@ -188,6 +203,10 @@ mod tests {
         answer(&mut c3, A, 10 * MS, status(2, 4, 1));
         // R̄ = 10, s̄ = 4, q̂ = 1 + 0 × 10 + 2 = 3: Ψ = 10 − 4 + 27 × 4 = 114.
         assert_eq!(score_ms(&c3, A), 114.0);
+        let learned = c3.learned(0, A).unwrap();
+        let ms = |nanos: Option<f64>| nanos.map(|nanos| nanos / MS as f64);
+        assert_eq!((ms(learned.response), ms(learned.service), learned.queue), (Some(10.0), Some(4.0), Some(2.0)));
+        assert_eq!((ms(learned.score), c3.learned(0, B)), (Some(114.0), None));
         // One under way, of 10 selectors: q̂ = 1 + 10 + 2 = 13; Ψ = 6 + 2,197 × 4 = 8,794.
         c3.servers.sent(A);
         assert_eq!(score_ms(&c3, A), 8_794.0);

@@ -3,7 +3,7 @@
 
 use super::pick::{either_number, least_score};
 use super::servers::{Answer, Seen, Servers, kept_in_servers};
-use super::{Candidates, Choice, Selector, Server, Status};
+use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
 
 /// Of what was in flight at servers lately, this share is not more than the threshold: Prequal's Q_RIF = 2^(−1/4).
@@ -84,6 +84,12 @@ impl Selector for HotCold {
             None => {}
         }
         self.recent.add(u32::from(own.queue).saturating_add(outstanding));
+    }
+
+    fn learned(&self, now: Nanos, server: Server) -> Option<Learned> {
+        let Report { queue, latency } = *self.servers.see(now, server).known?;
+        let (queue, score) = (Some(queue.into()), Some(self.rank(now, server)));
+        Some(Learned { response: Some(latency), service: None, queue, score })
     }
 
     kept_in_servers!();

@@ -59,6 +59,30 @@ pub enum Choice {
     Wait(Nanos),
 }
 
+/// What a selector has learned of a server, for people who look. `None`: this selector does not ask for it, or the server has not said it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// How long its responses take, in nanoseconds.
+    pub response: Option<f64>,
+    /// How long it serves a request, as it says, in nanoseconds.
+    pub service: Option<f64>,
+    /// Requests that wait there, as it says.
+    pub queue: Option<f64>,
+    /// What it is ranked by: the least one is chosen. Its unit is the selector's own.
+    pub score: Option<f64>,
+}
+
+/// Requests to a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// That were sent.
+    pub asked: u64,
+    /// Of these, those that were answered.
+    pub answered: u64,
+    /// Of these, those whose responses did not come in time.
+    pub expired: u64,
+}
+
 /// Chooses servers for requests, and learns from their responses.
 pub trait Selector {
     /// One of the candidates for a request that leaves now. All bits of `random` must be random: they break ties.
@@ -73,6 +97,16 @@ pub trait Selector {
 
     /// Requests to this server that were neither answered nor have expired; 0 of a server that this selector does not know.
     fn outstanding(&self, server: Server) -> u32;
+
+    /// What became of the requests to this server so far; none of a server that this selector does not know.
+    fn tally(&self, _server: Server) -> Tally {
+        Tally::default()
+    }
+
+    /// What was learned of this server; `None`: nothing, or it is too old.
+    fn learned(&self, _now: Nanos, _server: Server) -> Option<Learned> {
+        None
+    }
 
     /// What was not believed so far.
     fn counts(&self) -> Counts;

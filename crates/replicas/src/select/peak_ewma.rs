@@ -3,7 +3,7 @@
 use super::decay::{decay, float};
 use super::pick::{either, either_number, two};
 use super::servers::{Servers, kept_in_servers};
-use super::{Candidates, Choice, Selector, Server, Status};
+use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
 
 /// After this time an old cost counts e times less: Finagle's default `decayTime`.
@@ -86,6 +86,11 @@ impl Selector for PeakEwma {
         let is_peak = answer.took > answer.own.cost;
         answer.own.cost = if is_peak { answer.took } else { answer.own.cost * weight + answer.took * (1.0 - weight) };
         answer.own.at = now;
+    }
+
+    fn learned(&self, now: Nanos, server: Server) -> Option<Learned> {
+        let cost = self.servers.see(now, server).known?;
+        Some(Learned { response: Some(cost.decayed(now)), score: Some(self.load(now, server)), ..Learned::default() })
     }
 
     kept_in_servers!();

@@ -5,7 +5,7 @@ use super::c3::unknown;
 use super::decay::float;
 use super::pick::least_score;
 use super::servers::{Seen, Servers, kept_in_servers};
-use super::{Candidates, Choice, Selector, Server, Status};
+use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
 
 /// Weight of the newest service time in a server's average. C3 gives it 0.9, which is nearly the last request alone, and their times vary by
@@ -97,6 +97,13 @@ impl Selector for Quadratic {
     fn set_selectors(&mut self, selectors: u32) {
         let selectors = f64::from(selectors.max(1));
         (self.own_weight, self.queue_weight) = (selectors.sqrt(), 1.0 - 1.0 / selectors);
+    }
+
+    fn learned(&self, now: Nanos, server: Server) -> Option<Learned> {
+        let estimate = self.servers.see(now, server).known?;
+        let reported = |value: f64| estimate.reports.then_some(value);
+        let (service, queue) = (reported(estimate.service), reported(estimate.queue));
+        Some(Learned { response: None, service, queue, score: Some(self.score(now, server)) })
     }
 
     kept_in_servers!();

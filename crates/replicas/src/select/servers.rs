@@ -1,7 +1,7 @@
 //! What every selector keeps of each server: its requests without a response, and when and what it said last. What only one selector
 //! keeps stands beside it.
 
-use super::{Server, Status};
+use super::{Server, Status, Tally};
 use midflight_endpoint::{MS, Nanos, SECOND};
 
 /// Estimates of a server that has not answered for this long say nothing about it any more: it counts as one without statistics, which is
@@ -41,6 +41,10 @@ macro_rules! kept_in_servers {
             self.servers.outstanding(server)
         }
 
+        fn tally(&self, server: Server) -> super::Tally {
+            self.servers.tally(server)
+        }
+
         fn counts(&self) -> super::Counts {
             self.servers.counts()
         }
@@ -62,6 +66,7 @@ struct Entry<T> {
     known_until: Nanos,
     /// When the last status was believed.
     status_at: Option<Nanos>,
+    tally: Tally,
     outstanding: u32,
     /// Of that status.
     sequence: u16,
@@ -113,6 +118,10 @@ impl<T> Servers<T> {
         self.entries.get(usize::from(server.0)).map_or(0, |entry| entry.outstanding)
     }
 
+    pub(super) fn tally(&self, server: Server) -> Tally {
+        self.entries.get(usize::from(server.0)).map_or_else(Tally::default, |entry| entry.tally)
+    }
+
     /// A server outside of the table looks as one of which nothing is known.
     pub(super) fn see(&self, now: Nanos, server: Server) -> Seen<'_, T> {
         match self.entries.get(usize::from(server.0)) {
@@ -136,7 +145,10 @@ impl<T> Servers<T> {
 
     pub(super) fn sent(&mut self, server: Server) {
         match self.entries.get_mut(usize::from(server.0)) {
-            Some(entry) => entry.outstanding = entry.outstanding.saturating_add(1),
+            Some(entry) => {
+                entry.outstanding = entry.outstanding.saturating_add(1);
+                entry.tally.asked = entry.tally.asked.wrapping_add(1);
+            }
             None => self.counts.servers_unknown += 1,
         }
     }
@@ -151,6 +163,7 @@ impl<T> Servers<T> {
     ) -> Option<Answer<'_, T>> {
         let entry = take_back(&mut self.entries, &mut self.counts, server)?;
         let is_first = !entry.is_known(now);
+        entry.tally.answered = entry.tally.answered.wrapping_add(1);
         entry.known_until = now.saturating_add(self.lifetime);
         let status = status.filter(|status| entry.believe(now, *status, &mut self.counts));
         let took = took.min(TOOK_MAX) as f64;
@@ -158,7 +171,9 @@ impl<T> Servers<T> {
     }
 
     pub(super) fn expired(&mut self, server: Server) {
-        take_back(&mut self.entries, &mut self.counts, server);
+        if let Some(entry) = take_back(&mut self.entries, &mut self.counts, server) {
+            entry.tally.expired = entry.tally.expired.wrapping_add(1);
+        }
     }
 }
 
@@ -224,6 +239,8 @@ mod tests {
         servers.expired(ONE);
         assert!(servers.answered(6, ONE, 5, status(1)).is_none());
         assert_eq!((servers.outstanding(ONE), servers.counts().answers_unasked), (0, 2));
+        assert_eq!(servers.tally(ONE), Tally { asked: 2, answered: 1, expired: 1 });
+        assert_eq!(servers.tally(Server(2)), Tally::default());
     }
 
     #[test]

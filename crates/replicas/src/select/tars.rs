@@ -5,7 +5,7 @@ use super::c3::{Estimate, unknown};
 use super::decay::float;
 use super::pick::least_score;
 use super::servers::{Seen, Servers, kept_in_servers};
-use super::{Candidates, Choice, Selector, Server, Status};
+use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
 
 /// Half of what a report says beyond the long average is believed at this age: about the time in which a queue of some requests of some
@@ -80,6 +80,11 @@ impl Selector for Tars {
 
     fn set_selectors(&mut self, selectors: u32) {
         self.selectors = f64::from(selectors);
+    }
+
+    fn learned(&self, now: Nanos, server: Server) -> Option<Learned> {
+        let aged = self.servers.see(now, server).known?;
+        Some(Learned { queue: Some(aged.queue(now)), ..aged.estimate.learned(self.score(now, server)) })
     }
 
     kept_in_servers!();

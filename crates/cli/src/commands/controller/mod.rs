@@ -11,7 +11,8 @@ use midflight_control::file;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
 use midflight_control::replicas::table::EXAMPLE_TOML;
-use midflight_control::replicas::{ControllerFile, ControllerSnapshot, Network};
+use midflight_control::replicas::{ControllerFile, ControllerSnapshot, Network, Place};
+use midflight_control::watch::{ControllerDetail, Looking, Observer};
 use midflight_host::replicas::{ControllerOptions, ControllerProcess};
 use midflight_placement::Options;
 use midflight_terminal::signals::Shutdown;
@@ -67,7 +68,7 @@ struct Run {
     /// Which of `controllers` this is, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     place: u32,
-    /// TCP address of /metrics, /healthz and /status, or "off"; default: as `controllers` says
+    /// TCP address of its page, /metrics, /healthz and /status, or "off"; default: as `controllers` says
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
     /// Print a commented configuration and end
@@ -146,7 +147,8 @@ impl RunningController {
         http: Option<SocketAddr>,
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
-        let ControllerFile { network, control, config, .. } = file;
+        let ControllerFile { controllers, network, control, config } = file;
+        let place = Place { controllers, place: config.place };
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
         // Half of the time: the other half is for a machine that is busy.
@@ -154,7 +156,7 @@ impl RunningController {
         let source = Some(source).filter(|source| !source.is_unspecified());
         let options = ControllerOptions { network: Arc::clone(&network), control, source, config, planner };
         let process = Arc::new(ControllerProcess::start(options, on_failure)?);
-        let seen = Seen { network: Arc::clone(&network), process: Arc::clone(&process) };
+        let seen = Seen { network: Arc::clone(&network), place, process: Arc::clone(&process) };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
         Ok(Self { network, process, http })
     }
@@ -173,11 +175,12 @@ impl RunningController {
 /// A controller as its HTTP server sees it.
 struct Seen {
     network: Arc<Network>,
+    place: Place,
     process: Arc<ControllerProcess>,
 }
 
-impl Source for Seen {
-    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+impl Seen {
+    fn now(&self) -> ControllerSnapshot {
         let report = self.process.report();
         let streams = &report.streams;
         let shell = [
@@ -187,7 +190,22 @@ impl Source for Seen {
             ("messages_dropped", streams.dropped),
         ];
         let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        Box::new(ControllerSnapshot::new(&self.network, &report.status, report.plan, &streams.connected, shell))
+        let connected = &streams.connected;
+        ControllerSnapshot::new(&self.network, &self.place, &report.status, report.plan, connected, shell)
+    }
+}
+
+impl Source for Seen {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        Box::new(self.now())
+    }
+
+    fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
+        Some(Box::new(Looking::new(move || {
+            let mut status = self.now();
+            let detail = ControllerDetail::take(&mut status);
+            Ok((status, Some(detail)))
+        })))
     }
 
     fn silent_for(&self) -> Duration {

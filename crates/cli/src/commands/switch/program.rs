@@ -1,6 +1,6 @@
 //! What `midflight switch` must know of a program.
 
-use super::running::Prepared;
+use super::running::{Beside, Prepared};
 use anyhow::Result;
 use clap::ValueEnum;
 use midflight_control::{Config, EngineKind, ProgramStatus, ProgramTable};
@@ -8,6 +8,7 @@ use midflight_host::{HostedProgram, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The programs, by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -20,10 +21,15 @@ pub(crate) enum Named {
     Replicas,
 }
 
+/// How long a view waits for what the switch's thread copies for it; that takes a millisecond, unless it carries out a long order.
+pub(crate) const SURVEYED_WITHIN: Duration = Duration::from_millis(250);
+
 /// What a program adds to each view of a switch, as JSON; `None`: nothing, or there was no time for it. Remembers what it needs for the
 /// next view.
 pub(crate) type Details<P> =
-    Box<dyn FnMut(&Switch<P>, &<P as SwitchProgram>::Status) -> serde_json::Result<Option<serde_json::Value>> + Send>;
+    Box<dyn FnMut(&Switch<P>, Option<&dyn Beside>, &<P as SwitchProgram>::Status) -> Detail + Send>;
+/// One of them.
+pub(crate) type Detail = serde_json::Result<Option<serde_json::Value>>;
 
 /// A program that `midflight switch` runs.
 pub(crate) trait SwitchProgram: HostedProgram + Sized {
@@ -53,7 +59,7 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
 
     /// What it shows to those who watch, beside its status.
     fn details(_table: &Self::Table, _engine: &SwitchEngine) -> Details<Self> {
-        Box::new(|_, _| Ok(None))
+        Box::new(|_, _, _| Ok(None))
     }
 
     /// What it has taken over from a former process.

@@ -1,9 +1,10 @@
 //! Linearizable reads from all replicas, as `midflight switch` runs them.
 
-use super::program::SwitchProgram;
+use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use crate::operator_socket::OperatorSocket;
 use anyhow::{Result, bail};
 use midflight_control::reads::{SetAnswer, SetRequest};
+use midflight_control::watch::ReadsWatch;
 use midflight_control::{Config, EngineKind, ReadsStatus, ReadsTable};
 use midflight_dataplane::reads::{NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, Stats};
 use midflight_host::{AsicOptions, Switch, SwitchEngine};
@@ -33,6 +34,18 @@ impl SwitchProgram for ReadsProgram {
 
     fn status(stats: &Stats, _table: &ReadsTable, _engine: &SwitchEngine) -> ReadsStatus {
         ReadsStatus::new(stats)
+    }
+
+    /// An asic engine has no sessions that can be read.
+    fn details(table: &ReadsTable, engine: &SwitchEngine) -> Details<Self> {
+        if matches!(engine, SwitchEngine::Asic(_)) {
+            return Box::new(|_, _, _| Ok(None));
+        }
+        let mut watch = ReadsWatch::new(table);
+        Box::new(move |switch, _, _| {
+            let Ok((now, survey)) = switch.survey(SURVEYED_WITHIN) else { return Ok(None) };
+            serde_json::to_value(watch.detail(now, &survey)).map(Some)
+        })
     }
 
     fn inherited(stats: &Stats) -> String {

@@ -1,9 +1,10 @@
 //! An operator of NetRS, as `midflight switch` runs it: its selector and the keeper of its rules beside it.
 
-use super::program::SwitchProgram;
+use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use super::running::{Beside, Prepared};
 use anyhow::Result;
 use midflight_control::replicas::operator::SelectorTable;
+use midflight_control::watch::{OperatorParts, ReplicasWatch, SelectorView};
 use midflight_control::{Config, EngineKind, ReplicasStatus, ReplicasTable, ShellCounters};
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection, Stats};
 use midflight_host::clock::nanos;
@@ -42,6 +43,15 @@ impl SwitchProgram for ReplicasProgram {
 
     fn status(stats: &Stats, _table: &ReplicasTable, _engine: &SwitchEngine) -> ReplicasStatus {
         stats.into()
+    }
+
+    fn details(table: &ReplicasTable, _engine: &SwitchEngine) -> Details<Self> {
+        let mut watch = ReplicasWatch::new(table.bounds.selection);
+        Box::new(move |switch, beside, _| {
+            let Ok((now, survey)) = switch.survey(SURVEYED_WITHIN) else { return Ok(None) };
+            let parts = beside.map(Beside::parts).unwrap_or_default();
+            serde_json::to_value(watch.detail(now, &survey, parts, switch.stats().under_way)).map(Some)
+        })
     }
 
     fn inherited(_stats: &Stats) -> String {
@@ -156,6 +166,21 @@ impl Beside for RunningParts {
         keeper.failure().map(str::to_owned)
     }
 
+    fn parts(&self) -> OperatorParts {
+        let Some((selector, keeper)) = self.parts.get() else { return OperatorParts::default() };
+        let KeeperReport { term, heard, rules, .. } = keeper.report();
+        let selector = selector.as_ref().map(|selector| {
+            let view = SelectorView {
+                algorithm: selector.algorithm().to_string(),
+                address: Some(selector.local_addr().to_string()),
+                works: selector.incarnation().is_some(),
+                under_way: selector.report().under_way as u64,
+            };
+            (view, selector.servers())
+        });
+        OperatorParts { term: term.number, heard, rules: rules as u64, selector }
+    }
+
     fn counters(&self) -> ShellCounters {
         let Some((selector, keeper)) = self.parts.get() else { return ShellCounters::new() };
         let of_selector = selector.iter().flat_map(|selector| {
@@ -198,7 +223,7 @@ fn of_selector(report: &SelectorReport) -> Vec<(&'static str, u64)> {
 }
 
 fn of_keeper(report: &KeeperReport) -> Vec<(&'static str, u64)> {
-    let KeeperReport { term, rules, messages, streams } = report;
+    let KeeperReport { term, rules, messages, streams, .. } = report;
     vec![
         ("control_term", term.number),
         ("control_rules", *rules as u64),

@@ -1,12 +1,12 @@
 //! Starts a switch and its HTTP server: first what needs privileges, then the threads.
 
 use super::engine;
-use super::program::{Details, SwitchProgram};
+use super::program::SwitchProgram;
 use crate::http::Http;
 use anyhow::Result;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::watch::{Observer, Pace};
+use midflight_control::watch::{Looking, Observer, OperatorParts};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
 use midflight_host::{BoundSwitch, Diversion, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
@@ -22,6 +22,10 @@ pub(crate) trait Beside: Send + Sync {
     fn counters(&self) -> ShellCounters;
     /// Why it has ended by itself, on one line; `None` if it has not.
     fn failure(&self) -> Option<String>;
+    /// What it adds to views of an operator.
+    fn parts(&self) -> OperatorParts {
+        OperatorParts::default()
+    }
 }
 
 /// A switch and its HTTP server; dropping it ends both.
@@ -98,6 +102,11 @@ impl<P: SwitchProgram> Prepared<P> {
         self.switch.local_addr().port()
     }
 
+    /// What became known of the program's table after the start of the preparation, for those who watch.
+    pub(crate) fn set_table(&mut self, table: P::Table) {
+        self.table = table;
+    }
+
     /// What the switch sends to one address stays in this process.
     pub(crate) fn divert(&mut self, diversion: Diversion) {
         self.switch.divert(diversion);
@@ -156,8 +165,12 @@ impl<P: SwitchProgram> Source for Seen<P> {
     }
 
     fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
-        let details = P::details(&self.table, self.switch.engine());
-        Some(Box::new(Observed { seen: self, pace: Pace::default(), details }))
+        let mut details = P::details(&self.table, self.switch.engine());
+        Some(Box::new(Looking::new(move || {
+            let status = self.now();
+            let detail = details(&self.switch, self.beside.as_deref(), &status.program)?;
+            Ok((status, detail))
+        })))
     }
 
     fn host_names(&self) -> &[String] {
@@ -166,21 +179,6 @@ impl<P: SwitchProgram> Source for Seen<P> {
 
     fn silent_for(&self) -> Duration {
         self.switch.silent_for()
-    }
-}
-
-/// A switch as those see it who watch it.
-struct Observed<P: SwitchProgram> {
-    seen: Arc<Seen<P>>,
-    pace: Pace,
-    details: Details<P>,
-}
-
-impl<P: SwitchProgram> Observer for Observed<P> {
-    fn view(&mut self, viewers: u32) -> serde_json::Result<String> {
-        let status = self.seen.now();
-        let detail = (self.details)(&self.seen.switch, &status.program)?;
-        serde_json::to_string(&self.pace.view(Instant::now(), viewers, status, detail))
     }
 }
 

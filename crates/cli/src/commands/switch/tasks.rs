@@ -1,6 +1,6 @@
 //! The task queue, as `midflight switch` runs it.
 
-use super::program::{Details, SwitchProgram};
+use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
 use midflight_control::admin::{Request, Which};
@@ -10,10 +10,6 @@ use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
 use midflight_host::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// How long a view waits for the survey of executors and tasks; it takes a millisecond, unless the switch carries out a long order.
-const SURVEYED_WITHIN: Duration = Duration::from_millis(250);
 
 impl SwitchProgram for TasksProgram {
     type Table = TasksTable;
@@ -60,10 +56,10 @@ impl SwitchProgram for TasksProgram {
     /// An asic engine has no tables that can be read.
     fn details(table: &TasksTable, engine: &SwitchEngine) -> Details<Self> {
         if matches!(engine, SwitchEngine::Asic(_)) {
-            return Box::new(|_, _| Ok(None));
+            return Box::new(|_, _, _| Ok(None));
         }
         let mut watch = TasksWatch::new(table);
-        Box::new(move |switch, status| {
+        Box::new(move |switch, _, status| {
             let Ok((now, survey)) = switch.survey(SURVEYED_WITHIN) else { return Ok(None) };
             serde_json::to_value(watch.detail(now, &survey, status)).map(Some)
         })

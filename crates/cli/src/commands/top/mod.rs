@@ -1,26 +1,29 @@
-//! `midflight top`: a switch while it works, in a terminal.
+//! `midflight top`: a process while it works, in a terminal.
 
+mod head;
+mod lists;
 mod rows;
 mod screen;
 mod state;
+mod view;
 
-use crate::commands::status::{self, OfProgram};
-use anyhow::{Context, Result};
+use crate::commands::status;
+use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_control::Snapshot;
 use midflight_control::config::DEFAULT_HTTP_PORT;
-use midflight_control::watch;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::views::Views;
 use midflight_terminal::{stdout, usage};
 use rows::{Table, table};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use view::{Of, View};
 
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight top                                the switch of this machine
   midflight top --http switch.example:7701
+  midflight top --http 10.0.0.250:7790         a controller, and so a replica or operator
   midflight top --once                         one view as text, and the end
   midflight top --json | jq .detail.executors  the same as JSON (docs/watching.md)
 
@@ -35,7 +38,7 @@ EXIT CODES
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// HTTP address of the switch
+    /// HTTP address of a switch, an operator, a replica of a store or a controller
     #[arg(long, value_name = "HOST:PORT", default_value_t = format!("127.0.0.1:{DEFAULT_HTTP_PORT}"))]
     http: String,
     /// Print one view and end; the default where stdout is no terminal
@@ -46,9 +49,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `/events` sends.
-pub(super) type View = watch::View<Snapshot<OfProgram>>;
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let address = usage::resolve(args.http.trim_start_matches("http://").trim_end_matches('/'))?;
     let views = Views::open(address)?;
@@ -58,24 +58,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     // The first one may have no rates.
     let mut text = views.next()?;
-    if parse(&text)?.period_ms.is_none() {
+    if View::parse(&text)?.period_ms.is_none() {
         text = views.next()?;
     }
     if args.json {
         stdout::print(&format!("{text}\n"))?;
     } else {
-        stdout::print(&as_text(&parse(&text)?))?;
+        stdout::print(&as_text(&View::parse(&text)?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(text: &str) -> Result<View> {
-    serde_json::from_str(text).context("the switch is not of this version")
-}
-
 /// A view on one page.
 fn as_text(view: &View) -> String {
-    let mut text = status::for_people(&view.status);
+    let mut text = match &view.of {
+        Of::Switch(status, _) => status::for_people(status),
+        Of::Replica(_) | Of::Controller(..) => head::head(view).iter().map(|line| format!("{line}\n")).collect(),
+    };
     for &which in Table::of(view) {
         let rows = table(view, which);
         if rows.lines.is_empty() {

@@ -1,8 +1,10 @@
 //! The lists of a view as rows of text.
 
-use super::View;
+use super::lists::{client, executor, group, job, member, operator, replica, rsnode, server, session, traffic_group};
+use super::view::{Detail, Of, View};
 use crate::commands::status::OfProgram;
-use midflight_control::watch::{ClientView, ExecutorState, ExecutorView, JobView, Listed};
+use midflight_control::ProgramStatus;
+use midflight_control::watch::{Listed, Watched};
 use midflight_terminal::units::{short_number, thousands, time};
 
 /// Columns of the widest list.
@@ -14,6 +16,14 @@ pub(super) enum Table {
     Executors,
     Jobs,
     Clients,
+    Replicas,
+    Sessions,
+    Members,
+    Servers,
+    Groups,
+    RsNodes,
+    Operators,
+    TrafficGroups,
     Counters,
     Drops,
 }
@@ -53,10 +63,16 @@ pub(super) struct Rows {
 impl Table {
     /// Those that a view has.
     pub(super) fn of(view: &View) -> &'static [Self] {
-        match (&view.status.program, &view.detail) {
-            (OfProgram::Tasks(_), Some(_)) => &[Self::Executors, Self::Jobs, Self::Clients, Self::Drops],
-            (OfProgram::Tasks(_), None) => &[Self::Drops],
-            _ => &[Self::Counters, Self::Drops],
+        match &view.of {
+            Of::Switch(status, detail) => match (&status.program, detail) {
+                (_, Detail::Tasks(_)) => &[Self::Executors, Self::Jobs, Self::Clients, Self::Drops],
+                (_, Detail::Reads(_)) => &[Self::Replicas, Self::Sessions, Self::Counters, Self::Drops],
+                (_, Detail::Replicas(_)) => &[Self::Servers, Self::Groups, Self::RsNodes, Self::Counters, Self::Drops],
+                (OfProgram::Tasks(_), Detail::Nothing) => &[Self::Drops],
+                (_, Detail::Nothing) => &[Self::Counters, Self::Drops],
+            },
+            Of::Replica(_) => &[Self::Members, Self::Counters],
+            Of::Controller(..) => &[Self::Operators, Self::TrafficGroups, Self::RsNodes, Self::Counters],
         }
     }
 
@@ -65,6 +81,13 @@ impl Table {
             Self::Executors => "Executors",
             Self::Jobs => "Jobs",
             Self::Clients => "Clients",
+            Self::Replicas => "Replicas",
+            Self::Sessions => "Sessions",
+            Self::Members => "Members",
+            Self::Servers => "Servers",
+            Self::Groups | Self::TrafficGroups => "Groups",
+            Self::RsNodes => "RSNodes",
+            Self::Operators => "Operators",
             Self::Counters => "Counters",
             Self::Drops => "Drops",
         }
@@ -73,18 +96,64 @@ impl Table {
 
 /// A list of a view.
 pub(super) fn table(view: &View, which: Table) -> Rows {
-    match (which, &view.detail) {
-        (Table::Executors, Some(detail)) => {
+    match &view.of {
+        Of::Switch(_, detail) => of_switch(view, which, detail),
+        Of::Replica(status) if which == Table::Members => {
+            let lines = status.members.iter().map(|one| member(status, one)).collect();
+            Rows { titles: &["replica", "part", "has", "behind", "address"], sides: "rlrrl", lines, more: 0 }
+        }
+        Of::Controller(_, detail) => match which {
+            Table::Operators => {
+                let titles = &["operator", "state", "last word", "load", "at most", "address"];
+                rows(titles, "llrrrl", &detail.operators, operator)
+            }
+            Table::TrafficGroups => {
+                let titles = &["group", "RSNode", "planned", "requests"];
+                rows(titles, "lrlr", &detail.groups, traffic_group)
+            }
+            Table::RsNodes => {
+                let name = |of: &Option<String>| of.clone().unwrap_or_default();
+                rows(&["id", "operator", "use"], "rll", &detail.rsnodes, |one| {
+                    line(Tone::Plain, [count(one.id.into()), text(&name(&one.switch)), text(&one.used)])
+                })
+            }
+            _ => counters(view, ""),
+        },
+        Of::Replica(_) => counters(view, ""),
+    }
+}
+
+fn of_switch(view: &View, which: Table, detail: &Detail) -> Rows {
+    match (which, detail) {
+        (Table::Executors, Detail::Tasks(detail)) => {
             let titles = &["address", "state", "last word", "busy", "parked", "longest", "to others"];
             rows(titles, "llrrrrr", &detail.executors, executor)
         }
-        (Table::Jobs, Some(detail)) => {
+        (Table::Jobs, Detail::Tasks(detail)) => {
             let titles = &["client", "job", "level", "queued", "running", "again", "oldest"];
             rows(titles, "lrrrrrr", &detail.jobs, job)
         }
-        (Table::Clients, Some(detail)) => {
+        (Table::Clients, Detail::Tasks(detail)) => {
             rows(&["client", "user", "open tasks", "last word"], "lrrr", &detail.clients, client)
         }
+        (Table::Replicas, Detail::Reads(detail)) => {
+            let sets = &detail.sets.shown;
+            let lines = sets.iter().flat_map(|set| set.replicas.iter().map(|one| replica(set, one))).collect();
+            let titles = &["set", "replica", "state", "reads", "lag", "last word", "address"];
+            Rows { titles, sides: "rrlrrrl", lines, more: detail.sets.more }
+        }
+        (Table::Sessions, Detail::Reads(detail)) => {
+            let titles = &["set", "session", "state", "under way", "policy", "replies"];
+            rows(titles, "rllrll", &detail.sets, session)
+        }
+        (Table::Servers, Detail::Replicas(detail)) => {
+            let titles = &["server", "state", "asked", "under way", "queue", "service", "response"];
+            rows(titles, "llrrrrr", &detail.servers, server)
+        }
+        (Table::Groups, Detail::Replicas(detail)) => {
+            rows(&["group", "state", "RSNode", "selected at", "answers"], "rlrlr", &detail.groups, group)
+        }
+        (Table::RsNodes, Detail::Replicas(detail)) => rows(&["id", "operator"], "rl", &detail.rsnodes, rsnode),
         (Table::Drops, _) => counters(view, "drops."),
         _ => counters(view, ""),
     }
@@ -99,7 +168,7 @@ fn rows<T>(
     Rows { titles, sides, lines: listed.shown.iter().map(line).collect(), more: listed.more }
 }
 
-fn ago(ms: u64) -> String {
+pub(super) fn ago(ms: u64) -> String {
     time(ms.saturating_mul(1_000_000))
 }
 
@@ -108,82 +177,53 @@ pub(super) fn per_second(rate: f64) -> String {
     short_number(if rate < 100.0 { (rate * 10.0).round() / 10.0 } else { rate.round() })
 }
 
-fn text(value: &str) -> (String, Key) {
+pub(super) fn text(value: &str) -> (String, Key) {
     (value.to_owned(), Key::Text(value.to_owned()))
 }
 
-fn number(shown: String, value: impl Into<f64>) -> (String, Key) {
+pub(super) fn number(shown: String, value: impl Into<f64>) -> (String, Key) {
     (shown, Key::Number(value.into()))
 }
 
-fn count(value: u64) -> (String, Key) {
+pub(super) fn count(value: u64) -> (String, Key) {
     number(thousands(value), value as f64)
 }
 
 /// Nothing for 0.
-fn some(value: u64) -> (String, Key) {
+pub(super) fn some(value: u64) -> (String, Key) {
     number(if value == 0 { String::new() } else { thousands(value) }, value as f64)
 }
 
-fn line(tone: Tone, cells: impl IntoIterator<Item = (String, Key)>) -> Line {
+pub(super) fn line(tone: Tone, cells: impl IntoIterator<Item = (String, Key)>) -> Line {
     let (cells, keys) = cells.into_iter().unzip();
     Line { cells, keys, tone }
-}
-
-fn executor(e: &ExecutorView) -> Line {
-    let (state, tone) = match e.state {
-        ExecutorState::Lost => ("lost", Tone::Bad),
-        ExecutorState::Silent => ("silent", Tone::Warn),
-        ExecutorState::Alive => ("alive", Tone::Good),
-        ExecutorState::Left => ("left", Tone::Plain),
-    };
-    let longest = e.longest_ms.map_or_else(String::new, ago);
-    let cells = [
-        text(&e.address),
-        text(state),
-        number(ago(e.heard_ms), e.heard_ms as f64),
-        number(format!("{} of {}", e.busy, e.slots), e.busy),
-        count(e.parked.into()),
-        number(longest, e.longest_ms.map_or(-1.0, |ms| ms as f64)),
-        some(e.had.into()),
-    ];
-    line(tone, cells)
-}
-
-fn job(j: &JobView) -> Line {
-    let cells = [
-        text(&j.address),
-        count(j.jid.into()),
-        count(j.level.into()),
-        count(j.queued),
-        count(j.running),
-        some(j.again),
-        number(ago(j.oldest_ms), j.oldest_ms as f64),
-    ];
-    line(Tone::Plain, cells)
-}
-
-fn client(c: &ClientView) -> Line {
-    let heard = number(ago(c.heard_ms), c.heard_ms as f64);
-    line(Tone::Plain, [text(&c.address), number(c.uid.to_string(), c.uid), count(c.open.into()), heard])
 }
 
 /// Counters whose names begin so, that are not 0: those that change most first. Without a beginning, those of the program.
 fn counters(view: &View, group: &str) -> Rows {
     let titles = &["name", "a second", "in all"];
-    let all: Vec<(String, u64)> = match (&view.status.program, group) {
-        (_, "drops.") => view.status.drops.iter().map(|(name, &n)| (format!("drops.{name}"), n)).collect(),
-        (OfProgram::Tasks(program), _) => midflight_control::ProgramStatus::counts(program),
-        (OfProgram::Reads(program), _) => midflight_control::ProgramStatus::counts(program),
-        (OfProgram::Replicas(program), _) => midflight_control::ProgramStatus::counts(program),
+    let all: Vec<(String, u64)> = match (&view.of, group) {
+        (Of::Switch(status, _), "drops.") => {
+            status.drops.iter().map(|(name, &n)| (format!("drops.{name}"), n)).collect()
+        }
+        (Of::Switch(status, _), _) => match &status.program {
+            OfProgram::Tasks(program) => program.counts(),
+            OfProgram::Reads(program) => program.counts(),
+            OfProgram::Replicas(program) => program.counts(),
+        },
+        (Of::Replica(status), _) => status.counts().into_iter().collect(),
+        (Of::Controller(status, _), _) => status.counts().into_iter().collect(),
     };
     let mut lines: Vec<_> = all.into_iter().filter(|(_, n)| *n > 0).collect();
-    let rate = |name: &str| view.rates.get(name).copied().unwrap_or(0.0);
+    let rate = |name: &str| view.rate(name);
     lines.sort_by(|(a, _), (b, _)| rate(b).total_cmp(&rate(a)).then_with(|| a.cmp(b)));
     let lines = lines.into_iter().map(|(name, n)| {
         let rate = rate(&name);
         let shown = if rate > 0.0 { per_second(rate) } else { String::new() };
-        line(Tone::Plain, [text(name.trim_start_matches("drops.")), number(shown, rate), count(n)])
+        line(
+            Tone::Plain,
+            [text(name.trim_start_matches("drops.").trim_start_matches("counters.")), number(shown, rate), count(n)],
+        )
     });
     Rows { titles, sides: "lrr", lines: lines.collect(), more: 0 }
 }

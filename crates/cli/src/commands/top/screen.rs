@@ -1,21 +1,17 @@
 //! The screen of `midflight top`: numbers at the top, a list below them. Made for 80 columns and 24 lines, or more.
 
-use super::rows::{Rows, Table, Tone, per_second, table};
+use super::head::{head, style};
+use super::rows::{Rows, Table, table};
 use super::state::{Asked, State};
-use super::{View, parse};
-use crate::commands::status::OfProgram;
+use super::view::View;
 use anyhow::{Context, Result};
-use midflight_control::TasksStatus;
-use midflight_control::tasks::quantile_us;
-use midflight_control::watch::{ExecutorState, TasksDetail};
 use midflight_terminal::columns::plain;
 use midflight_terminal::signals::end_flag;
-use midflight_terminal::units::{short_time, thousands};
 use midflight_terminal::views::Views;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Sparkline, Table as Grid};
 use ratatui::{DefaultTerminal, Frame};
 use std::collections::VecDeque;
@@ -52,7 +48,7 @@ fn show(terminal: &mut DefaultTerminal, views: &Views, ended: &AtomicBool) -> Re
     while !ended.load(Relaxed) {
         let mut is_new = false;
         while let Some(text) = views.next_within(Duration::ZERO)? {
-            screen.take(parse(&text)?);
+            screen.take(View::parse(&text)?);
             is_new = true;
         }
         let mut asked = None;
@@ -82,7 +78,7 @@ fn show(terminal: &mut DefaultTerminal, views: &Views, ended: &AtomicBool) -> Re
 #[derive(Default)]
 struct Screen {
     view: Option<View>,
-    /// Tasks completed a second, or the packets taken, the newest last.
+    /// Of the counter that is drawn, the newest last.
     rates: VecDeque<u64>,
     is_drawn: bool,
 }
@@ -90,8 +86,7 @@ struct Screen {
 impl Screen {
     fn take(&mut self, view: View) {
         if view.period_ms.is_some() {
-            let name = if matches!(view.status.program, OfProgram::Tasks(_)) { "tasks.completed" } else { "taken" };
-            self.rates.push_back(view.rates.get(name).map_or(0, |rate| rate.round() as u64));
+            self.rates.push_back(view.rate(view.drawn()).round() as u64);
             while self.rates.len() > DRAWN {
                 self.rates.pop_front();
             }
@@ -109,9 +104,9 @@ impl Screen {
 
     fn draw(&self, frame: &mut Frame<'_>, state: &State) {
         let Some(view) = &self.view else {
-            return frame.render_widget("waiting for the switch", frame.area());
+            return frame.render_widget("waiting for the first view", frame.area());
         };
-        let numbers = numbers(view);
+        let numbers = head(view);
         let heights = [
             Constraint::Length(numbers.len() as u16),
             Constraint::Length(3),
@@ -136,108 +131,6 @@ impl Screen {
             self.rates.iter().skip(skip).copied().collect()
         };
         frame.render_widget(Sparkline::default().data(&newest).style(Style::new().fg(Color::Cyan)), area);
-    }
-}
-
-/// A line of the head: a name, then values; those that need a look are coloured.
-fn named(name: &'static str, values: Vec<Span<'static>>) -> Line<'static> {
-    let name = Span::styled(format!("{name:9}"), Style::new().add_modifier(Modifier::DIM));
-    Line::from_iter(std::iter::once(name).chain(values))
-}
-
-fn numbers(view: &View) -> Vec<Line<'static>> {
-    let status = &view.status;
-    let uptime = humantime::format_duration(Duration::from_secs(status.uptime_ms / 1000));
-    let about = format!("{}, {}, {} engine, up {uptime}", status.listen, view.program, plain(&status.engine.kind));
-    let mut lines = vec![named("switch", vec![about.into()])];
-    if let OfProgram::Tasks(tasks) = &status.program {
-        lines.extend(of_tasks(view, tasks));
-    } else {
-        let taken = view.rates.get("taken").copied().unwrap_or(0.0);
-        lines.push(named("packets", vec![format!("{} a second", per_second(taken)).into()]));
-    }
-    lines.push(named("failures", failures(view)));
-    lines
-}
-
-fn of_tasks(view: &View, tasks: &TasksStatus) -> Vec<Line<'static>> {
-    let rate = |name: &str| per_second(view.rates.get(name).copied().unwrap_or(0.0));
-    let rates = format!(
-        "{} a second completed, {} submitted, {} assigned",
-        rate("tasks.completed"),
-        rate("tasks.submitted"),
-        rate("tasks.assigned")
-    );
-    let queued: u64 = tasks.queued.iter().map(|&n| u64::from(n)).sum();
-    let levels = tasks.queued.iter().enumerate().filter(|&(_, &n)| n > 0);
-    let levels: Vec<_> = levels.map(|(level, n)| format!("level {}: {}", level + 1, thousands((*n).into()))).collect();
-    let queue = format!("{}  {}", thousands(queued), levels.join("  "));
-    let slots = format!(
-        "{} busy, {} parked, of {}",
-        thousands(tasks.busy.into()),
-        thousands(tasks.parked.into()),
-        thousands(tasks.slots.into())
-    );
-    let mut lines = vec![
-        named("tasks", vec![rates.into()]),
-        named("queue", vec![queue.into()]),
-        named("slots", vec![slots.into()]),
-    ];
-    if let Some(detail) = &view.detail {
-        lines.push(named("executors", states(detail)));
-        lines.push(named("wait", vec![quantiles(&detail.wait_us, &tasks.wait_us).into()]));
-        lines.push(named("run", vec![quantiles(&detail.run_us, &tasks.run_us).into()]));
-    }
-    lines
-}
-
-/// Of the last period, and since the start.
-fn quantiles(now: &[u64], all: &[u64]) -> String {
-    let of = |buckets: &[u64]| {
-        let quantile = |q| quantile_us(buckets, q).map(|us| short_time(us as f64 * 1e3));
-        match (quantile(0.5), quantile(0.99)) {
-            (Some(half), Some(most)) => format!("half < {half}, 99 % < {most}"),
-            _ => "no tasks".into(),
-        }
-    };
-    format!("{} (all: {})", of(now), of(all))
-}
-
-fn states(detail: &TasksDetail) -> Vec<Span<'static>> {
-    let shown = [
-        (ExecutorState::Alive, "alive", Tone::Plain),
-        (ExecutorState::Silent, "silent", Tone::Warn),
-        (ExecutorState::Lost, "lost", Tone::Bad),
-        (ExecutorState::Left, "left", Tone::Plain),
-    ];
-    let each = shown.into_iter().filter_map(|(state, name, tone)| {
-        let count = detail.states.get(&state).copied().unwrap_or(0);
-        (count > 0 || state == ExecutorState::Alive)
-            .then(|| Span::styled(format!("{} {name}  ", thousands(count)), style(tone)))
-    });
-    each.collect()
-}
-
-/// Rates of what should be 0.
-fn failures(view: &View) -> Vec<Span<'static>> {
-    let rate = |name: &str| view.rates.get(name).copied().unwrap_or(0.0);
-    let drops: f64 = view.rates.iter().filter(|(name, _)| name.starts_with("drops.")).map(|(_, rate)| rate).sum();
-    let tasks = [("tasks.expired", "expired"), ("tasks.returned", "returned"), ("tasks.dropped", "dropped")];
-    let tasks = tasks.map(|(name, what)| (rate(name), what));
-    let all: Vec<_> = tasks.into_iter().chain([(drops, "drops")]).filter(|(rate, _)| *rate > 0.0).collect();
-    if all.is_empty() {
-        return vec!["none".into()];
-    }
-    let text = |(rate, what): &(f64, &str)| Span::styled(format!("{} {what}  ", per_second(*rate)), style(Tone::Warn));
-    all.iter().map(text).chain([Span::raw("a second")]).collect()
-}
-
-fn style(tone: Tone) -> Style {
-    match tone {
-        Tone::Plain => Style::new(),
-        Tone::Good => Style::new().fg(Color::Green),
-        Tone::Warn => Style::new().fg(Color::Yellow),
-        Tone::Bad => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
     }
 }
 

@@ -73,12 +73,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     // Its port may be a free one; those of the replicas follow from it.
     let mut config = Config { switch, program: ReadsTable::default() };
-    let running = Running::<ReadsProgram>::start(&config)?;
-    let address = running.switch.local_addr();
+    let engine = ReadsProgram::in_process(&config, config.switch.engine.kind)?;
+    let mut prepared = Running::<ReadsProgram>::prepare(&config, engine)?;
+    let port = prepared.port();
     let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
-    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, address.port()) };
+    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, port) };
     config.program.set = vec![set.clone()];
-    ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch, || ())?;
+    prepared.set_table(config.program.clone());
+    let running = prepared.run(|| ())?;
+    ReadsProgram::begin(ReadsProgram::beside(&config, port)?, &running.switch, || ())?;
     let data = Data::new(args.data.as_deref())?;
     data.check(&set)?;
     let replicas = start(&set, &data, &shutdown)?;
@@ -93,7 +96,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
     let one = |id: u64| {
         let (data, fsync) = (data.of(id), !data.is_temporary());
-        RunningReplica::start(Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None }, shutdown.ender())
+        RunningReplica::start(
+            Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None, http_names: Vec::new() },
+            shutdown.ender(),
+        )
     };
     set.replicas.iter().map(|replica| one(replica.id)).collect()
 }

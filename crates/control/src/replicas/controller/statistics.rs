@@ -25,7 +25,7 @@ pub(super) struct Traffic {
     /// By traffic group: requests a second by tier; `None`: not known yet.
     rates: Vec<Option<[f64; 4]>>,
     /// By operator: packets a second that its selector gets.
-    loads: Vec<f64>,
+    pub(super) loads: Vec<f64>,
     /// By accelerator: windows in succession in which it got too much.
     over: BTreeMap<usize, u32>,
     tiers: usize,

@@ -4,6 +4,7 @@ use super::Controller;
 use super::channel::State;
 use super::event::ControllerCounters;
 use super::ids::Use;
+use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::Term;
 
 /// What a controller is.
@@ -57,6 +58,10 @@ pub struct OperatorStatus {
     pub is_barred: bool,
     /// Orders that it has refused, and that it should carry out.
     pub refused: usize,
+    /// Time since it last said anything; `None`: it never has.
+    pub heard: Option<Nanos>,
+    /// Packets a second that its selector gets, as last reported.
+    pub load_per_s: u64,
 }
 
 /// A controller at one moment.
@@ -72,8 +77,12 @@ pub struct Status {
     pub target: Vec<Option<usize>>,
     /// RSNode ids with their operators.
     pub ids: Vec<(u16, Option<usize>, UseOfId)>,
+    /// By traffic group: requests a second, as far as is known.
+    pub requests_per_s: Vec<u64>,
     /// All labels are those of the plan.
     pub is_deployed: bool,
+    /// Time since an operator heard of an active controller, as far as a standby knows; `None`: none has, or this one is not a standby.
+    pub other_heard: Option<Nanos>,
     /// What became of messages, plans and statistics.
     pub counters: ControllerCounters,
 }
@@ -88,13 +97,18 @@ impl Controller {
     /// What it knows.
     #[must_use]
     pub fn status(&self) -> Status {
-        let operators = self.channels.iter().map(|channel| OperatorStatus {
+        let since = |then: Nanos| self.now.saturating_sub(then);
+        let operators = self.channels.iter().zip(&self.traffic.loads).map(|(channel, load)| OperatorStatus {
             is_alive: !channel.is_dead,
             is_known: channel.state != State::Unknown,
             is_up_to_date: channel.is_up_to_date(),
             is_barred: channel.is_barred(self.now, self.config.barred_for),
             refused: channel.refused.len(),
+            heard: channel.incarnation.map(|_| since(channel.heard)),
+            load_per_s: *load as u64,
         });
+        let others = self.channels.iter().filter_map(|channel| channel.controller_heard);
+        let other_heard = others.max().filter(|_| self.role == Role::Standby).map(since);
         let ids = self.ids.iter().map(|(id, node)| {
             let used = match node.used {
                 Use::Preparing => UseOfId::Preparing,
@@ -111,7 +125,9 @@ impl Controller {
             labels: self.labels.iter().map(|label| label.in_force.flatten()).collect(),
             target: self.target.clone(),
             ids: ids.collect(),
+            requests_per_s: (0..self.labels.len()).map(|group| self.traffic.rate(group) as u64).collect(),
             is_deployed: self.is_deployed,
+            other_heard,
             counters: self.counters,
         }
     }

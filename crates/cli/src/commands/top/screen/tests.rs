@@ -42,13 +42,17 @@ fn said() -> Value {
 }
 
 fn view() -> View {
-    parse(&said().to_string()).unwrap()
+    View::parse(&said().to_string()).unwrap()
 }
 
 /// The lines of the screen.
 fn drawn(state: &State) -> Vec<String> {
+    drawn_of(view(), state)
+}
+
+fn drawn_of(view: View, state: &State) -> Vec<String> {
     let mut screen = Screen::default();
-    screen.take(view());
+    screen.take(view);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| screen.draw(frame, state)).unwrap();
     let buffer = terminal.backend().buffer().clone();
@@ -61,12 +65,12 @@ fn all_that_matters_is_on_80_columns_and_24_lines() {
     let lines = drawn(&State::default());
     let has = |part: &str| assert!(lines.iter().any(|line| line.contains(part)), "no {part:?} in {lines:#?}");
     has("99.123 K a second completed, 12.3 submitted, 0 assigned");
-    has("queue    56  level 4: 50  level 5: 6");
+    has("queue     56  level 4: 50  level 5: 6");
     has("4 busy, 0 parked, of 8");
-    has("1 alive  1 lost");
-    has("wait     half < 8 µs, 99 % < 8 µs (all: half < 128 µs, 99 % < 128 µs)");
-    has("run      no tasks (all: half < 2.048 ms, 99 % < 2.048 ms)");
-    has("failures 2 expired  3 drops  a second");
+    has("executors 1 alive  1 lost");
+    has("wait      half < 8 µs, 99 % < 8 µs (all: half < 128 µs, 99 % < 128 µs)");
+    has("run       no tasks (all: half < 2.048 ms, 99 % < 2.048 ms)");
+    has("failures  2 expired  3 drops  a second");
     has("Executors 1-2 of 2");
     has("10.0.0.2:4000 lost");
     has("q end  Tab Executors, Jobs, Clients, Drops  s sort  r reverse  ? keys");
@@ -93,4 +97,47 @@ fn a_view_on_one_page_has_the_lists_too() {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
     assert!(!text.contains("Clients\n"), "an empty list\n{text}");
+}
+
+/// What the switch of a store says whose replica has just died.
+fn said_by_a_store() -> Value {
+    let replica = |slot: u8, state: &str, reads: f64| {
+        json!({"slot": slot, "replica": slot + 1, "address": "10.0.0.1:7710", "state": state, "heard_ms": 1500, "weight": 1,
+               "matched": 90, "lag": 3, "reads_per_s": reads, "replies_per_s": reads})
+    };
+    json!({
+        "program": "reads", "number": 7, "period_ms": 1000, "viewers": 1,
+        "status": {
+            "version": "1", "listen": "127.0.0.1:7700", "engine": {"kind": "user", "mode": null, "interfaces": []}, "epoch": 7,
+            "uptime_ms": 61_000, "packets": {}, "drops": {"cookie": 3}, "taken": 9,
+            "sets": [{"set": 1, "reads_to_followers": 50, "reads_to_leader": 0, "reads_leader_only": 5, "reads_direct": 0,
+                      "reads_turned_back": 0, "replies_outdated": 0, "writes": 9, "closed": 9, "sessions": 2, "unstable": 4}],
+            "shell": {},
+        },
+        "rates": {"sets.1.reads_to_followers": 50.0, "sets.1.reads_leader_only": 5.0, "sets.1.writes": 9.0},
+        "detail": {"sets": {"more": 0, "shown": [{
+            "set": 1, "session": {"term": 4, "number": 2, "ends_in_ms": 100}, "policy": "random", "reply_check": "strict",
+            "any_replica": false, "writes_under_way": 5,
+            "replicas": [replica(0, "leads", 5.0), replica(1, "silent", 0.0), replica(2, "serves", 50.0)]}]}},
+    })
+}
+
+#[test]
+fn a_store_with_a_dead_replica_is_on_80_columns_and_24_lines() {
+    let lines = drawn_of(View::parse(&said_by_a_store().to_string()).unwrap(), &State::default());
+    let has = |part: &str| assert!(lines.iter().any(|line| line.contains(part)), "no {part:?} in {lines:#?}");
+    has("55 a second: 50 to followers, 0 to leaders, 5 leader-only");
+    has("9 a second, 4 key groups unstable; 0 reads turned back");
+    has("replicas  2 of 3 heard  1 silent");
+    has("1 of 1 sets have one");
+    has("Replicas 1-3 of 3");
+    has("silent");
+    has("q end  Tab Replicas, Sessions, Counters, Drops  s sort  r reverse  ? keys");
+    assert!(as_text(&View::parse(&said_by_a_store().to_string()).unwrap()).contains("Sessions\n"));
+}
+
+#[test]
+fn what_is_of_another_version_is_named() {
+    let error = View::parse("{\"program\": \"tasks\"}").err().unwrap();
+    assert!(error.to_string().contains("version"), "{error}");
 }

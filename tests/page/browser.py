@@ -1,0 +1,123 @@
+"""Processes, and pages of them in a real browser."""
+
+import re
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+# Window and colours of each page.
+WINDOWS = {
+    "desktop-light": ((1280, 900), "light"),
+    "desktop-dark": ((1280, 900), "dark"),
+    "phone-light": ((390, 844), "light"),
+    "phone-dark": ((360, 740), "dark"),
+}
+PATIENCE_S = 60
+
+
+def row(table, text):
+    """Whether a row of a table has this text, as JavaScript."""
+    return f"[...document.querySelectorAll('#{table}-table tbody tr')].some((row) => /{text}/.test(row.innerText))"
+
+
+def number(selector):
+    """The number in an element, as JavaScript."""
+    return f"Number(document.querySelector('{selector}').innerText.replace(/[^0-9.]/g, ''))"
+
+
+def tile(name, text):
+    """Whether a tile says this, as JavaScript."""
+    return f"/{text}/.test(document.querySelector('[data-tile={name}]').innerText)"
+
+
+class Bench:
+    """A Midflight whose processes end with it, and a browser. `screenshots`: a folder for them, or None."""
+
+    def __init__(self, midflight, browser, screenshots):
+        self.midflight, self.browser, self.screenshots = midflight, browser, screenshots
+        self.stack, self.errors = ExitStack(), []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.stack.close()
+
+    def start(self, *arguments, **options):
+        """A process of Midflight."""
+        return self.process([self.midflight, *arguments], **options)
+
+    def process(self, command, **options):
+        process = subprocess.Popen([str(part) for part in command], text=True, **options)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def started(self, *arguments):
+        """The same, once it has printed its first line, which is returned too."""
+        process = self.start(*arguments, stdout=subprocess.PIPE)
+        return process, process.stdout.readline()
+
+    def run(self, *arguments):
+        """What a command prints."""
+        return subprocess.run([self.midflight, *arguments], text=True, check=True, stdout=subprocess.PIPE).stdout
+
+    def pages(self, http, names):
+        """A page of this address in each of these windows."""
+        pages = {}
+        for name in names:
+            (width, height), scheme = WINDOWS[name]
+            context = self.browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            self.stack.callback(context.close)
+            page = pages[name] = context.new_page()
+            page.on("console", lambda m, name=name: self.errors.append(f"{name}: {m.text}") if m.type == "error" else None)
+            page.on("pageerror", lambda error, name=name: self.errors.append(f"{name}: {error}"))
+            page.goto(http)
+            assert page.evaluate("document.documentElement.dataset.theme") == scheme
+        return pages
+
+    def shoot(self, pages, moment):
+        if self.screenshots:
+            self.screenshots.mkdir(parents=True, exist_ok=True)
+            for name, page in pages.items():
+                page.screenshot(path=self.screenshots / f"{moment}-{name}.png", full_page=True)
+
+    def windows(self):
+        """Where much was tested already, two windows are enough; screenshots are of all."""
+        return WINDOWS if self.screenshots else ["desktop-light", "phone-dark"]
+
+
+def http_of(said):
+    """The address that a process serves, as its first line says."""
+    return re.search(r"status (http://\S+)", said)[1]
+
+
+def kill(process):
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def text_of(page, selector):
+    return page.locator(selector).inner_text()
+
+
+def wait_for(pages, what, condition):
+    """Waits until a JavaScript expression is true on each page. (wait_for_function needs `eval`, which the page forbids.)"""
+    left, end = dict(pages), time.monotonic() + PATIENCE_S
+    while left:
+        for name, page in list(left.items()):
+            if page.evaluate(f"Boolean({condition})"):
+                print(f"{name}: {what}")
+                del left[name]
+            elif time.monotonic() > end:
+                raise AssertionError(f"{name} does not show {what}: {text_of(page, 'main')}")
+            else:
+                page.wait_for_timeout(50)
+
+
+def fits(pages):
+    for name, page in pages.items():
+        wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wider <= 0, f"{name} is {wider} pixels wider than the screen"
