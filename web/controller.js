@@ -5,7 +5,7 @@ import { el, say, section, table, tiles } from "./dom.js";
 import { counters, groupOf, keyed, ratesOf } from "./parts.js";
 import { about, count, millis } from "./units.js";
 
-export const controller = { about: ({ status }) => `controller ${status.place} of ${status.controllers.length}`, page };
+export const controller = { about: ({ status }) => `controller at place ${status.place}, of ${status.controllers.length}`, page };
 
 const ROLES = { active: "", claiming: "warn", standby: "" };
 

@@ -94,7 +94,7 @@ function page(main) {
     missing.hidden = Boolean(detail);
     if (detail) {
       const { selector, serves, servers: list } = detail;
-      numbers.set("rsnode", serves.length ? "yes" : "no", selector ? `${selector.algorithm}${selector.address ? "" : " in its core"}${selector.works ? "" : ", has ended"}` : "no selector", selector && !selector.works ? "bad" : "");
+      numbers.set("rsnode", serves.shown.length ? "yes" : "no", selector ? `${selector.algorithm}${selector.address ? "" : " in its core"}${selector.works ? "" : ", has ended"}` : "no selector", selector && !selector.works ? "bad" : "");
       const { silent = 0, unknown = 0, answers: answering = 0 } = detail.server_states;
       const known = silent + unknown + answering;
       numbers.set("servers", selector ? `${count(answering)} of ${count(known)}` : "–", silent ? `${count(silent)} silent` : "", silent ? "bad" : "");

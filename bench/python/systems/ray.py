@@ -67,8 +67,5 @@ class Ray(System):
             self._pool = ray.util.multiprocessing.Pool(WORKERS, ray_remote_args={"num_cpus": 0})
         return self._pool.map(function, items)
 
-    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return self.submit(function, items)
-
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
         return joblib.parallel_config("ray", n_jobs=WORKERS)

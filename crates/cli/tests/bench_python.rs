@@ -18,7 +18,7 @@ esac";
 const RUN: &str = r#"
 turn() {
     echo "{\"system\": \"$1\", \"version\": \"1.2\", \"interface\": \"made up\", \"answers\": {\"grid_long\": \"$3\"}," \
-        "\"values\": {\"submit_per_s\": $2, \"grid_long_s\": 1, \"grid_long_task_ms\": 20}}"
+        "\"values\": {\"submit_per_s\": $2, \"map_per_s\": $2, \"rtt_p50_us\": 100, \"grid_long_s\": 1, \"grid_long_task_ms\": 20}}"
 }
 case $1 in
     midflight) [ -x "$MIDFLIGHT" ] || exit 9; turn midflight 40000 7 ;;

@@ -119,8 +119,13 @@ fn n6_operators_and_controllers_die_and_come_back() {
     assert!(said.stdout.contains("tor-0        127.70.0.1:7700       up to date"), "{said:?}");
     assert!(said.stdout.contains("degraded   rack-1"), "no host of that rack sends requests: {said:?}");
     let said = run(&["top", "--http", CONTROLLERS[0]]);
-    for part in ["controller 0 of 2, active, term 1", "3 of 3 answer", "\nOperators\n", "127.70.0.1:7700", "\nGroups\n"]
-    {
+    for part in [
+        "controller at place 0, of 2, active, term 1",
+        "3 of 3 answer",
+        "\nOperators\n",
+        "127.70.0.1:7700",
+        "\nGroups\n",
+    ] {
         assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
     }
     assert!(run(&["top", "--http", CONTROLLERS[1]]).stdout.contains("another one is active"));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// A source holds fewer than this many times the free places when it takes a further one.
 const SHARE: usize = 8;
-/// Where silent connections give way: one that has made no progress for this long since it was opened. Whoever means to ask something asks
-/// within it; a burst that is being accepted is younger.
+/// Where silent connections give way: one that has made no progress for this long since it was opened. A request that needs longer, by a
+/// slow link, is lost only where its address holds its share. A burst that is being accepted is younger.
 const SILENT: Duration = Duration::from_millis(100);
 
 /// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use

@@ -157,7 +157,7 @@ impl Live {
         // Before anything of another switch is touched.
         check_free()?;
         let macs = interfaces.iter().map(|name| prepare(name)).collect::<Result<_, _>>()?;
-        // The switch has read it when this returns, so nothing stays on the disk, however this process ends.
+        // The switch has read it when this returns, so that later nothing is on the disk, however this process ends.
         let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
         let json = tools.compile(*program, &[], &macros(options), folder.path())?;
         let compiled = std::fs::read(&json).map_err(P4Error::io("read the compiled program"))?;

@@ -13,8 +13,6 @@ const COMPILER: Tool = Tool { name: "p4c-barefoot", variable: "P4C_TOFINO", repo
 const ASSEMBLER: Tool = Tool { name: "bfas", variable: "BFAS", repository: "github.com/p4lang/p4c" };
 /// Where a compiler that is not installed finds `tna.p4` and `t2na.p4`.
 const INCLUDE: &str = "TNA_INCLUDE";
-/// What the compiler says of a target that it was built without.
-const UNKNOWN_TARGET: &str = "is not supported";
 /// In the name of a register that has a part of a word's cells, between the word and the part's number.
 const BANK: &str = "_bank_";
 
@@ -63,6 +61,11 @@ impl Target {
 
     /// All.
     pub const ALL: [&'static Self; 2] = [&Self::TOFINO_1, &Self::TOFINO_2];
+
+    /// What a compiler says that was built without it. Of a program it says much that is alike.
+    fn unknown(&self) -> String {
+        format!("Target '{}-{}' is not supported", self.target, self.arch)
+    }
 
     /// SRAM blocks of a pipe.
     #[must_use]
@@ -206,7 +209,7 @@ impl TofinoTools {
         }
         let ran = run(&name, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))));
         ran.map_err(|error| match error {
-            P4Error::Compiler { said, .. } if said.contains(UNKNOWN_TARGET) => {
+            P4Error::Compiler { said, .. } if said.contains(&target.unknown()) => {
                 P4Error::NoTarget { target: target.name, said }
             }
             other => other,

@@ -222,7 +222,7 @@ fn t14_a_source_that_takes_all_it_can_does_not_keep_health_from_others() {
 }
 
 #[test]
-fn t14_who_holds_connections_does_not_keep_health_from_its_own_address() {
+fn t14_half_sent_requests_do_not_keep_health_from_their_own_address() {
     let (_runtime, address) = serve(0, patient());
     let half_sent = |_| {
         let mut stream = connect(1, address);

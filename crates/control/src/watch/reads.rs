@@ -180,7 +180,9 @@ fn rates(now: Nanos, set: &SurveyedSet, slot: usize, before: Option<(Nanos, &Sur
     let seconds = (now.saturating_sub(then) as f64 / 1e9).max(1e-3);
     let (replica, base) = (&set.replicas[slot], &before.replicas[slot]);
     let base = if before.sid == set.sid { [base.sent, base.answered] } else { [0; 2] };
-    let more = [replica.sent.wrapping_sub(base[0]), replica.answered.wrapping_sub(base[1])];
+    // A survey that met the beginning of a session may have the old number with new counts.
+    let more = |now: u32, base: u32| Some(now.wrapping_sub(base)).filter(|more| *more < 1 << 31).unwrap_or(now);
+    let more = [more(replica.sent, base[0]), more(replica.answered, base[1])];
     more.map(|more| Some(rate(more.into(), seconds)))
 }
 

@@ -117,7 +117,7 @@ pub struct ReplicasDetail {
     /// Rules that it has.
     pub rules: u64,
     /// RSNode ids that are this operator's.
-    pub serves: Vec<u16>,
+    pub serves: Listed<u16>,
     /// Who selects here; `None`: nobody, so it is no RSNode.
     pub selector: Option<SelectorView>,
     /// How many groups are in each state.
@@ -140,8 +140,8 @@ pub struct ReplicasWatch {
     then: Option<Nanos>,
     /// Answers of each group.
     answers: HashMap<u16, u64>,
-    /// Of each server: requests sent, answered, expired; and how it is.
-    servers: HashMap<SocketAddr, ([u64; 3], ServerState)>,
+    /// Of each server: requests sent and expired.
+    servers: HashMap<SocketAddr, [u64; 2]>,
 }
 
 impl ReplicasWatch {
@@ -173,7 +173,9 @@ impl ReplicasWatch {
             term: parts.term,
             controller_heard_ms: parts.heard.map(|heard| u64::try_from(heard.as_millis()).unwrap_or(u64::MAX)),
             rules: parts.rules,
-            serves: survey.rsnodes.iter().filter(|rsnode| rsnode.is_here()).map(|rsnode| rsnode.id).collect(),
+            serves: Listed::of(
+                survey.rsnodes.iter().filter(|rsnode| rsnode.is_here()).map(|rsnode| rsnode.id).collect(),
+            ),
             selector,
             group_states: counted(groups.iter().map(|group| group.state)),
             groups: Listed::of(groups),
@@ -206,15 +208,15 @@ impl ReplicasWatch {
         let before = std::mem::take(&mut self.servers);
         let mut views = Vec::with_capacity(seen.len());
         for server in seen {
-            let tally = [server.tally.asked, server.tally.answered, server.tally.expired];
-            let (base, was) = before.get(&server.address).copied().unwrap_or(([0; 3], ServerState::Unknown));
-            let [asked, answered, expired] = [0, 1, 2].map(|i| tally[i].wrapping_sub(base[i]));
-            let state = match was {
-                _ if answered > 0 => ServerState::Answers,
-                _ if expired > 0 => ServerState::Silent,
-                was => was,
+            let tally = [server.tally.asked, server.tally.expired];
+            let base = before.get(&server.address).copied().unwrap_or_default();
+            let [asked, expired] = [0, 1].map(|i| tally[i].wrapping_sub(base[i]));
+            let state = match server.tally {
+                tally if tally.expired_since > 0 => ServerState::Silent,
+                tally if tally.answered > 0 => ServerState::Answers,
+                _ => ServerState::Unknown,
             };
-            self.servers.insert(server.address, (tally, state));
+            self.servers.insert(server.address, tally);
             let learned = server.learned.unwrap_or_default();
             views.push(ServerView {
                 address: server.address.to_string(),
@@ -296,7 +298,12 @@ mod tests {
             score: Some(4_000_000.5),
         });
         let outstanding = (asked - answered - expired) as u32;
-        SeenServer { address: address(last), outstanding, tally: Tally { asked, answered, expired }, learned }
+        SeenServer {
+            address: address(last),
+            outstanding,
+            tally: Tally { asked, answered, expired, expired_since: expired },
+            learned,
+        }
     }
 
     fn parts(servers: Vec<SeenServer>) -> OperatorParts {
@@ -324,7 +331,7 @@ mod tests {
         let seen = vec![server(1, 110, 108, 0), server(2, 15, 10, 4)];
         let detail = watch.detail(2 * SECOND, &survey(350), parts(seen), 0);
         let expected = serde_json::json!({
-            "term": 2, "controller_heard_ms": 40, "rules": 9, "serves": [7],
+            "term": 2, "controller_heard_ms": 40, "rules": 9, "serves": {"more": 0, "shown": [7]},
             "selector": {"algorithm": "c3", "address": "10.0.0.1:7750", "works": true, "under_way": 3},
             "group_states": {"unknown": 1, "degraded": 1, "labelled": 1},
             "groups": {"more": 0, "shown": [
@@ -356,7 +363,16 @@ mod tests {
         assert_eq!(state(3, server(1, 5, 5, 0)), ServerState::Answers, "nobody asked it");
         assert_eq!(state(4, server(1, 6, 5, 1)), ServerState::Silent);
         assert_eq!(state(5, server(1, 6, 5, 1)), ServerState::Silent);
-        assert_eq!(state(6, server(1, 7, 6, 1)), ServerState::Answers);
+        let mut answers_again = server(1, 7, 6, 1);
+        answers_again.tally.expired_since = 0;
+        assert_eq!(state(6, answers_again), ServerState::Answers);
+    }
+
+    #[test]
+    fn a_server_that_was_dead_before_anybody_watched_is_silent() {
+        let parts = parts(vec![server(1, 1_000, 900, 100)]);
+        let detail = ReplicasWatch::new(Selection::None).detail(SECOND, &Survey::default(), parts, 0);
+        assert_eq!(detail.servers.shown[0].state, ServerState::Silent);
     }
 
     #[test]
@@ -364,11 +380,12 @@ mod tests {
         let mut watch = ReplicasWatch::new(Selection::None);
         let mut survey = Survey::default();
         survey.groups = (0..65_000).map(|group| SurveyedGroup::new(group, Some(1), 0)).collect();
-        survey.rsnodes = (1..=4_096).map(|id| SurveyedRsNode::new(id, Some(address(1)))).collect();
+        survey.rsnodes = (1..=4_096).map(|id| SurveyedRsNode::new(id, (id > 1_000).then(|| address(1)))).collect();
         let servers = (0..=u16::MAX).map(|n| SeenServer { address: ([10, 1, 0, 1], n).into(), ..server(1, 0, 0, 0) });
         let detail = watch.detail(SECOND, &survey, parts(servers.collect()), 0);
         assert_eq!((detail.groups.shown.len(), detail.groups.more), (LISTED_MAX, 65_000 - 256));
         assert_eq!((detail.servers.more, detail.rsnodes.more), (65_536 - 256, 4_096 - 256));
+        assert_eq!((detail.serves.shown.len(), detail.serves.more), (LISTED_MAX, 1_000 - 256));
         assert!(serde_json::to_string(&detail).unwrap().len() < 160 << 10);
     }
 

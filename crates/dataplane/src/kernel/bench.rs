@@ -62,6 +62,8 @@ pub enum Work {
 pub(super) struct Benches {
     packets: Option<OwnedFd>,
     frames: Option<OwnedFd>,
+    /// Datagrams that lie behind the state, from the last benchmark of packets.
+    datagrams: usize,
 }
 
 impl<P: Benched> Kernel<P> {
@@ -71,6 +73,7 @@ impl<P: Benched> Kernel<P> {
     /// # Errors
     /// Where they do not fit the room that [`new`](Self::new) was asked for, one of them was refused, or the benchmark cannot be loaded.
     pub fn bench_packets(&mut self, now_ns: u64, packets: &[BenchPacket<'_>]) -> Result<u64, KernelError> {
+        self.benches.datagrams = 0;
         let at = self.bench_at();
         let mut data_at = at + size_of::<RawDatagram>() as u64 * packets.len() as u64;
         for (i, packet) in packets.iter().enumerate() {
@@ -88,6 +91,7 @@ impl<P: Benched> Kernel<P> {
             }
             data_at = end.next_multiple_of(8);
         }
+        self.benches.datagrams = packets.len();
         let bench = match self.benches.packets.take() {
             Some(bench) => bench,
             None => self.load_bench("mf_bench_packets")?,
@@ -100,16 +104,16 @@ impl<P: Benched> Kernel<P> {
         }
     }
 
-    /// The packets of the last [`bench_packets`](Self::bench_packets), as the program has rewritten them. `packets` were its packets.
+    /// The packets of the last [`bench_packets`](Self::bench_packets), as the program has rewritten them; none if there was none.
     #[must_use]
-    pub fn benched(&self, packets: &[BenchPacket<'_>]) -> Vec<Vec<u8>> {
+    pub fn benched(&self) -> Vec<Vec<u8>> {
         let read = |i: usize| {
             // SAFETY: `bench_packets` has written so many, and no call is under way.
             let raw = unsafe { &*self.arena().offset(self.bench_at()).cast::<RawDatagram>().add(i) };
             // SAFETY: it lies in the arena, with this length.
             unsafe { std::slice::from_raw_parts(raw.data, raw.length as usize) }.to_vec()
         };
-        (0..packets.len()).map(read).collect()
+        (0..self.benches.datagrams).map(read).collect()
     }
 
     /// Bytes of arena that [`new`](Self::new) must be asked for in addition, for a benchmark of so many frames.
@@ -124,6 +128,7 @@ impl<P: Benched> Kernel<P> {
     /// # Errors
     /// Where they are shorter, find no room in the arena, one was not forwarded, or the benchmark cannot be loaded.
     pub fn bench_frames(&mut self, work: Work, now_ns: u64, frames: &[Vec<u8>]) -> Result<u64, KernelError> {
+        self.benches.datagrams = 0;
         let at = self.bench_at();
         if at + Self::bytes_of_bench(frames.len()) > self.arena().bytes() {
             return Err(refused("no room for the frames"));

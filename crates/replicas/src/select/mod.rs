@@ -81,6 +81,8 @@ pub struct Tally {
     pub answered: u64,
     /// Of these, those whose responses did not come in time.
     pub expired: u64,
+    /// Of these, those since the last response: 0 of a server that answers.
+    pub expired_since: u64,
 }
 
 /// Chooses servers for requests, and learns from their responses.

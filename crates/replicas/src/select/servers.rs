@@ -164,6 +164,7 @@ impl<T> Servers<T> {
         let entry = take_back(&mut self.entries, &mut self.counts, server)?;
         let is_first = !entry.is_known(now);
         entry.tally.answered = entry.tally.answered.wrapping_add(1);
+        entry.tally.expired_since = 0;
         entry.known_until = now.saturating_add(self.lifetime);
         let status = status.filter(|status| entry.believe(now, *status, &mut self.counts));
         let took = took.min(TOOK_MAX) as f64;
@@ -173,6 +174,7 @@ impl<T> Servers<T> {
     pub(super) fn expired(&mut self, server: Server) {
         if let Some(entry) = take_back(&mut self.entries, &mut self.counts, server) {
             entry.tally.expired = entry.tally.expired.wrapping_add(1);
+            entry.tally.expired_since = entry.tally.expired_since.wrapping_add(1);
         }
     }
 }
@@ -239,8 +241,11 @@ mod tests {
         servers.expired(ONE);
         assert!(servers.answered(6, ONE, 5, status(1)).is_none());
         assert_eq!((servers.outstanding(ONE), servers.counts().answers_unasked), (0, 2));
-        assert_eq!(servers.tally(ONE), Tally { asked: 2, answered: 1, expired: 1 });
+        assert_eq!(servers.tally(ONE), Tally { asked: 2, answered: 1, expired: 1, expired_since: 1 });
         assert_eq!(servers.tally(Server(2)), Tally::default());
+        servers.sent(ONE);
+        servers.answered(7, ONE, 1, None);
+        assert_eq!(servers.tally(ONE), Tally { asked: 3, answered: 2, expired: 1, expired_since: 0 });
     }
 
     #[test]

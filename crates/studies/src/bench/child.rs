@@ -4,7 +4,7 @@ use super::keeper::{Failure, Keeper};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ const PROGRESS: [&str; 2] = ["peers: ", "python: "];
 /// Where it cannot be started, takes longer than `limit` or fails: with its complaint, on one line.
 pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
     let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    let scratch = Scratch::new()?;
-    let said = keeper.run(command.env("TMPDIR", &scratch.0), limit, move |line| {
+    // It goes with all that is in it. Its name is short, because Ray puts sockets there, whose names may have no more than 107 bytes.
+    let scratch = tempfile::Builder::new().prefix("mf-bench-").tempdir().context("cannot create a temporary folder")?;
+    let said = keeper.run(command.env("TMPDIR", scratch.path()), limit, move |line| {
         // A log that cannot be written is no reason to stop.
         let _ = writeln!(file, "{line}");
         let progress = PROGRESS.iter().find_map(|prefix| line.strip_prefix(prefix));
@@ -28,23 +29,4 @@ pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Dur
         Failure::Ended { .. } | Failure::TooLong(_) => anyhow!("{failure}; its log is {}", log.display()),
         Failure::Start(..) | Failure::Interrupted => failure.into(),
     })
-}
-
-/// A directory for temporary files, that goes with all that is in it. Its name is short, because Ray puts sockets there, whose
-/// names may have no more than 107 bytes.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("mf-bench-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left over lies where such files belong.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -9,7 +9,7 @@ mod table;
 mod turn;
 
 use super::keeper::Keeper;
-use super::{Comparable, How, child};
+use super::{How, child};
 use crate::engines::Named;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -29,8 +29,8 @@ EXAMPLES
   ./do bench-python                            builds package and command before
 
 Two workers each, on this machine, in turns; a turn starts a system, measures, and ends it. Pickled
-arguments and results of calls have some 200 bytes. With --against only Midflight. The programs are a grid search of scikit-learn, a
-pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or more (long), and of
+arguments and results of calls have some 200 bytes. The programs are a grid search of scikit-learn,
+a pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or more (long), and of
 about 1 ms or less (short). bench/python has them all.
 
 RESULTS (of what has a target: NAME, its 95 % interval NAME.low and NAME.high, and NAME.verdict:
@@ -49,7 +49,7 @@ pass, fail, or unsure where the interval holds the target; ratios: how many time
                               target: long 0.952 (5 % behind), short 3 (Ray, Dask) or 1 (joblib)
   python.PROGRAM_task_ms      a task, in one process without any system
   python.SYSTEM.version, .tasks_per_s, .map_tasks_per_s, .rtt_p50_us, .PROGRAM_s
-                              medians of each system
+                              medians of each system (what has an interval is a geometric mean)
 
 It needs Python 3.11 or newer with venv, and the first time a network to install from. A system that
 cannot be installed is skipped, with its reason. Nothing is installed outside of --work-dir.
@@ -69,7 +69,7 @@ const SERIAL: &str = "serial";
 #[derive(ClapArgs)]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) comparable: Comparable,
+    how: How,
     /// Only these, separated by commas
     #[arg(long, value_enum, value_name = "SYSTEMS", value_delimiter = ',')]
     only: Vec<System>,
@@ -93,16 +93,8 @@ enum System {
     Ray,
 }
 
-/// Beside another build only Midflight is measured.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (scripts_dir, work_dir) = (args.scripts_dir.display().to_string(), args.work_dir.display().to_string());
-    let turns = args.turns.map(|turns| turns.to_string());
-    let mut flags = vec!["--only", "midflight", "--scripts-dir", &scripts_dir, "--work-dir", &work_dir];
-    flags.extend(turns.iter().flat_map(|turns| ["--turns", turns]));
-    args.comparable.run("python", &flags, |how| alone(args, how))
-}
-
-fn alone(args: &Args, how: &How) -> Result<ExitCode> {
+    let how = &args.how;
     let scripts = Scripts::new(args)?;
     let mut systems = Vec::new();
     let mut absent = Vec::new();
@@ -212,7 +204,7 @@ impl<'a> Scripts<'a> {
     fn turn(&self, system: &str) -> Result<Turn> {
         let mut command = self.command("run", system)?;
         command.arg("--with-parent").env("MIDFLIGHT", this_program()?).env_remove("MIDFLIGHT_SWITCH");
-        if self.args.comparable.how.quick {
+        if self.args.how.quick {
             command.arg("--quick");
         }
         let said = child::run(&self.keeper, &mut command, &self.log("run", system), TURN_LIMIT)?;

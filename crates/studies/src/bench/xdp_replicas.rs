@@ -171,7 +171,7 @@ mod kernel {
             let packets: Vec<_> =
                 packets.iter().map(|(from, datagram)| BenchPacket { from: (*from).into(), datagram }).collect();
             let cost = self.kernel.bench_packets(NOW, &packets)? as f64 / f64::from(BLOCK);
-            Ok((cost, self.kernel.benched(&packets)))
+            Ok((cost, self.kernel.benched()))
         }
 
         /// Nanoseconds of a request for which a server is chosen, of its answer, and of the frames of both: medians of blocks.

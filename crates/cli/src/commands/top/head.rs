@@ -184,7 +184,12 @@ fn of_controller(status: &ControllerSnapshot, detail: &ControllerDetail) -> Vec<
         Some(ms) => format!("another one is active, heard {} ago", short_time(ms as f64 * 1e6)),
         None => "no active one was heard of".into(),
     };
-    let about = format!("controller {} of {}, {}, {role}", status.place, status.controllers.len(), plain(&status.role));
+    let about = format!(
+        "controller at place {}, of {}, {}, {role}",
+        status.place,
+        status.controllers.len(),
+        plain(&status.role)
+    );
     let answer = format!(
         "{} of {} answer",
         detail.operators_all - detail.operators_silent.min(detail.operators_all),

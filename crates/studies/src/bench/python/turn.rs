@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// The longest version or description that is accepted.
 const TEXT_MAX: usize = 400;
 
+/// What is measured of each system. Without one of them a result would be absent, and nobody would be told.
+const OF_CALLS: [&str; 3] = ["submit_per_s", "map_per_s", "rtt_p50_us"];
+
 /// What one turn measured.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +37,11 @@ impl Turn {
             ensure!(fits, "{text:?} is no version or description of an interface");
         }
         for (name, value) in &turn.values {
-            ensure!(value.is_finite() && *value >= 0.0, "{name} {value} was not measured");
+            ensure!(value.is_finite() && *value > 0.0, "{name} {value} was not measured");
+        }
+        let missing = OF_CALLS.iter().find(|name| !turn.values.contains_key(**name));
+        if let Some(name) = missing.filter(|_| system != super::SERIAL) {
+            bail!("it did not measure {name}");
         }
         Ok(turn)
     }
@@ -59,7 +66,7 @@ mod tests {
     use super::*;
 
     const DASK: &str = r#"{"system": "dask", "version": "2026.8.0", "interface": "gather",
-        "values": {"submit_per_s": 351.5, "grid_long_s": 0.5}, "answers": {"grid_long": "(1, 0.79125)"}}"#;
+        "values": {"submit_per_s": 351.5, "map_per_s": 900, "rtt_p50_us": 9000, "grid_long_s": 0.5}, "answers": {"grid_long": "(1, 0.79125)"}}"#;
 
     fn line(text: &str) -> String {
         text.replace('\n', " ")
@@ -80,6 +87,7 @@ mod tests {
             ("\"dask\"", "\"ray\"", "a turn of \"ray\""),
             ("351.5", "-1", "submit_per_s -1 was not measured"),
             ("351.5", "null", "no turn"),
+            ("map_per_s", "mop_per_s", "did not measure map_per_s"),
             ("gather", "", "no version"),
             ("2026.8.0", "\\u001b[2J", "no version"),
             ("\"values\"", "\"value\"", "no turn"),
