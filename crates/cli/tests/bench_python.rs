@@ -65,7 +65,7 @@ fn who_computes_something_else_has_failed() {
     let said = run(&arguments(&scripts, &work, "midflight,ray"));
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stdout.contains("FAILED: ray: grid_long computed \"8\" instead of \"7\""), "{said:?}");
-    assert!(said.stdout.contains("python.tasks_per_s  40,000"), "{said:?}");
+    assert!(said.stdout.contains("python.tasks_per_s      40,000"), "{said:?}");
     assert!(!said.stdout.contains("ray_ratio"), "{said:?}");
 }
 

@@ -34,7 +34,8 @@ a pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or mo
 about 1 ms or less (short). bench/python has them all.
 
 RESULTS (of what has a target: NAME, its 95 % interval NAME.low and NAME.high, and NAME.verdict:
-pass, fail, or unsure where the interval holds the target; ratios: how many times faster Midflight is)
+pass, fail, or unsure where the interval holds the target; ratios: how many times as fast as the
+other system Midflight is)
   python.tasks_per_s          calls by submit in a loop                  target: 30,000
   python.map_tasks_per_s      the same by map                            target: 60,000
   python.rtt_p50_us           one call alone                             target: at most 200
