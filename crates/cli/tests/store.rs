@@ -262,7 +262,11 @@ fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     let directory = Directory::new("store-up");
     let data = directory.path("data");
     let args = ["up", "--store", "--data", &data, "--listen", "127.0.0.1:0", "--http", "off"];
-    drop(Running::start(&args));
+    let up = Running::start(&args);
+    // It says that it runs before their disks have written anything.
+    let has_data = |id: u32| std::fs::read_dir(format!("{data}/{id}")).is_ok_and(|mut files| files.next().is_some());
+    wait_until("all replicas have data", || (1..=3).all(has_data));
+    drop(up);
     std::fs::remove_dir_all(format!("{data}/2")).unwrap();
     assert_error(&run(&args), 1, &["replica 2 has no data", "data/2", "put it back"]);
     std::fs::remove_dir_all(&data).unwrap();
