@@ -32,7 +32,7 @@ mod slots;
 mod tests;
 mod timers;
 
-pub use config::{AHEAD_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
+pub use config::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{BundleCounts, Bundles, Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
