@@ -71,6 +71,7 @@ fn rebuild(read: &Packet<'_>) -> Vec<u8> {
         Packet::NoOp(fixed, waits) => packet(*fixed, waits),
         Packet::Cookie(fixed) => fixed.as_bytes().to_vec(),
         Packet::Stop(fixed, names) => packet(*fixed, names),
+        Packet::Argument(fixed, pieces) => packet(*fixed, pieces),
         Packet::Version(fixed) => fixed.as_bytes().to_vec(),
     }
 }

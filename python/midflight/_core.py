@@ -131,11 +131,11 @@ class Function:
 
 
 class Pace:
-    """How many calls of a function make a task: as many as take a millisecond."""
+    """How many calls of a function make a task: as many as take two milliseconds."""
 
     __slots__ = ("_last", "grows", "size")
 
-    TARGET_NS = 1_000_000
+    TARGET_NS = 2_000_000
     SIZE_MAX = 1024
 
     def __init__(self) -> None:

@@ -32,6 +32,9 @@ RESULT_MAX = (1 << 32) - 1
 
 VALUE, RAISED, BROKEN = 0, 1, 2
 
+#: Values of these types have no buffers, and need nothing of ``__main__``: pickle does all.
+_PLAIN = frozenset((bool, bytes, float, int, str, type(None)))
+
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
@@ -44,6 +47,8 @@ _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
 
 def dumps(value: object) -> Pickled:
     """Pickles a value: fast where pickle can, and by value what is defined in ``__main__`` or by ``register_pickle_by_value``."""
+    if type(value) in _PLAIN:
+        return pickle.dumps(value, 5)
     buffers: list[memoryview] = []
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
@@ -72,6 +77,9 @@ def join(entry: Pickled) -> list[bytes | memoryview]:
 
 def _joined(head: bytes, entries: Sequence[tuple[int, Pickled]]) -> list[bytes | memoryview]:
     """The entries after this head, in pieces; each buffer begins at a multiple of the alignment."""
+    plain = [entry for _, entry in entries if isinstance(entry, bytes)]
+    if len(plain) == len(entries):
+        return [b"".join((head, _heads(entries), *plain))]
     pieces: list[bytes | memoryview] = [head + _heads(entries)]
     at = len(pieces[0])
     for _, entry in entries:
@@ -128,6 +136,9 @@ def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> 
     if count == 1 and buffers == 0:
         return [(status, view[at + 20 : at + 20 + length], [])]
     at += 4
+    plain = list(_ENTRY.iter_unpack(view[at : at + 16 * count]))
+    if not any(buffers for _, buffers, _ in plain):
+        return _parse_plain(view, at + 16 * count, plain)
     heads = []
     has_buffers = False
     for _ in range(count):
@@ -149,6 +160,17 @@ def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> 
             parts.append(view[at : at + part])
             at += part
         found.append((status, data, parts))
+    if at > len(view):
+        raise ValueError(f"{len(view)} bytes, where {at} are announced")
+    return found
+
+
+def _parse_plain(view: memoryview, at: int, heads: list[tuple[int, int, int]]) -> list[Entry]:
+    """Entries without buffers, the first of which begins at `at`."""
+    found: list[Entry] = []
+    for status, _, length in heads:
+        found.append((status, view[at : at + length], []))
+        at += length
     if at > len(view):
         raise ValueError(f"{len(view)} bytes, where {at} are announced")
     return found
@@ -187,6 +209,8 @@ def dump_function(function: Callable[..., Any]) -> Pickled:
 
 def dump_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pickled:
     try:
+        if not kwargs and _PLAIN.issuperset(map(type, args)):
+            return pickle.dumps((args, kwargs), 5)
         return dumps((args, kwargs))
     except Exception as error:
         named = [(f"argument {place}", value) for place, value in enumerate(args)]

@@ -1,6 +1,7 @@
 //! A switch and executors inside this process, on loopback: no root, no configuration.
 
 use crate::commands::switch::{Running, SwitchProgram};
+use crate::options;
 use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::TasksProgram;
@@ -59,8 +60,11 @@ impl Embedded {
         }
         let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());
-        let ahead = config.program.executors.ahead;
-        let builder = || Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).ahead(ahead);
+        let executors = config.program.executors;
+        let builder = || {
+            let builder = Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES);
+            options::ask_ahead(builder, executors)
+        };
         let start = |place: Option<&String>| {
             let builder =
                 here.counted.iter().cloned().fold(builder().blobs(here.blobs.clone()), ExecutorBuilder::count);

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use midflight_control::{Config, ProgramTable, SwitchTable};
-use midflight_host::{BlobOptions, PythonOptions};
+use midflight_control::{Config, ExecutorsTable, ProgramTable, SwitchTable};
+use midflight_host::{BlobOptions, ExecutorBuilder, PythonOptions};
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
 use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
 use midflight_wire::SLOT_PLACES;
@@ -26,10 +26,10 @@ impl ConfigFile {
         self.config.as_deref().map_or_else(|| Ok(Config::default()), |file| Config::load(file).map_err(error))
     }
 
-    /// Whether executors ask ahead.
-    pub(crate) fn ahead(&self) -> Result<bool> {
+    /// The keys of executors.
+    pub(crate) fn executors(&self) -> Result<ExecutorsTable> {
         let config: Config = self.load()?;
-        Ok(config.program.executors.ahead)
+        Ok(config.program.executors)
     }
 
     /// The mask of a list of names.
@@ -37,6 +37,12 @@ impl ConfigFile {
         let config: Config = self.load()?;
         config.program.resources.mask(list).map_err(error)
     }
+}
+
+/// An executor that asks ahead as the configuration says.
+pub(crate) fn ask_ahead(builder: ExecutorBuilder, keys: ExecutorsTable) -> ExecutorBuilder {
+    let builder = builder.ahead(keys.ahead);
+    keys.ahead_span.into_iter().fold(builder, ExecutorBuilder::ahead_span)
 }
 
 /// Room for outputs that are too large for memory.

@@ -77,7 +77,9 @@ fn function(times: &RunTimes) -> FunctionStatus {
 
 fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
     let own = [
-        ("argument_fetches", counts.argument_fetches),
+        ("argument_fetches", counts.arguments.fetches),
+        ("arguments_along", counts.arguments.along),
+        ("arguments_along_unused", counts.arguments.along_unused),
         ("inline_overruns", counts.inline_overruns),
         ("outputs_not_kept", counts.outputs_not_kept),
         ("workers", counts.workers as u64),

@@ -29,4 +29,4 @@ pub use file::FileError;
 pub use metrics::{EngineStatus, ProgramStatus, ShellCounters, Snapshot, Surroundings};
 pub use reads::{ReadsStatus, ReadsTable};
 pub use replicas::{ReplicasStatus, ReplicasTable};
-pub use tasks::{TasksStatus, TasksTable};
+pub use tasks::{ExecutorsTable, TasksStatus, TasksTable};

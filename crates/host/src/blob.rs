@@ -28,6 +28,7 @@ mod fetch;
 mod pack;
 mod server;
 
+pub use arguments::ArgumentCounts;
 pub(crate) use arguments::Arguments;
 pub(crate) use content::{Content, Piece};
 pub(crate) use fetch::{FetchError, Fetcher};

@@ -6,7 +6,7 @@ mod handler;
 
 pub use builder::ExecutorBuilder;
 
-use crate::blob::{BlobCounters, BlobServer, BlobStore};
+use crate::blob::{ArgumentCounts, BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::exec::Processes;
@@ -60,8 +60,8 @@ pub struct ExecutorCounts {
     pub socket: SocketCounts,
     /// Of results by reference.
     pub blobs: BlobCounters,
-    /// Fetches of arguments. One brings many small ones.
-    pub argument_fetches: u64,
+    /// Of arguments by reference.
+    pub arguments: ArgumentCounts,
     /// Inline functions that held the network thread for more than a millisecond.
     pub inline_overruns: u64,
     /// Commands that failed because their outputs could not be kept whole.
@@ -186,13 +186,13 @@ impl Executor {
     /// What was counted so far.
     #[must_use]
     pub fn counts(&self) -> ExecutorCounts {
-        let (protocol, inline_overruns, argument_fetches) =
-            self.driver.peek(|e, handler| (*e.counters(), handler.overruns(), handler.argument_fetches()));
+        let (protocol, inline_overruns, arguments) =
+            self.driver.peek(|e, handler| (*e.counters(), handler.overruns(), handler.arguments()));
         ExecutorCounts {
             protocol,
             socket: self.driver.socket.counts(),
             blobs: self.blobs.counters(),
-            argument_fetches,
+            arguments,
             inline_overruns,
             outputs_not_kept: self.processes.not_kept(),
             python: self.pythons.as_ref().map(|pythons| pythons.counts()).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Threads that wait for an answer poll the socket themselves for a short while before they sleep, one at a time: an answer that
-//! comes soon costs no wake-up.
+//! comes soon costs no wake-up. Where answers come late time after time, most waits do not poll: it would take time from those who
+//! work for the answer.
 
 use crate::busy_poll::Spin;
 use crate::clock;
@@ -8,10 +9,37 @@ use midflight_endpoint::Endpoint;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// So many polls in vain, one after the other, say that the next ones are, too.
+const IN_VAIN_MAX: u32 = 16;
+/// Then one wait of so many polls.
+const TRY_EVERY: u32 = 16;
+
 /// The state of the one thread that may poll.
 pub(crate) struct Poller {
     longest: Duration,
-    hands: Mutex<Option<(Hands, Spin)>>,
+    hands: Mutex<Option<(Hands, Spin, Luck)>>,
+}
+
+/// How the last polls went.
+#[derive(Debug, Default)]
+struct Luck {
+    in_vain: u32,
+    skipped: u32,
+}
+
+impl Luck {
+    /// Whether the next wait is to poll.
+    fn is_worth_it(&mut self) -> bool {
+        if self.in_vain < IN_VAIN_MAX {
+            return true;
+        }
+        self.skipped = (self.skipped + 1) % TRY_EVERY;
+        self.skipped == 0
+    }
+
+    fn polled(&mut self, came: bool) {
+        self.in_vain = if came { 0 } else { (self.in_vain + 1).min(IN_VAIN_MAX) };
+    }
 }
 
 impl Poller {
@@ -30,17 +58,45 @@ impl Poller {
     ) {
         // A second thread that polls would only slow down the first.
         let Ok(mut hands) = self.hands.try_lock() else { return };
-        let (hands, spin) = hands.get_or_insert_with(|| (Hands::new(), Spin::default()));
-        if !self.longest.is_zero() && spin.is_allowed() {
+        let (hands, spin, luck) = hands.get_or_insert_with(|| (Hands::new(), Spin::default(), Luck::default()));
+        if !self.longest.is_zero() && spin.is_allowed() && luck.is_worth_it() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let longest = left.map_or(self.longest, |left| left.min(self.longest));
             let end = clock::now().saturating_add(clock::nanos(longest));
             driver.begin_polling();
-            spin.until(end, || {
+            let came = spin.until(end, || {
                 while !done() && clock::now() < end && driver.poll(hands) {}
                 done()
             });
+            luck.polled(came);
         }
         driver.end_polling(driver.peek(|endpoint, _| is_more_open(endpoint)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_sixteen_polls_in_vain_one_wait_of_sixteen_polls() {
+        let mut luck = Luck::default();
+        let mut polls = |came: bool, waits: u32| {
+            (0..waits)
+                .filter(|_| {
+                    luck.is_worth_it() && {
+                        luck.polled(came);
+                        true
+                    }
+                })
+                .count()
+        };
+        assert_eq!(polls(true, 100), 100);
+        assert_eq!(polls(false, 15), 15);
+        assert_eq!(polls(true, 1), 1, "fifteen are no reason");
+        assert_eq!(polls(false, 16), 16);
+        assert_eq!(polls(false, 160), 10);
+        assert_eq!(polls(true, 16), 1, "the last of them");
+        assert_eq!(polls(true, 100), 100);
     }
 }

@@ -110,9 +110,28 @@ fn thousands_of_small_arguments_come_many_at_a_time_and_results_over_few_connect
     for (value, argument) in values(job.wait()).iter().zip(&arguments) {
         assert!(*value == argument.repeat(61));
     }
-    let (served, fetches) = (client.counts().blobs.served, executor.counts().argument_fetches);
+    let (served, fetches) = (client.counts().blobs.served, executor.counts().arguments.fetches);
     assert!(served == fetches && fetches < 200, "{served} of {fetches} fetches");
     assert_eq!(executor.counts().blobs.served, 2_000);
+}
+
+/// A task alone has its argument from the packet that its client sends along; so has an inline function, which then need not be given to
+/// another thread.
+#[test]
+fn the_argument_of_a_task_alone_is_sent_along() {
+    let switch = switch();
+    let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
+    let builder = Executor::builder().register_inline("same", same).register("same on a worker", same);
+    let executor = started(builder, switch.local_addr(), 2);
+    let client = client(switch.local_addr());
+    for number in 0..100u64 {
+        let (function, argument) = (["same", "same on a worker"][number as usize % 2], number.to_be_bytes().repeat(25));
+        let job = client.submit(Job::builder(function).task(argument.clone()).build()).unwrap();
+        assert_eq!(values(job.wait()), [argument]);
+    }
+    let (counts, sent) = (executor.counts().arguments, client.counts().protocol.arguments_along);
+    // The first one, and those whose packet the machine has lost.
+    assert!(counts.along >= 95 && counts.along + counts.fetches >= 100 && sent == 99, "{counts:?}, {sent} sent");
 }
 
 /// A function that runs on the network's thread, which must not fetch.
@@ -125,7 +144,7 @@ fn inline_functions_take_arguments_that_are_not_in_the_packet() {
     let arguments: Vec<Vec<u8>> = (0..3_000u64).map(|i| i.to_be_bytes().repeat(25)).collect();
     let job = client.submit(Job::builder("same").tasks(arguments.clone()).build()).unwrap();
     assert!(values(job.wait()) == arguments);
-    let fetches = executor.counts().argument_fetches;
+    let fetches = executor.counts().arguments.fetches;
     assert!((1..300).contains(&fetches), "{fetches} fetches for 3,000 arguments of 200 bytes");
 }
 

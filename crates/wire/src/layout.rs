@@ -360,6 +360,18 @@ layout! {
         pub reserved: [u8; 3],
     }
 
+    /// client → executor: the argument of a task that it probably gets; [`Piece`] records follow.
+    pub struct Argument {
+        pub header: Header,
+        /// As the task has it.
+        pub blob: BlobRef,
+    }
+
+    /// Bytes of an argument.
+    pub struct Piece {
+        pub bytes: [u8; crate::PACK_UNIT as usize],
+    }
+
     /// switch → client or executor: repeat the packet with this cookie.
     pub struct Cookie {
         /// Its sequence is that of the packet that this answers.
@@ -390,7 +402,7 @@ impl Header {
 
 fixed_parts! {
     Submit SubmitAck Register Registered Reset Retrieve Assign Keepalive Release Released Complete CompleteAck Probe
-    ProbeAck Cancel CancelAck NoOp Cookie Stop
+    ProbeAck Cancel CancelAck NoOp Cookie Stop Argument
 }
 
 impl SlotName {

@@ -57,6 +57,8 @@ pub const BY_REFERENCE: u8 = 255;
 pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
 /// Arguments in a pack begin at multiples of so many bytes.
 pub const PACK_UNIT: u32 = 16;
+/// Pieces of an argument in an ARGUMENT, each of [`PACK_UNIT`] bytes.
+pub const ALONG_MAX: usize = 64;
 /// Bytes of the largest result by reference: all that its length can say.
 pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 
@@ -101,6 +103,8 @@ codes! {
         Cookie = 18,
         /// client → executor: stop these.
         Stop = 19,
+        /// client → executor: the argument of a task that it probably gets.
+        Argument = 20,
     }
 
     /// Why a request was not taken whole.

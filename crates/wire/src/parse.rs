@@ -3,7 +3,7 @@
 use crate::layout::*;
 use crate::mutants::planted;
 use crate::{
-    ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
+    ALONG_MAX, ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
     RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
 };
 use std::ops::RangeInclusive;
@@ -82,6 +82,7 @@ pub enum Packet<'a> {
     NoOp(&'a NoOp, &'a [Wait]),
     Cookie(&'a Cookie),
     Stop(&'a Stop, &'a [RunName]),
+    Argument(&'a Argument, &'a [Piece]),
     /// The sender speaks another version than this one.
     Version(&'a Version),
 }
@@ -124,6 +125,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Operation::NoOp => with_records(datagram, header, 1..=SLOTS_MAX, Packet::NoOp),
         Operation::Cookie => counting(datagram, header, 0..=0, Packet::Cookie),
         Operation::Stop => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Stop),
+        Operation::Argument => with_records(datagram, header, 2..=ALONG_MAX, Packet::Argument),
     }
 }
 

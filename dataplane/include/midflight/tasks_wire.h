@@ -21,6 +21,7 @@
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
 #define MF_PACK_UNIT 16     /* arguments in a pack begin at multiples of so many bytes */
+#define MF_ALONG_MAX 64     /* pieces of an argument in ARGUMENT, each of MF_PACK_UNIT bytes */
 #define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: all that `length` can say */
 
 /* Operations. Their numbers are the `operation` byte. */
@@ -43,7 +44,8 @@
     X(CANCEL_ACK, 16)                                                                              \
     X(NO_OP, 17)                                                                                   \
     X(COOKIE, 18)                                                                                  \
-    X(STOP, 19)
+    X(STOP, 19)                                                                                    \
+    X(ARGUMENT, 20)
 
 enum mf_operation {
 #define X(name, number) MF_OP_##name = number,
@@ -376,6 +378,18 @@ struct MF_WIRE mf_run_name {
     uint32_t submission; /* the sequence of its SUBMIT */
     uint8_t index;       /* its record in that SUBMIT */
     uint8_t reserved[3];
+};
+
+/* client -> executor: the argument of a task that it probably gets, so that it need not fetch it. `count` (2 to MF_ALONG_MAX) mf_piece
+ * follow. Nothing answers it, and no switch sees it. */
+struct MF_WIRE mf_argument {
+    struct mf_header header; /* epoch: 0 */
+    struct mf_blob_ref blob; /* as the task has it */
+};
+
+/* Bytes of an argument. */
+struct MF_WIRE mf_piece {
+    uint8_t bytes[MF_PACK_UNIT]; /* behind the argument's end: 0 */
 };
 
 /* switch -> client or executor: repeat the packet with this cookie. The switch asks for it before it makes a record, or sets or

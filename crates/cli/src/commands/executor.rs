@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let blobs = args.outputs.blobs()?;
     raise_open_files(slots);
     let builder = Executor::builder().slots(slots).resources(resources).blobs(blobs);
-    let mut builder = builder.ahead(args.config.ahead()?);
+    let mut builder = options::ask_ahead(builder, args.config.executors()?);
     let counted = args.counts.resources(&args.config)?;
     let counting = counts::summary(&counted);
     for resource in counted {

@@ -36,11 +36,18 @@ pub struct AsicTable {
 pub struct ExecutorsTable {
     /// Whether an executor whose tasks take less than a round trip asks ahead for those that it runs next.
     pub ahead: bool,
+    /// How long tasks may take for which it does, if that is more than a round trip. `None`: the executor's own default.
+    #[serde(deserialize_with = "some_duration")]
+    pub ahead_span: Option<Duration>,
+}
+
+fn some_duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 impl Default for ExecutorsTable {
     fn default() -> Self {
-        Self { ahead: true }
+        Self { ahead: true, ahead_span: None }
     }
 }
 
@@ -77,6 +84,7 @@ impl ProgramTable for TasksTable {
         outlives_cookies("tasks.slot_idle", slot_idle, cookie)?;
         outlives_cookies("tasks.client_idle", client_idle, cookie)?;
         within_time("tasks.asic.poll", self.asic.poll, "10us", "65ms")?;
+        within_time("tasks.executors.ahead_span", self.executors.ahead_span.unwrap_or_default(), "0s", "20ms")?;
         self.resources.validate().map_err(|error| format!("tasks.{error}"))
     }
 }

@@ -5,7 +5,7 @@ use midflight_wire::LEVELS;
 use zerocopy::FromZeros;
 
 /// `MF_OP_END`: operations are numbered from 1.
-pub const OPERATIONS: usize = 20;
+pub const OPERATIONS: usize = 21;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_TICK_SLOTS`: slots that one tick visits.
@@ -33,6 +33,7 @@ pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
     "no_op",
     "cookie",
     "stop",
+    "argument",
 ];
 
 /// What a switch has counted: `struct mf_tasks_stats`.

@@ -1,10 +1,12 @@
 //! The arguments of tasks, at an executor: what is fetched of a pack has the arguments of tasks that probably come next.
 
+mod along;
 mod parts;
 
 use super::fetch::server;
 use super::{FetchError, Fetcher};
 use crate::driver::lock;
+use along::Along;
 use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
 use parts::{Found, LARGEST_WINDOW, Name, Parts};
 use std::net::IpAddr;
@@ -12,10 +14,22 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 
+/// What an executor has counted of the arguments of its tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArgumentCounts {
+    /// Fetches of arguments by reference: of small ones many at a time.
+    pub fetches: u64,
+    /// Arguments that clients had sent along, so that their tasks needed no fetch.
+    pub along: u64,
+    /// Those of which no task came before others needed the room.
+    pub along_unused: u64,
+}
+
 /// Any number of threads get arguments through one of these.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     fetcher: Fetcher,
+    along: Mutex<Along>,
     parts: Mutex<Parts>,
     /// A fetch has ended that threads wait for.
     ended: Condvar,
@@ -24,12 +38,25 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn new(fetcher: Fetcher) -> Self {
-        Self { fetcher, parts: Mutex::default(), ended: Condvar::new(), fetches: AtomicU64::new(0) }
+        Self {
+            fetcher,
+            along: Mutex::default(),
+            parts: Mutex::default(),
+            ended: Condvar::new(),
+            fetches: AtomicU64::new(0),
+        }
     }
 
-    /// Fetches that were needed so far.
-    pub(crate) fn fetches(&self) -> u64 {
-        self.fetches.load(Relaxed)
+    pub(crate) fn counts(&self) -> ArgumentCounts {
+        let along = lock(&self.along);
+        ArgumentCounts { fetches: self.fetches.load(Relaxed), along: along.taken, along_unused: along.unused }
+    }
+
+    /// A client at this address has sent an argument along.
+    pub(crate) fn came_along(&self, ip: IpAddr, blob: &BlobRef, argument: Vec<u8>) {
+        if let Ok(Some((name, range))) = place(ip, blob) {
+            lock(&self.along).keep(name, range, argument);
+        }
     }
 
     /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
@@ -39,6 +66,9 @@ impl Arguments {
             self.fetches.fetch_add(1, Relaxed);
             return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
         };
+        if let Some(argument) = lock(&self.along).take(name, &range) {
+            return Ok(argument);
+        }
         let (most, number) = match self.look(name, &range) {
             Found::Here(argument) => return Ok(argument),
             Found::Fetch { most, number } => (most, number),
@@ -72,7 +102,8 @@ impl Arguments {
     /// The argument as [`Self::get`] has it, if no fetch is needed.
     pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         let (name, range) = place(ip, blob).ok()??;
-        lock(&self.parts).find(name, &range)
+        let along = lock(&self.along).take(name, &range);
+        along.or_else(|| lock(&self.parts).find(name, &range))
     }
 }
 

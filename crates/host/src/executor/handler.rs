@@ -2,7 +2,7 @@
 //! back.
 
 use super::{ExecutorDriver, Status};
-use crate::blob::{Arguments, BlobLease, BlobStore, Content};
+use crate::blob::{ArgumentCounts, Arguments, BlobLease, BlobStore, Content};
 use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::counted::{CountedResources, Holding};
@@ -111,8 +111,8 @@ impl RunHandler {
         self.overruns
     }
 
-    pub(crate) fn argument_fetches(&self) -> u64 {
-        self.runner.arguments.fetches()
+    pub(crate) fn arguments(&self) -> ArgumentCounts {
+        self.runner.arguments.counts()
     }
 
     /// From now on no run ends: how a killed command ends is not its result. The switch gives its task to another executor when
@@ -273,6 +273,7 @@ impl Handler<Executor> for RunHandler {
         match event {
             Event::Run(run) => self.run(executor, run),
             Event::Stop(run) => self.stop(executor, run),
+            Event::Argument { client, blob, bytes } => self.runner.arguments.came_along(client.ip(), &blob, bytes),
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);
                 if !delivered {

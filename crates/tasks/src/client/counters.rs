@@ -28,6 +28,8 @@ pub struct Counters {
     pub sent: u64,
     /// Attempts named in STOPs to executors; each as often as it was named.
     pub stops: u64,
+    /// Arguments sent along to the executor that probably gets their task.
+    pub arguments_along: u64,
     /// SUBMIT and CANCEL packets sent again.
     pub retransmitted: u64,
     /// Probes sent again.

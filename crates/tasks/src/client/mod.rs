@@ -2,11 +2,12 @@
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
 //! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
-//! timers; `transitions` moves a task from one state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
+//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
 //! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
 //! ("The client") says what happens and why.
 
 mod acks;
+mod along;
 mod answers;
 mod clock;
 mod completions;
@@ -35,6 +36,7 @@ pub use events::{CancelledHow, Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use acks::{Acks, Report};
+use along::Along;
 use in_flight::{Cancellation, Flights};
 use midflight_endpoint::{Backoff, Deadlines, Endpoint, Nanos, RoundTrip};
 use midflight_wire::{AckState, Packet, Reject, parse};
@@ -76,6 +78,7 @@ pub struct Client {
     /// Results by reference that the driver is fetching, by task.
     fetches: HashMap<u64, Report>,
     acks: Acks,
+    along: Along,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
     /// The driver wants to know whether a switch answers, though the client has nothing to ask.
@@ -109,6 +112,7 @@ impl Client {
             deadlines: Deadlines::default(),
             fetches: HashMap::new(),
             acks: Acks::default(),
+            along: Along::default(),
             events: VecDeque::new(),
             seen_as: None,
             is_asking: false,

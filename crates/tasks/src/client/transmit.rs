@@ -9,6 +9,10 @@ use std::net::SocketAddr;
 
 impl Client {
     pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        // Before the SUBMIT: the executor is to have it when the task comes.
+        if let Some(executor) = self.along.transmit(buffer) {
+            return Some(executor);
+        }
         let to_switch = self.resend(now, buffer) || self.cancel_some(now, buffer) || self.submit_some(now, buffer) || {
             self.probe.ready && {
                 self.ask(now, buffer);

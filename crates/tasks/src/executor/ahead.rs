@@ -1,4 +1,4 @@
-//! When an executor asks ahead, and for how many tasks: those that it runs in a round trip.
+//! When an executor asks ahead, and for how many tasks: those that it runs in a round trip, or one a slot.
 
 use super::ExecutorConfig;
 use midflight_endpoint::Nanos;
@@ -9,7 +9,7 @@ const RUNS: usize = 64;
 const OUTLIERS: usize = 4;
 /// Run times vary where a long one is more than this many times as long as a usual one.
 const STEADY: Nanos = 4;
-/// But not where it is less than this part of a round trip: then it delays nobody.
+/// But not where it is less than this part of the span: then it delays nobody.
 const SHORT: Nanos = 8;
 
 /// The executor's grounds for asking ahead.
@@ -17,6 +17,8 @@ const SHORT: Nanos = 8;
 pub(super) struct Ahead {
     slots: u32,
     most: u32,
+    /// The span is a round trip, and at least this.
+    shortest_span: Nanos,
     refused_for: Nanos,
     /// Of the last runs: from the time at which a worker could start it until the worker was free again.
     run_times: [Nanos; RUNS],
@@ -37,6 +39,7 @@ impl Ahead {
         Self {
             slots: config.slots,
             most: config.ahead,
+            shortest_span: config.ahead_span,
             refused_for: config.slots_full_max,
             run_times: [0; RUNS],
             runs: 0,
@@ -65,9 +68,14 @@ impl Ahead {
         self.refused_until <= now
     }
 
-    /// For how many tasks to ask ahead: as many as the executor runs in a round trip. None if there are no more, if the last
-    /// runs differ, so that the next ones may be long, or if they take longer than a round trip, so that asking again after
-    /// each costs little.
+    /// How long tasks may take for which it asks ahead. One that has not started after two of these goes back.
+    pub(super) fn span(&self, round_trip: Nanos) -> Nanos {
+        round_trip.max(self.shortest_span)
+    }
+
+    /// For how many tasks to ask ahead: as many as the executor runs in a round trip, and at least one a slot. None if there are
+    /// no more, if the last runs differ, so that the next ones may be long, or if they take longer than the span, so that asking
+    /// again after each costs little.
     pub(super) fn wanted(&mut self, round_trip: Nanos) -> u32 {
         if self.most == 0 || !self.has_backlog {
             return 0;
@@ -76,11 +84,12 @@ impl Ahead {
             self.long_and_usual = Some(long_and_usual(self.run_times));
         }
         let Some((long, usual)) = self.long_and_usual else { return 0 };
-        let varies = long > STEADY * usual && long > round_trip / SHORT;
-        if varies || long > round_trip {
+        let span = self.span(round_trip);
+        let varies = long > STEADY * usual && long > span / SHORT;
+        if varies || long > span {
             return 0;
         }
-        let in_a_round_trip = (round_trip * Nanos::from(self.slots)).div_ceil(long.max(1));
+        let in_a_round_trip = (round_trip.max(long) * Nanos::from(self.slots)).div_ceil(long.max(1));
         u32::try_from(in_a_round_trip).unwrap_or(u32::MAX).min(self.most)
     }
 }
@@ -97,8 +106,12 @@ mod tests {
 
     const ROUND_TRIP: Nanos = 80_000;
 
+    fn config() -> ExecutorConfig {
+        ExecutorConfig::new(0, 0, Vec::new(), 2, 0)
+    }
+
     fn new() -> Ahead {
-        Ahead::new(&ExecutorConfig::new(0, 0, Vec::new(), 2, 0))
+        Ahead::new(&config())
     }
 
     fn after(run_times: impl IntoIterator<Item = Nanos>) -> u32 {
@@ -125,6 +138,22 @@ mod tests {
     #[test]
     fn it_asks_for_nothing_where_tasks_take_longer_than_a_round_trip() {
         assert_eq!(after([80_001; 64]), 0);
+    }
+
+    #[test]
+    fn with_a_longer_span_it_asks_for_one_task_a_slot_where_tasks_take_longer_than_a_round_trip() {
+        let with = |run_time: Nanos| {
+            let mut ahead = Ahead::new(&ExecutorConfig { ahead_span: 10 * ROUND_TRIP, ..config() });
+            ahead.has_backlog = true;
+            (0..64).for_each(|_| ahead.ran(run_time));
+            ahead.wanted(ROUND_TRIP)
+        };
+        assert_eq!(with(20_000), 8, "as without");
+        assert_eq!(with(ROUND_TRIP + 1), 2);
+        assert_eq!(with(10 * ROUND_TRIP), 2);
+        assert_eq!(with(10 * ROUND_TRIP + 1), 0);
+        let ahead = Ahead::new(&ExecutorConfig { ahead_span: ROUND_TRIP / 2, ..config() });
+        assert_eq!(ahead.span(ROUND_TRIP), ROUND_TRIP, "never less than a round trip");
     }
 
     #[test]

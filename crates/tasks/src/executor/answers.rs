@@ -6,8 +6,11 @@ use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
-    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, RunName, SlotName, VERSION, Wait,
+    Assign, Assignment, BlobRef, Completed, Cookie, NoOp, Piece, Reason, Registered, Released, Reset, RunName,
+    SlotName, VERSION, Wait,
 };
+use std::net::SocketAddr;
+use zerocopy::IntoBytes;
 
 /// The leases that are accepted from a switch: one below 3 ms could not be kept, and one above an hour is as good as none.
 const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
@@ -211,6 +214,17 @@ impl Executor {
         for one in completed {
             self.completions.acknowledge(now, one, &mut self.report);
         }
+    }
+
+    /// An argument that is in no pack, or not as long as its reference says, is malformed.
+    pub(super) fn on_argument(&mut self, client: SocketAddr, blob: BlobRef, pieces: &[Piece]) {
+        let (length, room) = (blob.length.get() as usize, pieces.as_bytes());
+        if blob.offset().is_none() || length.div_ceil(size_of::<Piece>()) != pieces.len() {
+            self.report.counters.rejected += 1;
+            return;
+        }
+        self.report.counters.arguments_along += 1;
+        self.report.events.push_back(Event::Argument { client, blob, bytes: room[..length].to_vec() });
     }
 
     /// A client wants tasks to be stopped. Their token proves that it is their client: nobody else but the switch and the

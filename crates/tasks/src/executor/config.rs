@@ -13,6 +13,9 @@ pub const SLOTS_MAX: u32 = 4096;
 /// The largest number of slots of one executor for asking ahead.
 pub const AHEAD_MAX: u32 = 256;
 
+/// The longest span of asking ahead.
+pub const AHEAD_SPAN_MAX: Nanos = 20 * MS;
+
 /// The largest number of bundles of one counted resource.
 pub const BUNDLES_MAX: u16 = 4096;
 
@@ -32,6 +35,9 @@ pub struct ExecutorConfig {
     /// Slots for asking ahead, registered when they are needed: 0 to [`AHEAD_MAX`]. Where tasks take less than a round trip,
     /// an executor asks ahead for those that it runs in that time. 0: never. Default [`AHEAD_MAX`].
     pub ahead: u32,
+    /// Asks ahead, one task a slot, also where tasks take longer than a round trip, up to this. A task that is taken ahead then
+    /// may wait for twice as long before it goes back. At most [`AHEAD_SPAN_MAX`]. Default 0.
+    pub ahead_span: Nanos,
     /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
     /// How many bundles of each resource there are, by its bit: 0 to [`BUNDLES_MAX`]. A task that requires it has one while it
@@ -75,6 +81,7 @@ impl ExecutorConfig {
             switches,
             slots,
             ahead: AHEAD_MAX,
+            ahead_span: 0,
             resources,
             bundles: [0; RESOURCE_BITS as usize],
             places: [0; SLOT_PLACES],
@@ -110,6 +117,9 @@ impl ExecutorConfig {
         }
         if self.ahead > AHEAD_MAX {
             return Err(ConfigError::Ahead(self.ahead));
+        }
+        if self.ahead_span > AHEAD_SPAN_MAX {
+            return Err(ConfigError::AheadSpan(self.ahead_span));
         }
         let of_bundles = |bit: &u8| {
             let count = self.bundles[usize::from(*bit)];
@@ -150,6 +160,9 @@ pub enum ConfigError {
     /// The number of slots for asking ahead is out of range.
     #[error("{0} slots for asking ahead: use 0 (never ask ahead) to {AHEAD_MAX}")]
     Ahead(u32),
+    /// Tasks would wait for too long at an executor.
+    #[error("asking ahead for tasks of up to {} us: use up to {} us", .0 / 1000, AHEAD_SPAN_MAX / 1000)]
+    AheadSpan(Nanos),
     /// The number of bundles of a resource is out of range, or the resource is not offered.
     #[error("{count} bundles of resource r{bit}: use up to {BUNDLES_MAX}, of a resource that the executor offers")]
     Bundles {

@@ -1,8 +1,8 @@
 //! Asking ahead, and its bounds. A task that was taken ahead runs on the worker of an ordinary slot, which waits for a task
-//! meanwhile: it lends its worker. Both are short; where they are not, this is what keeps T6:
+//! meanwhile: it lends its worker. Both are short (a *span* is a round trip, and at least `ahead_span` of the configuration); where they are not, this is what keeps T6:
 //!
-//! - a task that has not started within two round trips of its arrival goes back, whoever's it is;
-//! - for each run that was taken ahead and lasts for longer than two round trips, an ordinary slot takes back its wait, until
+//! - a task that has not started within two spans of its arrival goes back, whoever's it is;
+//! - for each run that was taken ahead and lasts for longer than two spans, an ordinary slot takes back its wait, until
 //!   that run has ended: no task is given to a slot without a worker.
 
 use super::slots::State;
@@ -43,7 +43,7 @@ impl Executor {
 
     /// How long a task that has not started, or a wait without a worker, stays.
     fn patience(&self) -> Nanos {
-        2 * self.link.round_trip.smoothed()
+        2 * self.ahead.span(self.link.round_trip.smoothed())
     }
 
     /// When the next task or wait has stayed too long. A switch that is polled takes nothing back.

@@ -32,7 +32,7 @@ mod slots;
 mod tests;
 mod timers;
 
-pub use config::{AHEAD_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
+pub use config::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{BundleCounts, Bundles, Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
@@ -399,6 +399,7 @@ impl Endpoint for Executor {
         match packet {
             Packet::CompleteAck(_, completed) => self.on_complete_ack(now, completed),
             Packet::Stop(_, names) => self.on_stop(names),
+            Packet::Argument(said, pieces) => self.on_argument(from, said.blob, pieces),
             Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
             Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
             Packet::Cookie(cookie) if from_switch => self.on_cookie(now, cookie),

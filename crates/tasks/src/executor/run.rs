@@ -128,13 +128,23 @@ pub enum Output {
 }
 
 /// What the driver has to know or do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Run this task: exactly once for each assignment.
     Run(Run),
     /// The client of this run wants it to be stopped: end it soon by [`super::Executor::finish`], with [`Status::Cancelled`],
     /// or with its result if it has ended by itself. Once for each run.
     Stop(RunKey),
+    /// A client has sent the argument of a task along, which probably comes next: then it need not be fetched. Anybody may have sent
+    /// it, so it counts only under the reference with its random id, and for tasks of a client at this address.
+    Argument {
+        /// Where it came from.
+        client: SocketAddr,
+        /// As the task has it; in a pack.
+        blob: BlobRef,
+        /// As many as `blob` says.
+        bytes: Vec<u8>,
+    },
     /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such
     /// event for inline results.
     Settled {
@@ -194,7 +204,7 @@ pub struct Counters {
     pub wait_repeats: u64,
     /// Assignments accepted while all workers were busy: the tasks start later, or go back.
     pub taken_early: u64,
-    /// Of these, tasks that went back because they could not start within two round trips.
+    /// Of these, tasks that went back because they could not start within two spans.
     pub given_back: u64,
     /// Waits that were taken back because they could offer more bundles.
     pub offers_renewed: u64,
@@ -229,6 +239,8 @@ pub struct Counters {
     pub foreign: u64,
     /// Acknowledgements of completions that are not kept, or no longer.
     pub unknown_acks: u64,
+    /// Arguments that clients have sent along.
+    pub arguments_along: u64,
     /// Runs that their client wanted to be stopped.
     pub stops: u64,
     /// Tasks in STOPs that do not run here, or whose run was to be stopped already, ignored.
@@ -240,7 +252,7 @@ pub struct Counters {
 impl Counters {
     /// All of them, by name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 27] {
+    pub fn named(&self) -> [(&'static str, u64); 28] {
         [
             ("runs", self.runs),
             ("finished", self.finished),
@@ -266,6 +278,7 @@ impl Counters {
             ("other_versions", self.other_versions),
             ("foreign", self.foreign),
             ("unknown_acks", self.unknown_acks),
+            ("arguments_along", self.arguments_along),
             ("stops", self.stops),
             ("unknown_stops", self.unknown_stops),
             ("unknown_finishes", self.unknown_finishes),

@@ -45,6 +45,11 @@ fn task_by_reference(tid: u32) -> TaskInfo {
     TaskInfo { argument_length: BY_REFERENCE, argument: zerocopy::transmute!(blob), ..task(tid, 8) }
 }
 
+/// The second argument of a pack, behind one of at most 32 bytes.
+fn packed(length: u32) -> BlobRef {
+    BlobRef { id: 0xB10C.into(), length: length.into(), port: 4243.into(), at: 3.into() }
+}
+
 fn slot(number: u32) -> SlotName {
     SlotName { slot: number.into(), generation: (0x6E00 + number).into() }
 }
@@ -278,6 +283,14 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "stop",
             "The client asks that executor to stop it.",
             Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(TOKEN, 1, 0)]),
+        ),
+        (
+            "argument",
+            "The client sends that executor 17 bytes that it probably needs: the second argument of a pack.",
+            Owned::Argument(
+                Argument { header: Header { count: 2, ..Header::new(Op::Argument, 0, 0) }, blob: packed(17) },
+                vec![Piece { bytes: *b"seventeen letter" }, Piece { bytes: *b"s\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }],
+            ),
         ),
         ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
     ]

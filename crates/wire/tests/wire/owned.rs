@@ -60,5 +60,5 @@ owned! {
     plain: SubmitAck Register ProbeAck Cookie Version;
     records: Registered(SlotName) Reset(Wait) Retrieve(Wait) Assign(Assignment) Keepalive(Wait)
         Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
-        CancelAck(Holder) NoOp(Wait) Stop(RunName)
+        CancelAck(Holder) NoOp(Wait) Stop(RunName) Argument(Piece)
 }

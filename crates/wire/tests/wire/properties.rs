@@ -57,6 +57,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape::<NoOp, Wait>(Op::NoOp, 1..=13),
         shape::<Cookie, ()>(Op::Cookie, 0..=0),
         shape::<Stop, RunName>(Op::Stop, 1..=32),
+        shape::<Argument, Piece>(Op::Argument, 2..=64),
         Shape { tail: size_of::<Preference>(), ..shape::<Submit, TaskInfo>(Op::Submit, 1..=32) },
     ]
 }
@@ -216,7 +217,7 @@ fn t11_each_header_field_is_checked_by_name() {
         (VERSION_BYTE, 1, Reject::BadVersion(1)),
         (VERSION_BYTE, 255, Reject::BadVersion(255)),
         (OPERATION, VERSION_OPERATION, Reject::Trailing),
-        (OPERATION, 20, Reject::UnknownOperation),
+        (OPERATION, 21, Reject::UnknownOperation),
         (OPERATION, 255, Reject::UnknownOperation),
         (KEY, 1, Reject::UnknownKey),
         (KEY, 255, Reject::UnknownKey),

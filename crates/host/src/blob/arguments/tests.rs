@@ -113,7 +113,7 @@ fn one_fetch_brings_the_arguments_of_many_tasks() {
     for (number, (_, blob)) in (0..).zip(&kept) {
         assert_eq!(executor.get(HERE, blob).unwrap(), argument(number));
     }
-    assert!(executor.fetches() < 60, "{} for 2 MB", executor.fetches());
+    assert!(executor.counts().fetches < 60, "{} for 2 MB", executor.counts().fetches);
     drop(kept);
     assert_eq!((client.store.counters().kept, client.store.counters().kept_bytes), (0, 0));
 }
@@ -171,7 +171,7 @@ fn threads_that_need_what_is_coming_wait_for_it() {
         wait_until(|| lock(&executor.parts).waiting == 15);
         server.answer(1, true);
     });
-    assert_eq!(executor.fetches(), 1);
+    assert_eq!(executor.counts().fetches, 1);
 }
 
 /// Else the slots of an executor would wait one after the other for a client that is gone.
@@ -189,7 +189,7 @@ fn threads_whose_fetch_has_failed_try_side_by_side() {
         server.wait_for_requests(8);
         server.answer(7, false);
     });
-    assert_eq!(executor.fetches(), 8);
+    assert_eq!(executor.counts().fetches, 8);
 }
 
 #[test]

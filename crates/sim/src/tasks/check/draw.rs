@@ -91,6 +91,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
             slots: random.random_range(1..=slots),
             resources: if same { mask } else { pick(random, &MASKS) },
             ahead: 0,
+            ahead_span_us: 0,
             bundles: [0; RESOURCE_BITS as usize],
             places: [0; SLOT_PLACES],
         })
@@ -165,8 +166,7 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
         .collect()
 }
 
-/// In half of the trials executors ask ahead. Most of these have many short tasks that take equally long, and now and then a
-/// longer one. The draws are apart, so that the other half is as it would be without them.
+/// In half of the trials executors ask ahead. The draws are apart, so that the other half is as it would be without them.
 fn ask_ahead(trial: &mut Trial) {
     let mut random = stream(trial.seed, Purpose::Faults, 1);
     let random = &mut random;
@@ -180,6 +180,15 @@ fn ask_ahead(trial: &mut Trial) {
         let room = pick(random, &[0, 30, 600]);
         trial.switches.iter_mut().for_each(|switch| switch.slots += room);
     }
+    repeat_short_tasks(trial, random);
+    // Some as where Python runs: they take longer tasks ahead, and keep them for longer.
+    if random.random_bool(0.2) {
+        trial.executors.iter_mut().for_each(|executor| executor.ahead_span_us = pick(random, &[500, 4_000, 20_000]));
+    }
+}
+
+/// Most trials get many short tasks that take equally long, and now and then a longer one.
+fn repeat_short_tasks(trial: &mut Trial, random: &mut Pcg64) {
     if random.random_bool(0.2) {
         return;
     }

@@ -62,6 +62,7 @@ impl Subject for TasksSubject {
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
         let executor = |spec: &super::trial::ExecutorSpec| ExecutorConfig {
             ahead: spec.ahead,
+            ahead_span: u64::from(spec.ahead_span_us) * 1000,
             bundles: spec.bundles,
             places: spec.places,
             ..ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources)

@@ -114,6 +114,9 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             let names: Vec<_> = names.iter().map(|name| format!("{}.{}", name.submission, name.index)).collect();
             write!(text, "STOP {} {}", tail(&fixed.header), names.join(" "))
         }
+        Packet::Argument(fixed, pieces) => {
+            write!(text, "ARGUMENT {} {} pieces of {:x}", tail(&fixed.header), pieces.len(), fixed.blob.id)
+        }
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
         Packet::NoOp(fixed, asked) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(asked)),

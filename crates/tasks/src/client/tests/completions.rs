@@ -2,8 +2,7 @@
 
 use super::super::{LostWhy, Outcome};
 use super::*;
-use midflight_wire::{AckState, BlobRef};
-use zerocopy::IntoBytes;
+use midflight_wire::AckState;
 
 const DONE: u8 = AckState::Done as u8;
 const FETCHING: u8 = AckState::Fetching as u8;

@@ -1,5 +1,6 @@
 //! The client, driven by hand: the test plays switch, executors and clock.
 
+mod along;
 mod answers;
 mod attacks;
 mod came_back;
@@ -20,10 +21,11 @@ use super::token::Tokens;
 use super::{Argument, CancelledHow, Client, ClientConfig, Event, Task, TaskKey};
 use midflight_endpoint::{Endpoint, MS, Nanos};
 use midflight_wire::{
-    Address, Builder, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck, Reason,
-    Status, SubmitAck, TaskInfo, counting, packet, parse,
+    Address, BlobRef, Builder, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck,
+    Reason, Status, SubmitAck, TaskInfo, counting, packet, parse,
 };
 use std::net::SocketAddr;
+use zerocopy::IntoBytes;
 
 const IDENTITY: u64 = 77;
 const SECRET: u128 = 78;
@@ -75,6 +77,11 @@ enum Sent {
         to: SocketAddr,
         records: Vec<(u32, u8, u8)>,
     },
+    Argument {
+        to: SocketAddr,
+        blob: BlobRef,
+        bytes: Vec<u8>,
+    },
     /// (token, submission, index)
     Stop {
         to: SocketAddr,
@@ -107,6 +114,7 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             let name = |n: &midflight_wire::RunName| (n.token.get(), n.submission.get(), n.index);
             Sent::Stop { to, names: names.iter().map(name).collect() }
         }
+        Packet::Argument(fixed, pieces) => Sent::Argument { to, blob: fixed.blob, bytes: pieces.as_bytes().to_vec() },
         other => panic!("a client sends no {other:?}"),
     }
 }

@@ -9,7 +9,13 @@ const RUN_TIME: Nanos = 20_000;
 
 /// An executor that has run 64 tasks of 20 us and knows that more are queued. Its slots for asking ahead are registered.
 fn busy(slots: u32) -> World {
-    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101));
+    busy_with(0, slots)
+}
+
+/// The same with this span.
+fn busy_with(ahead_span: Nanos, slots: u32) -> World {
+    let config = ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101);
+    let mut world = World::with(ExecutorConfig { ahead_span, ..config });
     world.now += ROUND_TRIP;
     world.grant(EPOCH, 7);
     (1..=64).for_each(|sequence| run_queued(&mut world, sequence));
@@ -201,6 +207,18 @@ fn t6_what_has_not_started_within_two_round_trips_goes_back_in_order() {
     let slots: Vec<_> = waits[1..].iter().map(|(slot, _)| (100 + slot, 7)).chain([(100, 7)]).collect();
     world.released(EPOCH, &slots);
     assert!(world.waits().contains(&(100, 7, 66)));
+}
+
+#[test]
+fn t6_with_a_longer_span_tasks_stay_for_twice_that() {
+    let span = 2 * MS;
+    let mut world = busy_with(span, 1);
+    let (number, waits) = ask(&world);
+    assign_ahead(&mut world, number, &waits);
+    world.pass(world.now + 2 * span - 1);
+    assert_eq!((given_back(&world), world.executor.ready()), (vec![], 3));
+    world.pass(world.now + 1);
+    assert_eq!((world.executor.ready(), world.counters().given_back), (0, 3));
 }
 
 #[test]
