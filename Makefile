@@ -37,7 +37,7 @@ BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo package test python python-tests properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -65,7 +65,10 @@ python: ## the Python package in an environment of its own (target/python), and 
 
 # After the tests only PyO3 and the native part are compiled. That needs --tests: without, cargo chooses other features of what all share.
 python-tests: ## the same with the build of the tests; skips without Python 3.11 or a registry
-	@CARGO="$(CARGO)" PROFILE=dev .ci/python --may-skip --all "$(ALL) --tests --lib --bins"
+	@CARGO="$(CARGO)" PROFILE=dev .ci/python --may-skip --wheel --all "$(ALL) --tests --lib --bins"
+
+wheel: release ## a wheel of the Python package (target/wheels), tried in an environment of its own
+	@CARGO="$(CARGO)" .ci/python wheel
 
 properties: ## the property tests of the protocols and the core SEEDS (10) times, each time with other random cases
 	@set -e; for run in $$(seq $(SEEDS)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \

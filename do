@@ -18,6 +18,7 @@ missing_packages() {
     have make || echo make
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
     have rustup || have cargo || have curl || echo curl
+    if needs_python && ! has_venv; then echo python3 python3-venv; fi
 }
 
 # How to become root: nothing to add, or sudo. Asks for a password only if told to, and if there is somebody to ask.
@@ -48,7 +49,7 @@ apt_get() {
 }
 
 install_packages() {
-    packages=$(missing_packages | sort -u | tr '\n' ' ')
+    packages=$(missing_packages | tr ' ' '\n' | sort -u | tr '\n' ' ')
     [ -n "$packages" ] || return 0
     have apt-get || die "please install: $packages(this is no Debian or Ubuntu, so you know better how)"
     as_root ask || die "please run as root: apt-get install -y $packages"
@@ -63,8 +64,9 @@ have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 
 # Only tests use real stores: nobody else gets their services.
 wants_stores() { [ "$command" = test ]; }
 
-# Only the Python package needs Python.
-wants_python() { case $command in python | python-tests | bench-python) ;; *) return 1 ;; esac; }
+# Only the Python package needs Python; one of its targets does without.
+needs_python() { case $command in python | wheel | bench-python) [ -z "${PYTHON:-}" ] ;; *) return 1 ;; esac; }
+wants_python() { [ "$command" = python-tests ] || needs_python; }
 
 # A Python that can make environments; `.ci/python` looks for one that is new enough.
 has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }

@@ -11,9 +11,13 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
+/** What is not shown itself, and changes how the rest is: control characters, and those that turn the direction of what follows. */
+const CODES = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
 /** Changes a text only where it is another one, so that a selection and a screen reader stay undisturbed. */
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = String(text).replace(CODES, " ");
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** A section with a heading, which the key of its number goes to. */
@@ -90,8 +94,8 @@ export function table(id, caption, columns, empty) {
       say(cell, column.text(row));
       const tone = column.tone?.(row) ?? "";
       if (cell.dataset.tone !== tone) cell.dataset.tone = tone;
-      const title = column.hint?.(row);
-      if (title && cell.title !== title) cell.title = title;
+      const hint = column.hint?.(row) ?? "";
+      if (cell.title !== hint) cell.title = hint;
     });
   }
 

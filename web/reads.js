@@ -5,8 +5,8 @@ import { el, section, table, tiles } from "./dom.js";
 import { aboutSwitch, counters, dropped, dropsTable, keyed, rateText, ratesOf } from "./parts.js";
 import { about, count, millis } from "./units.js";
 
-const TONES = { silent: "bad", out: "warn", spared: "warn", waits: "warn", serves: "good", leads: "good" };
-const STATES = { out: "out of the session", spared: "gets no reads", waits: "waits for a session" };
+const TONES = { silent: "bad", out: "warn", no_reads: "warn", waits: "warn", serves: "good", leads: "good" };
+const STATES = { out: "out of the session", no_reads: "gets no reads", waits: "waits for a session" };
 
 /** What became of reads, by the name of the counter. */
 const BECAME = [

@@ -92,16 +92,15 @@ function page(main) {
     beside.show(ofBeside.map(([name, n]) => ({ key: name, name: words(name), all: n, rate: rates[`shell.${name}`] ?? 0 })));
     drops.show(view);
     missing.hidden = Boolean(detail);
+    const known = [...(detail?.servers.shown ?? [])].sort((a, b) => a.address.localeCompare(b.address, "en", { numeric: true }));
+    each.add(now, known.map((s) => ({ key: s.address, name: s.address, value: s.asked_per_s })));
     if (detail) {
       const { selector, serves, servers: list } = detail;
       numbers.set("rsnode", serves.shown.length ? "yes" : "no", selector ? `${selector.algorithm}${selector.address ? "" : " in its core"}${selector.works ? "" : ", has ended"}` : "no selector", selector && !selector.works ? "bad" : "");
       const { silent = 0, unknown = 0, answers: answering = 0 } = detail.server_states;
-      const known = silent + unknown + answering;
-      numbers.set("servers", selector ? `${count(answering)} of ${count(known)}` : "–", silent ? `${count(silent)} silent` : "", silent ? "bad" : "");
+      numbers.set("servers", selector ? `${count(answering)} of ${count(silent + unknown + answering)}` : "–", silent ? `${count(silent)} silent` : "", silent ? "bad" : "");
       const heard = detail.controller_heard_ms;
       numbers.set("controller", heard == null ? "never" : millis(heard), detail.term ? `term ${count(detail.term)}, ${count(detail.rules)} rules` : "no rules", heard == null || heard > MISSED_MS ? "bad" : "");
-      const first = [...list.shown].sort((a, b) => a.address.localeCompare(b.address, "en", { numeric: true }));
-      each.add(now, first.map((s) => ({ key: s.address, name: s.address, value: s.asked_per_s })));
       servers.show(keyed(list, (s) => s.address));
       groups.show(keyed(detail.groups, (g) => g.group));
       rsnodes.show(keyed(detail.rsnodes, (r) => r.id));

@@ -38,6 +38,7 @@ class Calls:
         blobs: list[Blob],
         again: bool = False,
     ) -> int: ...
+    def argument(self, calls: list[bytes | tuple[bytes, list[memoryview]]], blobs: list[Blob]) -> bytes: ...
 
 @final
 class Client:

@@ -1,5 +1,6 @@
 """Processes, and pages of them in a real browser."""
 
+import json
 import re
 import signal
 import subprocess
@@ -63,6 +64,10 @@ class Bench:
     def run(self, *arguments):
         """What a command prints."""
         return subprocess.run([self.midflight, *arguments], text=True, check=True, stdout=subprocess.PIPE).stdout
+
+    def view(self, http):
+        """What `midflight top --json` gets from there: a view, with rates."""
+        return json.loads(self.run("top", "--json", "--http", http.removeprefix("http://")))
 
     def pages(self, http, names):
         """A page of this address in each of these windows."""

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import made_up
 from browser import fits, http_of, kill, row, tile, wait_for
 
 # Addresses of loopback that only this process uses.
@@ -82,6 +83,10 @@ def watch(bench):
     bench.shoot(pages, "cache-dead")
     bench.shoot(active, "cache-controller")
     fits(pages | active)
+    controller = next(iter(active.values())).url
+    for http in (http_of(said), controller.rstrip("/")):
+        made_up.assert_text_only(bench, http, bench.view(http))
+    made_up.assert_survives_without_details(bench, http_of(said), bench.view(http_of(said)), "Requests a second, by server")
     assert not bench.errors, bench.errors
 
     kill(operator)

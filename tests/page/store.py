@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import made_up
 from browser import fits, http_of, kill, row, tile, wait_for
 
 REPLICAS = 3
@@ -74,4 +75,7 @@ def watch(bench):
     bench.shoot(pages, "store-dead")
     bench.shoot(own, "store-leader")
     fits(pages | own)
+    for http in (http_of(said), https[leader]):
+        made_up.assert_text_only(bench, http, bench.view(http))
+    made_up.assert_survives_without_details(bench, http_of(said), bench.view(http_of(said)), "Reads a second, by replica")
     assert not bench.errors, bench.errors

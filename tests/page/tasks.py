@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import made_up
 from browser import WINDOWS, fits, http_of, kill, number, row, text_of, wait_for
 
 TASKS = 16
@@ -56,6 +57,8 @@ def watch(bench):
     bench.shoot(pages, "tasks-lost")
     fits(pages)
     keys_work(pages["desktop-light"])
+    made_up.hints_go(pages["desktop-light"])
+    made_up.assert_text_only(bench, http, bench.view(http))
 
     output = job.stdout.read()
     assert job.wait() == 0 and sorted(map(int, output.split())) == list(range(TASKS)), output

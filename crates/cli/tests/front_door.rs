@@ -14,17 +14,22 @@ const TOOLS: [&str; 11] = ["sh", "dirname", "sed", "grep", "sort", "tr", "head",
 
 /// Runs `./do setup` as root on a machine that has no compiler, with this script as its apt-get.
 fn without_a_compiler(name: &str, apt_get: &str) -> (Directory, Said) {
+    on_an_empty_machine(name, 0, "setup", apt_get)
+}
+
+/// Runs `./do` for this target, as this user.
+fn on_an_empty_machine(name: &str, user: u32, target: &str, apt_get: &str) -> (Directory, Said) {
     let directory = Directory::new(name);
     for tool in TOOLS {
         let path = std::env::var("PATH").unwrap();
         let found = path.split(':').map(|folder| Path::new(folder).join(tool)).find(|file| file.exists());
         symlink(found.unwrap(), directory.path(tool)).unwrap();
     }
-    directory.script("id", "echo 0");
+    directory.script("id", &format!("echo {user}"));
     directory.script("sleep", &format!("echo \"$1\" >>{}", directory.path("sleeps")));
     directory.script("apt-get", apt_get);
     let door = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../do");
-    let said = Command::new("/bin/sh").arg(door).arg("setup").env("PATH", directory.path("")).output().unwrap();
+    let said = Command::new("/bin/sh").arg(door).arg(target).env("PATH", directory.path("")).output().unwrap();
     (directory, said.into())
 }
 
@@ -52,4 +57,15 @@ fn a_lock_that_stays_is_an_error_after_five_minutes() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("apt-get update failed: E: Could not get lock"), "{said:?}");
     assert_eq!(std::fs::read_to_string(directory.path("sleeps")).unwrap().lines().count(), 100);
+}
+
+#[test]
+fn who_may_not_install_packages_is_told_of_all_of_them_at_once() {
+    for (target, python) in [("python", true), ("wheel", true), ("test", false)] {
+        let (_directory, said) = on_an_empty_machine(&format!("front-door-{target}"), 1000, target, "exit 1");
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.stderr.starts_with("do: please run as root: apt-get install -y build-essential"), "{said:?}");
+        assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
+        assert_eq!(said.stderr.contains(" make python3 python3-venv"), python, "{said:?}");
+    }
 }

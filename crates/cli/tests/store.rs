@@ -257,18 +257,66 @@ fn a_replica_that_reads_its_files_can_be_interrupted() {
     assert_eq!(ended.unwrap().code(), Some(0));
 }
 
+/// `midflight up --store` with data here.
+fn up_args<'a>(data: &'a str, listen: &'a str) -> [&'a str; 8] {
+    ["up", "--store", "--data", data, "--listen", listen, "--http", "off"]
+}
+
+fn kv_at(switch: &str, args: &[&str]) -> (Option<i32>, String) {
+    let said = run(&[&["kv", args[0], "--switch", switch], &args[1..]].concat());
+    (said.code, said.stdout)
+}
+
 #[test]
 fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     let directory = Directory::new("store-up");
     let data = directory.path("data");
-    let args = ["up", "--store", "--data", &data, "--listen", "127.0.0.1:0", "--http", "off"];
-    let up = Running::start(&args);
-    // It says that it runs before their disks have written anything.
-    let has_data = |id: u32| std::fs::read_dir(format!("{data}/{id}")).is_ok_and(|mut files| files.next().is_some());
-    wait_until("all replicas have data", || (1..=3).all(has_data));
+    let up = Running::start(&up_args(&data, "127.0.0.1:0"));
+    let switch = up.address().to_string();
+    assert_eq!(kv_at(&switch, &["put", "a", "1"]), done(""));
     drop(up);
-    std::fs::remove_dir_all(format!("{data}/2")).unwrap();
+    let args = up_args(&data, &switch);
+    std::fs::rename(format!("{data}/2"), directory.path("kept")).unwrap();
     assert_error(&run(&args), 1, &["replica 2 has no data", "data/2", "put it back"]);
+    std::fs::rename(directory.path("kept"), format!("{data}/2")).unwrap();
+    // Whoever makes this file does not get a store that has forgotten something.
+    let founding = format!("{data}/founding");
+    std::fs::write(&founding, "").unwrap();
+    assert_error(&run(&args), 1, &["this replica has run", "move its data away"]);
+    std::fs::remove_file(&founding).unwrap();
+    let up = Running::start(&args);
+    assert_eq!(kv_at(&switch, &["get", "a"]), done("1\n"));
+    drop(up);
+    let begun = format!("was begun with --listen {switch}");
+    assert_error(&run(&up_args(&data, "127.0.0.1:0")), 1, &[&begun, "that port again"]);
     std::fs::remove_dir_all(&data).unwrap();
     Running::start(&args);
+}
+
+/// Starts a store, and kills it as soon as this is so.
+fn kill_once(data: &str, switch: &str, is_so: impl Fn() -> bool) {
+    let mut up = std::process::Command::new(env!("CARGO_BIN_EXE_midflight"));
+    let mut up = up.args(up_args(data, switch)).stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !is_so() {
+        assert!(up.try_wait().unwrap().is_none(), "it has ended by itself");
+    }
+    up.kill().unwrap();
+    up.wait().unwrap();
+}
+
+#[test]
+fn r2_a_store_that_is_killed_before_it_serves_begins_again() {
+    let directory = Directory::new("store-founding");
+    for moment in ["founding", "1", "1/identity", "1/log-1", "2", "2/snapshot-1", "3", "3/log-1"] {
+        let data = directory.path(&moment.replace('/', "-"));
+        let exists = |name: &str| std::path::Path::new(&data).join(name).exists();
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let switch = free.local_addr().unwrap().to_string();
+        drop(free);
+        // The first of these files does not stay.
+        kill_once(&data, &switch, || exists(moment) || exists("3/log-1"));
+        let _up = Running::start(&up_args(&data, &switch));
+        assert!(!exists("founding"), "{moment}");
+        assert_eq!(kv_at(&switch, &["put", "a", moment]), done(""), "{moment}");
+    }
 }

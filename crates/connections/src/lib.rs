@@ -20,7 +20,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Source, Table};
+use table::Table;
+pub use table::{Source, may_take};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
@@ -55,9 +56,10 @@ pub struct Connections {
 
 /// A connection's place in the table, free when it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPlace {
     connections: Arc<Connections>,
     id: u64,
+    source: Source,
 }
 
 /// Listens on `address`, ready for [`Connections::accept`].
@@ -79,7 +81,7 @@ impl Connections {
         Self::with(max, unread_timeout, false)
     }
 
-    /// The same, where silent connections give way to others of their source. Each must tell of its [`Place::progress`].
+    /// The same, where silent connections give way to others of their source. Each must tell of its [`ConnectionPlace::progress`].
     #[must_use]
     pub fn where_silent_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
         Self::with(max, unread_timeout, true)
@@ -101,7 +103,7 @@ impl Connections {
         self: &Arc<Self>,
         listener: &TcpListener,
         refusal: &[u8],
-        serve: impl Fn(TcpStream, Place) -> F,
+        serve: impl Fn(TcpStream, ConnectionPlace) -> F,
     ) -> Infallible
     where
         F: Future<Output = ()> + Send + 'static,
@@ -137,9 +139,10 @@ impl Connections {
     }
 
     /// A place for a connection, and a future that is ready when it must make room.
-    fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(Place, oneshot::Receiver<Infallible>)> {
+    fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(ConnectionPlace, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
-        let admitted = self.table().admit(Source::of(peer.ip()), Instant::now(), kept);
+        let source = Source::of(peer.ip());
+        let admitted = self.table().admit(source, Instant::now(), kept);
         let Ok(admitted) = admitted else {
             self.refused.fetch_add(1, Relaxed);
             return None;
@@ -147,7 +150,7 @@ impl Connections {
         if admitted.made_room.is_some() {
             self.made_room.fetch_add(1, Relaxed);
         }
-        Some((Place { connections: Arc::clone(self), id: admitted.id }, gone))
+        Some((ConnectionPlace { connections: Arc::clone(self), id: admitted.id, source }, gone))
     }
 
     /// What was counted so far.
@@ -167,14 +170,20 @@ impl Connections {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
+    /// Whose connection it is.
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
     /// The connection made progress: it is not idle.
     pub fn progress(&self) {
         self.connections.table().progress(self.id, Instant::now());
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         drop(self.connections.table().leave(self.id));
     }
@@ -217,7 +226,7 @@ mod tests {
         (runtime, connections, address)
     }
 
-    async fn echo(mut stream: TcpStream, place: Place) {
+    async fn echo(mut stream: TcpStream, place: ConnectionPlace) {
         while let Ok(byte) = stream.read_u8().await {
             place.progress();
             let _ = stream.write_u8(byte).await;

@@ -13,13 +13,17 @@ const SILENT: Duration = Duration::from_millis(100);
 /// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
 /// all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
+pub enum Source {
+    /// This address.
     V4(Ipv4Addr),
+    /// All addresses that begin so.
     V6([u16; 4]),
 }
 
 impl Source {
-    pub(super) fn of(address: IpAddr) -> Self {
+    /// That of an address.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
         // A socket that listens on `[::]` sees IPv4 addresses as IPv6 ones, all of a single /64.
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
@@ -29,6 +33,12 @@ impl Source {
             }
         }
     }
+}
+
+/// Whether a source that holds so many places may take a further one, while so many are free (T14).
+#[must_use]
+pub const fn may_take(holds: usize, free: usize) -> bool {
+    holds < SHARE * free
 }
 
 /// The connections that are open. Each keeps a `T` for as long as it has its place.
@@ -83,7 +93,7 @@ impl<T> Table<T> {
             free = 1;
             holds -= usize::from(owner == source);
         }
-        if holds >= SHARE * free {
+        if !may_take(holds, free) {
             gives_way = Some((self.silent(source, now).ok_or(ShareHeld)?, source));
         }
         let made_room = gives_way.and_then(|(id, _)| self.leave(id));

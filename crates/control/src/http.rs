@@ -6,6 +6,7 @@ mod guard;
 mod page;
 #[cfg(test)]
 pub(crate) mod promtool;
+mod viewer_table;
 mod viewers;
 
 pub use viewers::{PERIOD, VIEWERS_MAX};
@@ -23,7 +24,7 @@ use axum::{Router, routing::get};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use midflight_connections::{self as connections, Connections, Place};
+use midflight_connections::{self as connections, ConnectionPlace, Connections};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -158,7 +159,7 @@ struct Served {
 /// A connection, as the handlers of its request see it.
 struct Connection {
     served: Arc<Served>,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
     /// It is a viewer's, which stays.
     watches: AtomicBool,
 }
@@ -185,7 +186,7 @@ impl Served {
 
     fn counters(&self) -> ShellCounters {
         let (connections, counts) = (self.connections.counters(), &self.counts);
-        let (viewers, viewers_refused) = self.viewers.counts();
+        let viewers = self.viewers.counts();
         let all = [
             ("http_served", counts.served.load(Relaxed)),
             ("http_refused", connections.refused),
@@ -197,8 +198,9 @@ impl Served {
             ("http_late", counts.late.load(Relaxed)),
             ("http_broken", counts.broken.load(Relaxed)),
             ("http_foreign", counts.foreign.load(Relaxed)),
-            ("http_viewers", viewers),
-            ("http_viewers_refused", viewers_refused),
+            ("http_viewers", viewers.served.load(Relaxed)),
+            ("http_viewers_refused", viewers.refused.load(Relaxed)),
+            ("http_viewers_made_room", viewers.made_room.load(Relaxed)),
         ];
         all.map(|(name, count)| (name.to_owned(), count)).into()
     }
@@ -219,7 +221,7 @@ impl Counts {
 }
 
 /// Serves one connection, which holds its place as long.
-async fn connection(stream: TcpStream, place: Place, served: Arc<Served>) {
+async fn connection(stream: TcpStream, place: ConnectionPlace, served: Arc<Served>) {
     let limits = &served.limits;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -287,7 +289,7 @@ async fn guard(State(connection): State<Arc<Connection>>, request: Request, next
 async fn events(State(connection): State<Arc<Connection>>) -> Response {
     connection.watches.store(true, Relaxed);
     let place = Arc::downgrade(&connection.place);
-    connection.served.viewers.stream(move || {
+    connection.served.viewers.stream(connection.place.source(), move || {
         if let Some(place) = place.upgrade() {
             place.progress();
         }

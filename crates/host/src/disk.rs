@@ -175,6 +175,23 @@ impl Disk {
         }
     }
 
+    /// Waits until all that was handed over is written, and safe.
+    ///
+    /// # Errors
+    /// Of the first that is not.
+    pub fn finish(mut self) -> Result<(), DiskError> {
+        self.end();
+        self.reports.try_iter().try_for_each(|report| report.map(drop))
+    }
+
+    /// Lets the thread write all that was handed over, and end.
+    fn end(&mut self) {
+        drop(self.batches.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
     /// The next report: the last batch that is safe now. After an error the process must end.
     pub fn report(&self) -> Option<Result<u64, DiskError>> {
         match self.reports.try_recv() {
@@ -188,10 +205,7 @@ impl Disk {
 impl Drop for Disk {
     /// Waits until all that was handed over is written.
     fn drop(&mut self) {
-        drop(self.batches.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 

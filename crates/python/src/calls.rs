@@ -161,6 +161,12 @@ impl Calls {
         let waiters = Waiters::One(waiter.clone().unbind());
         add(py, submitter, move |token| Item::Task(Task { token, waiters, spec, holds }))
     }
+
+    /// The argument of one task of these calls, as `submit_all` sends it. Tests hold it to the documented format.
+    fn argument(&self, py: Python<'_>, calls: &Bound<'_, PyList>, blobs: Vec<PyRef<'_, Blob>>) -> PyResult<Vec<u8>> {
+        let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
+        self.0.get()?.1.argument(py, &entries, &shared(&blobs)?)
+    }
 }
 
 /// Waits until there is room for a further call, and looks at signals meanwhile.

@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 /// A text that somebody else wrote, for one line of a terminal. Control characters, which could move its cursor or change its colours,
-/// become blanks.
+/// become blanks, and so do those that turn the direction of what follows.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let turns =
+        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c }).collect()
 }
 
 /// A line of text for each of `lines`, with each cell made [`plain`]. `sides` has a letter for each column: `l` for text, which begins
@@ -38,6 +40,6 @@ mod tests {
     fn each_column_stands_on_its_side() {
         let lines = [["µs", "1", "one"], ["a", "100", ""]].map(|line| line.map(str::to_owned));
         assert_eq!(aligned(&lines, "lrl"), "µs    1  one\na   100\n");
-        assert_eq!(aligned(&[["a\x1b[2Jb".to_owned(), "c\nd".to_owned()]], "ll"), "a [2Jb  c d\n");
+        assert_eq!(aligned(&[["a\x1b[2Jb".to_owned(), "c\n\u{202e}d".to_owned()]], "ll"), "a [2Jb  c  d\n");
     }
 }

@@ -1,5 +1,6 @@
 //! Exit codes, the errors behind them, and parsers that several commands use.
 
+use crate::columns::plain;
 use anyhow::Result;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub const NO: u8 = 3;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// An error and its causes on one line, without those that its text already contains.
+/// An error and its causes on one line, without those that its text already contains. It may quote what another process has sent.
 #[must_use]
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
@@ -37,7 +38,7 @@ pub fn one_line(error: &anyhow::Error) -> String {
             line += &format!(": {cause}");
         }
     }
-    line.replace('\n', " ")
+    plain(&line)
 }
 
 /// Parses what people write for a duration.

@@ -6,6 +6,7 @@ use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::reads::SetStatus;
 use midflight_control::tasks::quantile_us;
 use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
+use midflight_terminal::columns::plain;
 use midflight_terminal::units::{short_time, time};
 use midflight_terminal::{stdout, switches, usage};
 use serde::Deserialize;
@@ -37,12 +38,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     usage::resolve(&args.http)?;
     let text = switches::status(&args.http)?;
+    let not_of_it = || format!("{} is not a switch of this version", args.http);
     if args.json {
+        // What is no JSON could hold anything, also codes that a terminal obeys.
+        let _: serde::de::IgnoredAny = serde_json::from_str(&text).with_context(not_of_it)?;
         stdout::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let snapshot: Snapshot<OfProgram> =
-        serde_json::from_str(&text).with_context(|| format!("{} is not a switch of this version", args.http))?;
+    let snapshot: Snapshot<OfProgram> = serde_json::from_str(&text).with_context(not_of_it)?;
     stdout::print(&for_people(&snapshot))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -73,7 +76,7 @@ pub(super) fn for_people(s: &Snapshot<OfProgram>) -> String {
     }
     lines.iter().fold(String::new(), |mut text, (name, value)| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:9} {value}");
+        let _ = writeln!(text, "{name:9} {}", plain(value));
         text
     })
 }

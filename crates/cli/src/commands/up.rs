@@ -1,5 +1,6 @@
 //! `midflight up`: everything on this machine.
 
+mod data;
 mod replicas;
 pub(super) mod slurm;
 mod store;

@@ -24,6 +24,12 @@ pub(super) fn check(asked: &HeaderMap, names: &[String]) -> Result<(), Refusal> 
     if hosts.next().is_some() || !is_ours(name_of(host), names) {
         return Err(HOST);
     }
+    // A browser that does not want to read what it gets, for an image or a form, names no origin. Who only follows a link may.
+    let says = |name: &str| asked.get(name).and_then(|value| value.to_str().ok());
+    let is_of_another = says("sec-fetch-site").is_some_and(|from| from == "cross-site" || from == "same-site");
+    if is_of_another && says("sec-fetch-dest") != Some("document") {
+        return Err(ORIGIN);
+    }
     let Some(origin) = asked.get(header::ORIGIN) else { return Ok(()) };
     // The scheme may be https, of a proxy before us.
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
@@ -97,5 +103,20 @@ mod tests {
         for other in ["http://evil.example", "http://127.0.0.1:8000", "null", ""] {
             assert_eq!(from(other), Err(StatusCode::FORBIDDEN), "{other}");
         }
+    }
+
+    #[test]
+    fn what_the_page_of_another_server_embeds_is_refused_and_its_links_are_not() {
+        let wants = |site: &str, what: &str| {
+            let name = header::HeaderName::from_static;
+            asked(&[(header::HOST, "127.0.0.1:7701"), (name("sec-fetch-site"), site), (name("sec-fetch-dest"), what)])
+        };
+        for what in ["empty", "image", "script", "iframe", "style"] {
+            assert_eq!(wants("same-origin", what), Ok(()), "{what}");
+            assert_eq!(wants("cross-site", what), Err(StatusCode::FORBIDDEN), "{what}");
+            assert_eq!(wants("same-site", what), Err(StatusCode::FORBIDDEN), "{what}: of another port");
+        }
+        assert_eq!(wants("none", "document"), Ok(()), "its address was typed in");
+        assert_eq!(wants("cross-site", "document"), Ok(()), "a link");
     }
 }

@@ -135,7 +135,7 @@ fn status_is_the_snapshot_as_json_with_the_servers_own_counts() {
     let (code, text) = get(0, "/status");
     assert_eq!(code, 200);
     let mut snapshot = serde_json::from_str::<crate::Snapshot>(&text).unwrap();
-    assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 12);
+    assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 13);
     assert_eq!(snapshot, crate::tasks::status::tests::snapshot());
 }
 

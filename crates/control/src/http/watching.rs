@@ -119,22 +119,46 @@ fn nothing_is_made_for_nobody_and_once_for_all() {
     assert!(event(&mut third).ends_with("\"viewers\":1}"));
 }
 
+/// The sentence that comes with a refusal.
+fn why_refused((head, mut rest): (String, BufReader<TcpStream>)) -> String {
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    let mut why = String::new();
+    rest.read_line(&mut why).unwrap();
+    why
+}
+
 #[test]
 fn t14_viewers_are_bounded_and_stay_longer_than_a_request() {
     let (_runtime, address, _) = serve(Limits { request_timeout: 20 * SOON, ..patient() });
-    let mut viewers: Vec<_> = (0..VIEWERS_MAX).map(|_| ask(1, address, "/events", "").1).collect();
-    let (head, mut refused) = ask(2, address, "/events", "");
-    assert!(head.starts_with("http/1.1 503 "), "{head}");
-    let mut why = String::new();
-    refused.read_line(&mut why).unwrap();
-    assert!(why.contains("watch already"), "{why}");
+    let sources = 1..=u8::try_from(VIEWERS_MAX).unwrap();
+    let mut viewers: Vec<_> = sources.map(|source| ask(source, address, "/events", "").1).collect();
+    let refused = why_refused(ask(100, address, "/events", ""));
+    assert_eq!(refused, "16 pages or `midflight top` watch already: close one\n");
     let counted = counts(address);
-    assert_eq!((counted["http_viewers"], counted["http_viewers_refused"]), (u64::from(VIEWERS_MAX), 1));
+    assert_eq!((counted["http_viewers"], counted["http_viewers_refused"]), (VIEWERS_MAX as u64, 1));
     // The third comes after more than a second.
     let last = viewers.last_mut().unwrap();
     let events = [event(last), event(last), event(last)];
     assert!(events.iter().all(|event| event.contains("viewers")), "{events:?}");
     assert_eq!(counts(address).get("http_late"), None);
+}
+
+#[test]
+fn t14_one_address_does_not_take_all_places_of_viewers() {
+    let (_runtime, address, _) = serve(patient());
+    let mut first: Vec<_> = (1..VIEWERS_MAX).map(|_| ask(1, address, "/events", "").1).collect();
+    let refused = why_refused(ask(1, address, "/events", ""));
+    assert_eq!(refused, "15 pages or `midflight top` watch already from this address: close one\n");
+    let mut others: Vec<_> = (2..=4).map(|source| ask(source, address, "/events", "").1).collect();
+    assert!(others.iter_mut().all(|other| event(other).contains("viewers")));
+    // The table is full with the first of them: for the two others the youngest two of those that have most go.
+    for gone in first.split_off(VIEWERS_MAX - 3) {
+        assert!(read_to_end(gone.get_ref()).ends_with("0\r\n\r\n"), "the stream ends as it should");
+    }
+    assert!(first.iter_mut().all(|viewer| event(viewer).contains("viewers")));
+    let counted = counts(address);
+    let names = ["http_viewers", "http_viewers_refused", "http_viewers_made_room"];
+    assert_eq!(names.map(|name| counted[name]), [18, 1, 2]);
 }
 
 #[test]

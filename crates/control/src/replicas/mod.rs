@@ -31,6 +31,6 @@ pub use midflight_wire::replicas::control::{
 };
 pub use network::{Grouping, Network, NetworkError, NetworkParts};
 pub use operator::ReplicasTable;
-pub use snapshot::{ControllerSnapshot, GroupLine, OperatorLine, Place, PlanStatus, RsNodeLine};
+pub use snapshot::{ControllerPlace, ControllerSnapshot, GroupLine, OperatorLine, PlanStatus, RsNodeLine};
 pub use status::ReplicasStatus;
 pub use table::ControllerFile;

@@ -96,7 +96,7 @@ pub struct GroupLine {
 
 /// Which controller it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ControllerPlace {
     /// HTTP addresses of all controllers, in their order.
     pub controllers: Vec<SocketAddr>,
     /// Which of them this is, from 0.
@@ -123,7 +123,7 @@ impl ControllerSnapshot {
     #[must_use]
     pub fn new(
         network: &Network,
-        place: &Place,
+        place: &ControllerPlace,
         status: &Status,
         plan: Option<PlanStatus>,
         connected: &[bool],
@@ -288,7 +288,7 @@ pub(crate) mod tests {
         let controller = Controller::new(0, ControllerConfig::default(), Arc::clone(&network), 1);
         let plan = PlanStatus { rsnodes: 2, bound: 1, degraded: 0, method: "first-fit".into(), took_ms: 3 };
         let shell = ShellCounters::from([("streams_broken".into(), 4)]);
-        let place = Place { controllers: file.controllers, place: 0 };
+        let place = ControllerPlace { controllers: file.controllers, place: 0 };
         ControllerSnapshot::new(&network, &place, &controller.status(), Some(plan), &[true, false, true], shell)
     }
 

@@ -113,7 +113,7 @@ pub trait Observer: Send {
 #[derive(Debug)]
 pub struct Looking<F> {
     look: F,
-    pace: Pace,
+    sequence: ViewSequence,
 }
 
 impl<F> Looking<F> {
@@ -122,25 +122,25 @@ impl<F> Looking<F> {
     where
         F: FnMut() -> serde_json::Result<(S, Option<D>)>,
     {
-        Self { look, pace: Pace::default() }
+        Self { look, sequence: ViewSequence::default() }
     }
 }
 
 impl<S: Watched, D: Serialize, F: FnMut() -> serde_json::Result<(S, Option<D>)> + Send> Observer for Looking<F> {
     fn view(&mut self, viewers: u32) -> serde_json::Result<String> {
         let (status, detail) = (self.look)()?;
-        serde_json::to_string(&self.pace.view(Instant::now(), viewers, status, detail))
+        serde_json::to_string(&self.sequence.view(Instant::now(), viewers, status, detail))
     }
 }
 
 /// What views have in common: counts of the last one, from which rates come.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct ViewSequence {
     number: u64,
     last: Option<(Instant, BTreeMap<String, u64>)>,
 }
 
-impl Pace {
+impl ViewSequence {
     /// The next view, of this snapshot.
     pub fn view<S: Watched, D>(&mut self, now: Instant, viewers: u32, status: S, detail: Option<D>) -> View<S, D> {
         let counts = status.counts();
@@ -185,13 +185,13 @@ mod tests {
 
     #[test]
     fn rates_are_of_a_second_and_only_of_what_has_changed() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
-        let first = pace.view::<_, ()>(start, 1, snapshot(), None);
+        let (mut sequence, start) = (ViewSequence::default(), Instant::now());
+        let first = sequence.view::<_, ()>(start, 1, snapshot(), None);
         assert_eq!((first.number, first.period_ms, first.rates.len()), (1, None, 0));
         let mut later = snapshot();
         later.program.tasks.completed += 500;
         *later.drops.get_mut("full").unwrap() += 1;
-        let second = pace.view::<_, ()>(start + Duration::from_millis(250), 1, later, None);
+        let second = sequence.view::<_, ()>(start + Duration::from_millis(250), 1, later, None);
         assert_eq!((second.number, second.period_ms), (2, Some(250)));
         let rates: Vec<_> = second.rates.iter().map(|(name, rate)| (name.as_str(), *rate)).collect();
         assert_eq!(rates, [("drops.full", 4.0), ("tasks.completed", 2000.0)]);

@@ -14,14 +14,15 @@ const SILENT_AFTER: u64 = 20;
 
 /// How a replica is, as its switch sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum ReplicaState {
     /// Not heard for twenty heartbeats, or never.
     Silent,
-    /// It is heard, but the leader does not take it for alive, or it is no member.
+    /// It is heard, but the leader does not name it: it is no member.
     Out,
-    /// It is in the session, and gets no reads.
-    Spared,
+    /// It is in the session, and the leader lets it have no reads (its weight is 0): it has left reads unanswered, is not heard by the
+    /// leader, or still learns; or only the leader serves reads.
+    NoReads,
     /// It is heard, and there is no session.
     Waits,
     /// It is in the session, and gets reads.
@@ -169,7 +170,7 @@ fn state(now: Nanos, set: &SurveyedSet, slot: u8, replica: &SurveyedReplica, sil
         _ if now >= set.lease_ends_ns => ReplicaState::Waits,
         _ if slot == set.leader => ReplicaState::Leads,
         replica if !replica.is_taken() => ReplicaState::Out,
-        replica if replica.weight == 0 => ReplicaState::Spared,
+        replica if replica.weight == 0 => ReplicaState::NoReads,
         _ => ReplicaState::Serves,
     }
 }
@@ -233,7 +234,7 @@ mod tests {
              "matched": 90, "lag": 0, "reads_per_s": 0.0, "replies_per_s": 0.0},
             {"slot": 1, "replica": 2, "address": "127.0.0.1:7720", "state": "serves", "heard_ms": 20, "weight": 1,
              "matched": 88, "lag": 2, "reads_per_s": 100.0, "replies_per_s": 99.0},
-            {"slot": 2, "replica": 3, "address": "127.0.0.1:7730", "state": "spared", "heard_ms": 20, "weight": 0,
+            {"slot": 2, "replica": 3, "address": "127.0.0.1:7730", "state": "no_reads", "heard_ms": 20, "weight": 0,
              "matched": 90, "lag": 0, "reads_per_s": 0.0, "replies_per_s": 0.0},
         ]}]}});
         assert_eq!(serde_json::to_value(&detail).unwrap(), expected);

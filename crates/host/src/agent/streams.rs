@@ -3,7 +3,7 @@
 use super::counters::{Counts, count};
 use super::store::{Failure, Reply};
 use super::{SERVES, Shared};
-use midflight_connections::Place;
+use midflight_connections::ConnectionPlace;
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
 };
@@ -68,7 +68,7 @@ pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>)
     match shared.connections.accept(&listener, &refusal, serve).await {}
 }
 
-async fn serve(mut stream: TcpStream, shared: &Shared, place: &Place) {
+async fn serve(mut stream: TcpStream, shared: &Shared, place: &ConnectionPlace) {
     let _watch = shared.failing.watch(SERVES);
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     if let Err(closing) = converse(&mut stream, shared, place).await {
@@ -77,7 +77,7 @@ async fn serve(mut stream: TcpStream, shared: &Shared, place: &Place) {
 }
 
 /// Serves one request after the other, until the other end closes between two of them.
-async fn converse(stream: &mut TcpStream, shared: &Shared, place: &Place) -> Result<(), Closing> {
+async fn converse(stream: &mut TcpStream, shared: &Shared, place: &ConnectionPlace) -> Result<(), Closing> {
     let options = &shared.options;
     let (mut come, mut answer) = (Vec::new(), Vec::new());
     let mut patience = (options.request_timeout, Closing::Silent);
@@ -108,7 +108,7 @@ async fn read_request(
     come: &mut Vec<u8>,
     (patience, closing): (Duration, Closing),
     shared: &Shared,
-    place: &Place,
+    place: &ConnectionPlace,
 ) -> Result<Option<usize>, Closing> {
     let options = &shared.options;
     let (mut deadline, mut closing) = (Instant::now() + patience, closing);

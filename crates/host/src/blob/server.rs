@@ -5,7 +5,7 @@ use super::{
     Piece, REQUEST_BYTES, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::error::Error;
-use midflight_connections::{Place, listen};
+use midflight_connections::{ConnectionPlace, listen};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::
     match store.connections.accept(&listener, &answer(STATUS_NO_PLACE, 0), serve).await {}
 }
 
-async fn serve(mut stream: TcpStream, store: &BlobStore, place: &Place) {
+async fn serve(mut stream: TcpStream, store: &BlobStore, place: &ConnectionPlace) {
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     if let Err(closing) = converse(&mut stream, store, place).await {
         store.counts.closed(closing);
@@ -99,7 +99,7 @@ async fn serve(mut stream: TcpStream, store: &BlobStore, place: &Place) {
 }
 
 /// Serves one request after the other, until the other end closes between two of them or asks for an unknown id.
-async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> Result<(), Closing> {
+async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionPlace) -> Result<(), Closing> {
     let options = store.options();
     let mut patience = (options.request_timeout, Closing::Silent);
     while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
@@ -117,7 +117,12 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> R
 }
 
 /// Whether there is such a blob.
-async fn send_whole(stream: &mut TcpStream, store: &BlobStore, id: u64, place: &Place) -> Result<bool, Closing> {
+async fn send_whole(
+    stream: &mut TcpStream,
+    store: &BlobStore,
+    id: u64,
+    place: &ConnectionPlace,
+) -> Result<bool, Closing> {
     let Some(blob) = store.find(id) else { return Ok(false) };
     let within = store.options().progress_timeout;
     write(stream, &answer(STATUS_HERE, blob.len() as u32), within).await?;
@@ -146,7 +151,7 @@ async fn send_piece(
     blob: &Arc<Content>,
     index: usize,
     within: Duration,
-    place: &Place,
+    place: &ConnectionPlace,
 ) -> Result<(), Closing> {
     match &blob.pieces()[index] {
         Piece::Memory(bytes) => {

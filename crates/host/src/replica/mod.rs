@@ -1,10 +1,12 @@
 //! A replica of a store as a process: one thread that drives it, with a UDP socket, a thread for its disk, and links to its peers.
 //!
-//! `thread` is the loop; `orders` brings it what an operator wants.
+//! `thread` is the loop; `orders` brings it what an operator wants. `found` makes the data of one that is new.
 
+mod found;
 mod orders;
 mod thread;
 
+pub use found::found;
 pub use orders::ReplicaOrder;
 
 use crate::busy_poll::BUSY_POLL;

@@ -255,6 +255,12 @@ impl Log {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.get_metadata().index)
     }
 
+    /// Whether it says nothing: no entry, no snapshot, no term and no vote.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        self.last_index() == 0 && self.snapshot.is_none() && self.hard_state == HardState::default()
+    }
+
     /// All changes since the last call, as one batch.
     pub fn poll_persist(&mut self) -> Option<Persist> {
         self.disk.poll(&self.hard_state)

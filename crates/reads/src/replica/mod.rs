@@ -191,13 +191,15 @@ impl Replica {
     pub fn new(config: ReplicaConfig, files: Vec<(File, Vec<u8>)>, now: Nanos) -> Result<Self, StartError> {
         config.check()?;
         let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
-        let is_new = files.is_empty();
+        let has_files = !files.is_empty();
         let mut recovered = Log::recover(identity, files, &[])?;
-        if is_new && !config.initial.is_empty() {
-            if !config.founds {
+        if recovered.log.is_void() && !config.initial.is_empty() {
+            // A crash may have left files of the very first batch, and not the state that it was to write.
+            if config.founds {
+                recovered.snapshot = Some(snapshots::found(&config, &mut recovered.log));
+            } else if !has_files {
                 return Err(StartError::NoFiles(config.id));
             }
-            recovered.snapshot = Some(snapshots::found(&config, &mut recovered.log));
         }
         let (state, applied) = match recovered.snapshot {
             Some(stored) => (snapshots::thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),

@@ -11,7 +11,7 @@ use midflight_control::file;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
 use midflight_control::replicas::table::EXAMPLE_TOML;
-use midflight_control::replicas::{ControllerFile, ControllerSnapshot, Network, Place};
+use midflight_control::replicas::{ControllerFile, ControllerPlace, ControllerSnapshot, Network};
 use midflight_control::watch::{ControllerDetail, Looking, Observer};
 use midflight_host::replicas::{ControllerOptions, ControllerProcess};
 use midflight_placement::Options;
@@ -148,7 +148,7 @@ impl RunningController {
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
         let ControllerFile { controllers, network, control, config } = file;
-        let place = Place { controllers, place: config.place };
+        let place = ControllerPlace { controllers, place: config.place };
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
         // Half of the time: the other half is for a machine that is busy.
@@ -175,7 +175,7 @@ impl RunningController {
 /// A controller as its HTTP server sees it.
 struct Seen {
     network: Arc<Network>,
-    place: Place,
+    place: ControllerPlace,
     process: Arc<ControllerProcess>,
 }
 

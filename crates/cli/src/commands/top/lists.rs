@@ -66,7 +66,7 @@ pub(super) fn replica(set: &SetView, r: &ReplicaView) -> Line {
     let (state, tone) = match r.state {
         ReplicaState::Silent => ("silent", Tone::Bad),
         ReplicaState::Out => ("out of the session", Tone::Warn),
-        ReplicaState::Spared => ("gets no reads", Tone::Warn),
+        ReplicaState::NoReads => ("gets no reads", Tone::Warn),
         ReplicaState::Waits => ("waits for a session", Tone::Warn),
         ReplicaState::Serves => ("serves", Tone::Good),
         ReplicaState::Leads => ("leads", Tone::Good),

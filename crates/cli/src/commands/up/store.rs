@@ -1,6 +1,7 @@
 //! `midflight up --store`: three replicas and a switch in this process.
 
-use super::{Args, temporary};
+use super::Args;
+use super::data::Data;
 use crate::commands::switch::{Running, SwitchProgram};
 use crate::options;
 use crate::replica::{RunningReplica, Which};
@@ -12,59 +13,10 @@ use midflight_dataplane::reads::ReadsProgram;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tempfile::TempDir;
 
 /// Replicas, in a mode that replicates.
 const REPLICAS: u16 = 3;
-
-/// Where the data is.
-enum Data {
-    Named(PathBuf),
-    /// Only its user can read it, and it goes with this.
-    Temporary(TempDir),
-}
-
-impl Data {
-    fn new(named: Option<&Path>) -> Result<Self> {
-        match named {
-            Some(path) => Ok(Self::Named(path.to_owned())),
-            None => temporary("midflight-store-").map(Self::Temporary),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Named(path) => path,
-            Self::Temporary(directory) => directory.path(),
-        }
-    }
-
-    fn is_temporary(&self) -> bool {
-        matches!(self, Self::Temporary(_))
-    }
-
-    fn of(&self, replica: u64) -> PathBuf {
-        self.path().join(replica.to_string())
-    }
-
-    /// Whether all replicas have data, or none, as that of a new store. One of an old store that begins anew would have forgotten what
-    /// it acknowledged.
-    fn check(&self, set: &SetTable) -> Result<()> {
-        let ids = set.replicas.iter().map(|replica| replica.id);
-        let has_data = |id: &u64| self.of(*id).read_dir().is_ok_and(|mut files| files.next().is_some());
-        let (with, without): (Vec<u64>, Vec<u64>) = ids.partition(has_data);
-        match without.first() {
-            Some(gone) if !with.is_empty() => bail!(
-                "replica {gone} has no data in {}, though others of this store have: put it back, or begin a new store in another \
-                 directory (--data)",
-                self.of(*gone).display()
-            ),
-            _ => Ok(()),
-        }
-    }
-}
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut switch =
@@ -80,11 +32,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, port) };
     config.program.set = vec![set.clone()];
     prepared.set_table(config.program.clone());
+    let data = Data::new(args.data.as_deref())?;
+    data.prepare(&set)?;
     let running = prepared.run(|| ())?;
     ReadsProgram::begin(ReadsProgram::beside(&config, port)?, &running.switch, || ())?;
-    let data = Data::new(args.data.as_deref())?;
-    data.check(&set)?;
     let replicas = start(&set, &data, &shutdown)?;
+    check_addresses(&set, &data, &replicas)?;
     stdout::print(&greeting(&running, &set, &data))?;
     shutdown.wait();
     if let Some(why) = replicas.iter().find_map(|replica| replica.process.failure()) {
@@ -97,11 +50,29 @@ fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<Running
     let one = |id: u64| {
         let (data, fsync) = (data.of(id), !data.is_temporary());
         RunningReplica::start(
-            Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None, http_names: Vec::new() },
+            Which { set, id, start: ReplicaStart::GoesOn, data, fsync, http: None, http_names: Vec::new() },
             shutdown.ender(),
         )
     };
     set.replicas.iter().map(|replica| one(replica.id)).collect()
+}
+
+/// The data of a store names the addresses of its replicas, which follow from the switch's port: at another port they would look for each
+/// other in vain.
+fn check_addresses(set: &SetTable, data: &Data, replicas: &[RunningReplica]) -> Result<()> {
+    for (member, _) in replicas.iter().flat_map(|replica| replica.process.report().status.members) {
+        let now = set.replicas.iter().find(|replica| replica.id == member.id).map(|replica| replica.address);
+        if let Some(now) = now.filter(|now| *now != member.address) {
+            let offset = now.port().wrapping_sub(set.switches[0].port());
+            bail!(
+                "the store in {} was begun with --listen 127.0.0.1:{}: give it that port again, or begin a new one in another directory \
+                 (--data)",
+                data.path().display(),
+                member.address.port().wrapping_sub(offset)
+            );
+        }
+    }
+    Ok(())
 }
 
 fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> String {

@@ -137,6 +137,30 @@ fn a_store_with_a_dead_replica_is_on_80_columns_and_24_lines() {
 }
 
 #[test]
+fn no_text_of_a_switch_moves_the_cursor() {
+    const CODES: &str = "\u{1b}[2J\u{9b}2J\r\u{7}";
+    let mut said = said();
+    let texts = ["/status/version", "/status/engine/kind", "/detail/executors/shown/0/address"];
+    for at in texts.into_iter().chain(["/detail/executors/shown/0/resources/0", "/detail/jobs/shown/0/address"]) {
+        let text = said.pointer_mut(at).unwrap();
+        *text = format!("{}{CODES}", text.as_str().unwrap()).into();
+    }
+    said["status"]["engine"]["mode"] = format!("native{CODES}").into();
+    said["status"]["engine"]["interfaces"] = json!([format!("eth0{CODES}")]);
+    said["status"]["drops"][format!("full{CODES}")] = 5.into();
+    let view = View::parse(&said.to_string()).unwrap();
+    let text = as_text(&view);
+    assert!(text.contains("eth0 [2J 2J") && text.contains("5 full [2J 2J"), "{text}");
+    let lines = drawn_of(view, &State::default());
+    let moves = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
+    assert!(!moves(&text) && !lines.iter().any(|line| moves(line)), "{text:?} {lines:?}");
+    said["detail"]["executors"]["shown"][0]["state"] = CODES.into();
+    let Err(error) = View::parse(&said.to_string()) else { panic!("there is no such state") };
+    let line = midflight_terminal::usage::one_line(&error);
+    assert!(line.contains("unknown variant") && !moves(&line), "{line:?}");
+}
+
+#[test]
 fn what_is_of_another_version_is_named() {
     let error = View::parse("{\"program\": \"tasks\"}").err().unwrap();
     assert!(error.to_string().contains("version"), "{error}");

@@ -1,0 +1,97 @@
+//! Where the data of `midflight up --store` is, and how it begins.
+//!
+//! A client may be told of a write as soon as two of three replicas have it. So a replica may begin without data only while no client can
+//! have been served: while the file `founding` is there, which is removed before the switch serves. docs/internals/reads-replica.md says more.
+
+use super::temporary;
+use anyhow::{Context, Result, bail};
+use midflight_control::reads::{ReplicaStart, SetTable};
+use midflight_host::disk::Directory;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// While this file is in the directory, no client has been served.
+const FOUNDING: &str = "founding";
+/// What it says to who finds it.
+const ABOUT_FOUNDING: &str = "The replicas in this directory get their first state: no client of their store has been served. \
+                              `midflight up --store --data` goes on with that, and removes this file.\n";
+
+/// The data of a store.
+pub(super) struct Data {
+    path: PathBuf,
+    /// Only its user can read it, and it goes with this.
+    temporary: Option<TempDir>,
+    /// No other process begins a store here.
+    _held: Directory,
+}
+
+impl Data {
+    /// In this directory, or in a temporary one.
+    pub(super) fn new(named: Option<&Path>) -> Result<Self> {
+        let (path, temporary) = match named {
+            Some(path) => (path.to_owned(), None),
+            None => {
+                let directory = temporary("midflight-store-")?;
+                (directory.path().to_owned(), Some(directory))
+            }
+        };
+        let held = Directory::take(&path)?;
+        Ok(Self { path, temporary, _held: held })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    pub(super) fn of(&self, replica: u64) -> PathBuf {
+        self.path.join(replica.to_string())
+    }
+
+    /// Sees to it that all replicas have data: a new store gets its first state. Replicas of an old one must have theirs, as one that
+    /// begins anew would have forgotten what it acknowledged. No client may be served before.
+    pub(super) fn prepare(&self, set: &SetTable) -> Result<()> {
+        let founding = self.path.join(FOUNDING);
+        let has_data = |id: &u64| self.of(*id).read_dir().is_ok_and(|mut files| files.next().is_some());
+        let (with, without): (Vec<u64>, Vec<u64>) = set.replicas.iter().map(|replica| replica.id).partition(has_data);
+        match without.first() {
+            _ if founding.exists() => self.found(set, &founding),
+            _ if with.is_empty() => {
+                self.begin(&founding).with_context(|| format!("cannot write {}", founding.display()))?;
+                self.found(set, &founding)
+            }
+            Some(gone) => bail!(
+                "replica {gone} has no data in {}, though others of this store have: put it back, or begin a new store in another \
+                 directory (--data)",
+                self.of(*gone).display()
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&self, founding: &Path) -> std::io::Result<()> {
+        let mut file = File::create(founding)?;
+        file.write_all(ABOUT_FOUNDING.as_bytes())?;
+        file.sync_all()?;
+        self.sync()
+    }
+
+    fn found(&self, set: &SetTable, founding: &Path) -> Result<()> {
+        for replica in &set.replicas {
+            let config = set.replica_config(replica.id, ReplicaStart::IsNew, rand::random());
+            midflight_host::replica::found(config, &self.of(replica.id), !self.is_temporary())?;
+        }
+        let served = self.sync().and_then(|()| fs::remove_file(founding)).and_then(|()| self.sync());
+        served.with_context(|| format!("cannot remove {}", founding.display()))
+    }
+
+    /// Makes safe what is in the directory, but not in those below.
+    fn sync(&self) -> std::io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}

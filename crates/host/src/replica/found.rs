@@ -1,0 +1,76 @@
+//! The first state of a replica of a new store.
+
+use crate::clock;
+use crate::disk::{Directory, Disk};
+use crate::error::Error;
+use midflight_endpoint::{Change, Durable, Persist};
+use midflight_reads::replica::{Replica, ReplicaConfig};
+use std::fmt::Display;
+use std::path::Path;
+
+/// The index, and the term, of the first state of a replica.
+const FIRST: u64 = 1;
+
+/// Gives a replica of a new store its first state, safe on disk unless `fsync` is off, and does not run it. What is left of an earlier
+/// try is removed: it may be only a part, or that of other members.
+///
+/// # Errors
+/// If its directory has more than a first state, which a client may have been told of; or if it is not usable.
+pub fn found(config: ReplicaConfig, data: &Path, fsync: bool) -> Result<(), Error> {
+    let failed = |why: &dyn Display| Error::Replica(format!("{}: {why}", data.display()));
+    let directory = Directory::take(data).map_err(|error| Error::Replica(error.to_string()))?;
+    let files = directory.read().map_err(|error| Error::Replica(error.to_string()))?;
+    let (now, left) = (clock::now_counting_suspension(), files.iter().map(|&(file, _)| file).collect::<Vec<_>>());
+    let before = Replica::new(config.clone(), files, now).map_err(|error| failed(&error))?.status(now);
+    if before.term > FIRST || before.last_index > FIRST {
+        return Err(failed(&"this replica has run, and its store has never begun: move its data away"));
+    }
+    let mut replica = Replica::new(config, Vec::new(), now).map_err(|error| failed(&error))?;
+    let disk = Disk::start(directory, fsync, || ())?;
+    disk.write(Persist { id: 0, changes: left.into_iter().map(|file| Change::Remove { file }).collect() });
+    while let Some(batch) = replica.poll_persist() {
+        disk.write(batch);
+    }
+    disk.finish().map_err(|error| Error::Replica(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_reads::replica::Member;
+    use std::net::SocketAddr;
+
+    fn config(members: u64) -> ReplicaConfig {
+        let member = |id: u64| {
+            let at = |port| SocketAddr::from(([127, 0, 0, id as u8], port));
+            Member { id, slot: id as u8 - 1, address: at(7000), links: at(7001) }
+        };
+        let switches = vec![SocketAddr::from(([127, 0, 0, 1], 7700))];
+        let config = ReplicaConfig::new(42, 3, 1, (1..=members).map(member).collect(), switches, 7);
+        ReplicaConfig { founds: true, ..config }
+    }
+
+    /// How many members the replica has whose data this is.
+    fn members(data: &Path) -> usize {
+        let files = Directory::take(data).unwrap().read().unwrap();
+        let config = ReplicaConfig { founds: false, ..config(5) };
+        Replica::new(config, files, 1).unwrap().status(1).members.len()
+    }
+
+    #[test]
+    fn r2_what_is_left_of_an_earlier_try_goes() {
+        let directory = std::env::temp_dir().join(format!("mf-found-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        for fsync in [true, false] {
+            found(config(3), &directory, fsync).unwrap();
+            assert_eq!(members(&directory), 3);
+            found(config(5), &directory, fsync).unwrap();
+            assert_eq!(members(&directory), 5, "of the members that are asked for now");
+            std::fs::remove_file(directory.join("log-1")).unwrap();
+            std::fs::write(directory.join("snapshot-1"), "").unwrap();
+            found(config(3), &directory, fsync).unwrap();
+            assert_eq!(members(&directory), 3, "a part of a first state");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

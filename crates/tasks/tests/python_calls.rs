@@ -1,0 +1,58 @@
+//! Calls of Python functions, as docs/internals/python.md lays them out: files that the Python package writes and reads too
+//! (`python/tests/test_format.py`, with `UPDATE_GOLDEN=1` it writes anew what it writes).
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_tasks::functions::{PythonError, PythonHead, PythonRefusal};
+use midflight_wire::BlobRef;
+use std::path::Path;
+
+/// The bytes of a file: hexadecimal digits, with lines that begin with # for people.
+fn golden(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/python").join(name).with_extension("hex");
+    let text = std::fs::read_to_string(path).unwrap();
+    let bytes = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+fn blob(id: u64, length: u32, port: u16) -> BlobRef {
+    BlobRef { id: id.into(), length: length.into(), port: port.into(), at: 0.into() }
+}
+
+#[test]
+fn golden_the_argument_of_a_call_alone() {
+    let argument = golden("argument");
+    let calls = [&[1, 0, 0, 0][..], &[0; 8], &[5, 0, 0, 0, 0, 0, 0, 0], b"alone"].concat();
+    let expected = PythonHead {
+        python: (3, 11),
+        retries: 0,
+        attempts: 3,
+        environment: 0,
+        function: blob(0x0102_0304_0506_0708, 0x1122_3344, 0x5566),
+        shared: Vec::new(),
+        calls: &calls,
+    };
+    assert_eq!(PythonHead::parse(&argument), Ok(expected));
+}
+
+#[test]
+fn golden_the_argument_of_several_calls_with_shared_arguments_and_buffers() {
+    let argument = golden("argument_of_several");
+    let head = PythonHead::parse(&argument).unwrap();
+    assert_eq!((head.python, head.retries, head.attempts), ((3, 14), 2, 1));
+    assert_eq!(head.environment, 0xE0E1_E2E3_E4E5_E6E7);
+    assert_eq!(head.function, blob(0x0102_0304_0506_0708, 0x1122_3344, 0x5566));
+    let shared = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)];
+    assert_eq!(head.shared, shared.map(|(id, length, port)| blob(id, length, port)));
+    // Where the buffers begin is what the worker counts on: multiples of 64 from the first byte of the calls.
+    for (at, buffer) in [(128, &[0xA1; 3][..]), (192, &[0xA2; 65]), (320, &[0xA3; 1])] {
+        assert_eq!(&head.calls[at..at + buffer.len()], buffer, "at {at}");
+    }
+    assert_eq!(head.calls.len(), 321);
+}
+
+#[test]
+fn golden_the_executors_own_result() {
+    let refusal = PythonRefusal { code: PythonError::WorkerDied, signal: 11, text: "the worker died: é".into() };
+    assert_eq!(refusal.encode(2), golden("refusal"));
+}
