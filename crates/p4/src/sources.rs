@@ -188,6 +188,15 @@ mod tests {
         }
     }
 
+    /// Longer ones hide code in editors and reviews.
+    #[test]
+    fn no_line_of_a_program_has_more_than_120_columns() {
+        for (name, text) in SOURCES {
+            let long = text.lines().position(|line| line.chars().count() > 120);
+            assert_eq!(long.map(|at| at + 1), None, "a line of p4/{name}");
+        }
+    }
+
     #[test]
     fn a_program_is_all_that_its_main_file_includes() {
         let mut read = BTreeMap::new();
