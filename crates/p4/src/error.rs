@@ -120,6 +120,9 @@ pub enum P4Error {
     /// An interface cannot be a port.
     #[error(transparent)]
     Interface(#[from] LabError),
+    /// It was asked to end before the switch served.
+    #[error("interrupted before the switch has started")]
+    Interrupted,
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {
