@@ -44,6 +44,12 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// The compiler has written nothing.
+    #[error("the compiler {compiler} has ended well, but has written no program: is it p4c-bm2-ss?")]
+    Nothing {
+        /// Its path.
+        compiler: String,
+    },
     /// The compiler has written a part of a program.
     #[error(
         "the compiled program {path} is not whole ({error}): is there no room on that disk? TMPDIR names another folder"

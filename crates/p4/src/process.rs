@@ -30,7 +30,7 @@ pub(crate) struct Process {
     child: Child,
     /// Readable once it has ended.
     descriptor: OwnedFd,
-    /// What it writes to its standard error.
+    /// What it writes to stdout and stderr.
     said: Outputs,
 }
 
@@ -45,7 +45,9 @@ impl Process {
         command.arg("--thrift-port").arg(THRIFT_PORT.to_string()).arg(json);
         let failed = |error| P4Error::io(format!("run {}", tools.switch.display()))(error);
         let (reader, writer) = io::pipe().map_err(failed)?;
-        be_ours_alone(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer));
+        // It says some of its reasons on stdout.
+        command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        be_ours_alone(&mut command);
         let said = Outputs::listen("mf-bmv2-log", reader, SAID_BYTES, ()).map_err(failed)?;
         let mut child = command.spawn().map_err(failed)?;
         drop(command); // it has the pipe's other end
@@ -60,15 +62,20 @@ impl Process {
     fn connect(&mut self, tools: &Bmv2Tools) -> Result<Thrift, P4Error> {
         let Patience { starting, answering, .. } = tools.patience;
         let until = Instant::now() + starting;
+        let path = tools.switch.display();
         loop {
-            self.check()?;
+            // Who has named another program sees which.
+            self.check().map_err(|error| match error {
+                P4Error::Switch { what } => P4Error::Switch { what: format!("({path}) {what}") },
+                other => other,
+            })?;
             if tools.interrupted.load(Ordering::Relaxed) {
                 return Err(P4Error::Interrupted);
             }
             match Thrift::connect(THRIFT_PORT, answering) {
                 Ok(thrift) => return Ok(thrift),
                 Err(error) if Instant::now() > until => {
-                    let what = format!("({}) does not serve its controller after {starting:?}", tools.switch.display());
+                    let what = format!("({path}) does not serve its controller after {starting:?}");
                     return Err(P4Error::Switch { what: format!("{what}: it hangs, or is another program: {error}") });
                 }
                 Err(_) => std::thread::sleep(CONNECT_EVERY),

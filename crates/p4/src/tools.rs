@@ -4,6 +4,7 @@
 use crate::run::{Ran, run};
 use crate::sources::{Planted, unpack};
 use crate::{P4Error, Program};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -126,8 +127,11 @@ impl Bmv2Tools {
             let said = said.trim_end().to_owned();
             return Err(P4Error::Compiler { program: program.to_owned(), said });
         }
+        let compiled = std::fs::read(&json).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => P4Error::Nothing { compiler: self.compiler.display().to_string() },
+            _ => P4Error::io(format!("read {}", json.display()))(error),
+        })?;
         // The compiler does not say that a disk is full.
-        let compiled = std::fs::read(&json).map_err(P4Error::io(format!("read {}", json.display())))?;
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&compiled);
         whole.map_err(|error| P4Error::Cut { path: json.display().to_string(), error })?;
         Ok(json)

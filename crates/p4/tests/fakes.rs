@@ -179,6 +179,12 @@ fn a_compiler_that_says_nothing_is_named_with_how_it_ended() {
 }
 
 #[test]
+fn another_program_in_the_place_of_the_compiler_is_named() {
+    let error = named(Fakes::new("exit 0", "").compile());
+    assert!(error.ends_with("compiler has ended well, but has written no program: is it p4c-bm2-ss?"), "{error}");
+}
+
+#[test]
 fn a_full_disk_is_named() {
     // It ends well although it has written a part only, as p4c does.
     let writes = format!(
@@ -236,8 +242,20 @@ fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
     let fakes = Fakes::new(COMPILES, "yes | head -c 3000000 >&2; echo 'port 0: no such interface' >&2; exit 7");
     apart(libc::CLONE_NEWNET, || {
         bring_up_loopback();
-        let says = "simple_switch has ended with exit code 7; it said: port 0: no such interface";
-        assert_eq!(named(fakes.start()), says);
+        let error = named(fakes.start());
+        let says = "switch) has ended with exit code 7; it said: port 0: no such interface";
+        assert!(error.starts_with("simple_switch (") && error.ends_with(says), "{error}");
+    });
+}
+
+/// BMv2 says some of its reasons there.
+#[test]
+fn what_a_switch_says_on_its_stdout_is_told_too() {
+    let fakes = Fakes::new(COMPILES, "echo 'Field standard_metadata.egress_port is required'; exit 1");
+    apart(libc::CLONE_NEWNET, || {
+        bring_up_loopback();
+        let error = named(fakes.start());
+        assert!(error.ends_with("exit code 1; it said: Field standard_metadata.egress_port is required"), "{error}");
     });
 }
 
