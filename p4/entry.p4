@@ -1,4 +1,6 @@
-// A word of the entries, and what a packet does to it, which depends on its role only.
+// A word of all entries: a register with a cell for each, and the table that says what a packet does to its cell
+// (m.at). This depends on its role only: it stores the word of a SUBMIT's task (`submitted`) or the one that it carries
+// (`carried`), loads it into `carried`, or exchanges the two.
 #define BANK(name, stage, width, bits, submitted, carried) \
     REGISTER(name, width, bit<bits>, 1 << bits) \
     ACCESS_IT(name##_set, name, width, bit<bits>, v = submitted;) \
@@ -13,14 +15,17 @@
         key = { m.role: exact; } \
         actions = { name##_store; name##_place; name##_load; name##_exchange; @defaultonly NoAction; } \
         const entries = { \
-            (Role.STORE): name##_store(); (Role.PLACE): name##_place(); (Role.TAKE): name##_load(); (Role.SWAP): name##_exchange(); } \
+            (Role.STORE): name##_store(); (Role.PLACE): name##_place(); \
+            (Role.TAKE): name##_load(); (Role.SWAP): name##_exchange(); } \
         const default_action = NoAction; }
 
 // Where one register has too few cells for a word, it has two, and the highest bit of the entry's number says which.
 #if defined(BANK_BITS) && BANK_BITS < CELL_BITS
 #define ENTRY(name, stage, width, submitted, carried) \
-    BANK(name##_bank_0, stage, width, BANK_BITS, submitted, carried) BANK(name##_bank_1, stage, width, BANK_BITS, submitted, carried)
-#define APPLY(name) if (m.at[BANK_BITS:BANK_BITS] == 0) { name##_bank_0_of.apply(); } else { name##_bank_1_of.apply(); }
+    BANK(name##_bank_0, stage, width, BANK_BITS, submitted, carried) \
+    BANK(name##_bank_1, stage, width, BANK_BITS, submitted, carried)
+#define APPLY(name) \
+    if (m.at[BANK_BITS:BANK_BITS] == 0) { name##_bank_0_of.apply(); } else { name##_bank_1_of.apply(); }
 #else
 #define ENTRY(name, stage, width, submitted, carried) BANK(name, stage, width, CELL_BITS, submitted, carried)
 #define APPLY(name) name##_of.apply();

@@ -1,15 +1,18 @@
-// What a packet must be before the queue changes anything for it: of the form that its count says; and a RETRIEVE of the present epoch, of a slot at the
-// sender's address, later than that slot's last one. Only a RETRIEVE must be checked before it changes anything, and it does so first in
-// stage 3; so all of this fits into stages 0 to 2.
+// What a packet must be before the queue changes anything for it: of the form that its count says; and a RETRIEVE of
+// the present epoch, of a slot at the sender's address, later than that slot's last one. Stages 0 to 2, because a
+// RETRIEVE changes something in stage 3 first.
 
-#define LENGTHS(n) (Op.SUBMIT, n, 84 + 28 * n, 64 + 28 * n): plain(); (Op.SUBMIT, n, 92 + 28 * n, 72 + 28 * n): with_preference();
+// A SUBMIT of n tasks, of 28 bytes each: bytes by its IP header and by its UDP header; the same with a preference of 8.
+#define LENGTHS(n) \
+            (Op.SUBMIT, n, 84 + 28 * n, 64 + 28 * n): plain(); \
+            (Op.SUBMIT, n, 92 + 28 * n, 72 + 28 * n): with_preference();
 
 // Stage 0. The controller fills `own`, `epoch` and `slot`.
 control Look_up(inout headers_t h, inout metadata_t m) {
     action plain() { m.formed = 1; }
     action with_preference() { m.formed = 1; m.prefers = 1; }
     action one_wait() { m.formed = 1; }
-    // Bytes of IP and of UDP, for each number of records. A RETRIEVE has one wait, as one packet is answered by one.
+    // A RETRIEVE asks for one slot only, because one packet is answered by one.
     AT_STAGE(0) table form {
         key = { h.mf.op: exact; h.mf.count: exact; h.ip.length: exact; h.udp.length: exact; }
         actions = { plain; with_preference; one_wait; @defaultonly NoAction; }
@@ -31,7 +34,10 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     }
     action is_known() { m.known = 1; }
     AT_STAGE(0) table slot {
-        key = { h.name.slot: exact; h.name.generation: exact; h.ip.from: exact; h.udp.from_high: exact; h.udp.from_low: exact; }
+        key = {
+            h.name.slot: exact; h.name.generation: exact;
+            h.ip.from: exact; h.udp.from_high: exact; h.udp.from_low: exact;
+        }
         actions = { is_known; @defaultonly NoAction; }
         const default_action = NoAction;
         size = SLOTS;
@@ -39,12 +45,13 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     apply {
         if (m.checked == 0) { form.apply(); }
         epoch.apply();
-        // A RETRIEVE that has gone round has no counter any more.
+        // A RETRIEVE that goes round has no counter any more.
         if (h.counter.isValid()) { slot.apply(); }
     }
 }
 
-// Stage 1: `if last_counter before counter then := counter`. The controller sets a slot's to that of its REGISTER.
+// Stage 1: is a RETRIEVE later than its slot's last one? Then its counter is the last one from now on. The controller
+// sets that of a slot which registers.
 control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
     SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, PREDICATE_BITS,
@@ -60,8 +67,9 @@ control Latest(inout headers_t h, inout metadata_t m) {
     apply { compare.apply(); }
 }
 
-// Stage 2: a malformed packet and a copy change nothing; a void slot is told so. With the first change of a header the packet is the queue's.
-// In the safe program not for a task that is accepted: for that, `Enter` does the same.
+// Stage 2: what is malformed, or a copy of an earlier RETRIEVE, is dropped; an executor whose slot is not registered is
+// told so (RESET); a SUBMIT gets the headers of a packet that goes round (BEGIN: the first change of a header). In the
+// safe program a SUBMIT whose first task was accepted does not come here: `Enter` does the same for it.
 control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action go_on() { }
     action begins() { BEGIN; }
@@ -69,7 +77,10 @@ control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action nothing() { m.role = Role.NONE; DROP; }
     action to_controller() { h.cpu.setValid(); h.cpu.port = m.came_from; TO_CONTROLLER; }
     AT_STAGE(2) table judge {
-        key = { m.role: ternary; m.formed: ternary; m.checked: ternary; m.present: ternary; m.known: ternary; m.fresh: ternary; }
+        key = {
+            m.role: ternary; m.formed: ternary; m.checked: ternary;
+            m.present: ternary; m.known: ternary; m.fresh: ternary;
+        }
         actions = { go_on; begins; reset; nothing; to_controller; @defaultonly NoAction; }
         const entries = {
             (Role.NONE, _, _, _, _, _): nothing();
@@ -78,6 +89,7 @@ control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (_, _, 1, _, _, _): go_on();
             (Role.SUBMIT, _, _, _, _, _): begins();
             (Role.REFUSE, _, _, _, _, _): begins();
+            // ONE_HOT(2): later.
             (Role.RETRIEVE, _, _, 1, 1, ONE_HOT(2)): go_on();
             (Role.RETRIEVE, _, _, 1, 1, _): nothing();
             (Role.RETRIEVE, _, _, _, _, _): reset();

@@ -1,5 +1,5 @@
-// What the programs of tasks read and write of a packet: the wire of docs/wire.md, version 3, and the headers with which a packet goes round
-// through the switch. Fields that a table must take apart are declared in parts.
+// What the programs of tasks read and write of a packet: the format of docs/wire.md, version 3, and the headers with
+// which a packet recirculates ("goes round"). A field that a table needs in parts is declared in parts.
 
 // The UDP port of the switch: -DMF_UDP_PORT=… for another one.
 #ifndef MF_UDP_PORT
@@ -10,50 +10,59 @@ const bit<16> MF_MAGIC = 0x4D46;
 const bit<8> MF_VERSION = 3;
 
 const bit<8> FIRST_OWN_OP = 200;
-// Operations of the wire, and from 200 to 207 those that only the switch itself sends, through its recirculation port.
+// Operations of the wire; from 200 to 207 those of packets that go round, which only the switch itself sends.
 enum bit<8> Op {
-    SUBMIT = 1, SUBMIT_ACK = 2, REGISTER = 3, RESET = 5, RETRIEVE = 6, ASSIGN = 7, KEEPALIVE = 8, RELEASE = 9, PROBE = 13, CANCEL = 15,
-    NO_OP = 17,
-    // A search: it carries a task that needs a place, and an executor that needs a task.
+    SUBMIT = 1, SUBMIT_ACK = 2, REGISTER = 3, RESET = 5, RETRIEVE = 6, ASSIGN = 7, KEEPALIVE = 8, RELEASE = 9,
+    PROBE = 13, CANCEL = 15, NO_OP = 17,
+    // A search: for an executor that wants a task. It carries one that this executor may not run, and exchanges it with
+    // the next entry's, until it carries one that it may.
     SWAP = 200,
-    // The rest of a SUBMIT.
+    // The rest of a SUBMIT: its tasks but those that earlier passes have dealt with.
     REST = 201,
-    // Of the published program: a task that a search has found no place for, and that is queued as if it came from its client; an executor
-    // that gets none; the right value of a pointer.
+    // Of the published program: a task that a search has carried to the end of the queue, and that is queued again; an
+    // executor for which a search has found nothing; the right value of a pointer.
     BACK = 202, OWE_NO_OP = 203, REPAIR_ADD = 204, REPAIR_RETRIEVE = 205
 }
 
 header ethernet_h { bit<48> to; bit<48> from; bit<16> type; }
 header ipv4_h {
-    bit<8> version_length; bit<8> service; bit<16> length; bit<16> id; bit<16> fragment; bit<8> hops; bit<8> protocol; bit<16> checksum;
-    bit<32> from; bit<32> to;
+    bit<8> version_length; bit<8> service; bit<16> length; bit<16> id; bit<16> fragment; bit<8> hops; bit<8> protocol;
+    bit<16> checksum; bit<32> from; bit<32> to;
 }
 header udp_h { bit<8> from_high; bit<8> from_low; bit<16> to; bit<16> length; bit<16> checksum; }
 
 // In front of a packet to or from the switch's own CPU: the port that it came by, or that it goes to.
 header cpu_h { bit<16> port; }
 
+// In front of all packets of Midflight. `count`: how many records it has, tasks or slots.
 header mf_h {
-    bit<16> magic; bit<8> version; bit<8> op; bit<8> count; bit<8> key; bit<16> reserved; bit<32> epoch; bit<32> sequence; bit<64> tag;
+    bit<16> magic; bit<8> version; bit<8> op; bit<8> count; bit<8> key; bit<16> reserved; bit<32> epoch;
+    bit<32> sequence; bit<64> tag;
 }
 // Behind `mf_h` of a packet that goes round, and only there.
 header round_h {
+    // The port by which its question came: the answer leaves by it.
     bit<16> came_from;
     // The level of a search, of the rest of a RETRIEVE, of a pointer.
     bit<8> level;
-    // Records of a SUBMIT that are left.
+    // Tasks of a SUBMIT that are left.
     bit<8> left;
-    // Of a SUBMIT: the first record's bit in the bitmaps of SUBMIT_ACK. Of a pointer: what it is set to. Of a search of the published
-    // program: `retrieve_ptr` when `at` was set.
+    // Of a SUBMIT: the bit of its first task in the bitmaps of SUBMIT_ACK. Of a pointer: what it is set to. Of a search
+    // of the published program: `retrieve_ptr` when `at` was set.
     bit<32> word;
 }
 // SUBMIT and SUBMIT_ACK.
 header client_h { bit<64> client; }
-// SUBMIT_ACK. On its way round, `credit_of`, `index`, `prefers` and `credit` are in the place of reserved bytes and `room`.
-header ack_h { bit<32> taken; bit<32> refused; bit<8> why; bit<8> credit_of; bit<8> index; bit<8> prefers; bit<32> credit; }
-// Of the first pass only.
+// SUBMIT_ACK: the tasks that were taken and refused, a bit for each, and why. While it goes round, `credit_of`,
+// `index`, `prefers` and `credit` are in the place of three reserved bytes and of `room`.
+header ack_h {
+    bit<32> taken; bit<32> refused; bit<8> why; bit<8> credit_of; bit<8> index; bit<8> prefers; bit<32> credit;
+}
+// Of a SUBMIT from outside only.
 header cookie_h { bit<64> cookie; }
+// A SUBMIT's tasks have a token (64 bits), a user and a job (`uid`, `jid`) in common.
 header submit_h { bit<32> token_high; bit<32> token; bit<32> uid; bit<32> jid; }
+// One task. Those behind it are not parsed.
 header task_h {
     bit<32> tid; bit<32> function; bit<8> level; bit<8> resources; bit<8> argument_length; bit<8> attempt;
     bit<32> argument; bit<32> argument_2; bit<32> argument_3; bit<32> argument_4;
@@ -62,9 +71,10 @@ header preference_h { bit<32> place; bit<32> patience; }
 // RETRIEVE and RESET.
 header counter_h { bit<32> high; bit<32> low; }
 header retrieve_h { bit<8> resources; bit<8> ahead; bit<48> reserved; }
-// SWAP: with which entry the task is exchanged next.
+// SWAP: the entry whose task is exchanged next with the one that it carries.
 header swap_h { bit<32> at; }
-// ASSIGN is token_high, token, name, wait, waited, assigned, user, origin; a search has those of them that an entry fills; NO_OP is name, wait; RESET is counter, and if its epoch is the switch's, name and wait.
+// ASSIGN is the next eight headers in this order. A search has those of them that an entry fills; NO_OP is name and
+// wait; RESET is counter, and for a packet of the present epoch name and wait.
 header token_high_h { bit<32> word; }
 header token_h { bit<32> low; }
 header name_h { bit<32> slot; bit<32> generation; }
@@ -76,20 +86,24 @@ header assigned_h {
 }
 header user_h { bit<32> uid; bit<32> jid; bit<32> ip_1; bit<32> ip_2; bit<32> ip_3; }
 header origin_h {
-    bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved; bit<32> submission; bit<8> index; bit<24> reserved_2;
+    bit<32> client_ip; bit<8> port_high; bit<8> port_low; bit<16> reserved; bit<32> submission; bit<8> index;
+    bit<24> reserved_2;
 }
 
-// What ingress hands over to egress, where a target's egress starts with nothing else: which headers follow (the bits of ROUND, SEARCH and
-// TASK; the highest bit is a copy's), and of the metadata.
+// What ingress hands over to egress, where a target's egress starts with nothing else: which headers follow (the bits
+// of ROUND, SEARCH and TASK; the highest bit is a copy's), and some metadata.
 header handed_over_h {
-    bit<8> follow; bit<1> answer; bit<1> present; bit<1> popped; bit<5> reserved; bit<8> role; bit<8> level; bit<32> at;
+    bit<8> follow; bit<1> answer; bit<1> present; bit<1> popped; bit<5> reserved;
+    bit<8> role; bit<8> level; bit<32> at;
 }
 
 // In the order in which the deparser writes them.
 struct headers_t {
-    handed_over_h handed_over; cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round; client_h client; ack_h ack; cookie_h cookie; submit_h submit; task_h task;
-    preference_h preference; counter_h counter; retrieve_h retrieve; swap_h swap; token_high_h token_high; token_h token; name_h name; wait_h wait; waited_h waited;
-    assigned_h assigned; user_h user; origin_h origin;
+    handed_over_h handed_over; cpu_h cpu; ethernet_h ethernet; ipv4_h ip; udp_h udp; mf_h mf; round_h round;
+    client_h client; ack_h ack; cookie_h cookie; submit_h submit; task_h task; preference_h preference;
+    counter_h counter; retrieve_h retrieve; swap_h swap;
+    token_high_h token_high; token_h token; name_h name; wait_h wait; waited_h waited; assigned_h assigned; user_h user;
+    origin_h origin;
 }
 
 // What the parser found.

@@ -1,28 +1,29 @@
     // Of the metadata, what the shared controls need; each program's struct includes this.
+    // One of Found, and one of Role.
     bit<8> found;
     bit<8> role;
-    // From 0.
+    // The level that it is about, as an index, from 0; and as packets name it, from 1.
     bit<8> lvl;
-    // From 1.
     bit<8> level;
     // The entry that this packet is about.
     bit<32> at;
-    // Records of a SUBMIT that are left.
+    // Tasks of a SUBMIT that are left.
     bit<8> left;
+    // The port by which its question came.
     bit<16> came_from;
     // The checksum of its IP header is wrong.
     bool wrong_sum;
-    // Its lengths agree with its count.
+    // The lengths of its IP and UDP headers are those of its count.
     bit<1> formed;
     // It is for this switch.
     bit<1> own;
     // Its tasks say where they prefer to run.
     bit<8> prefers;
-    // It has gone round: it was checked before.
+    // It goes round: it was checked in its first pass.
     bit<1> checked;
     // It is an answer.
     bit<1> answer;
-    // Its first record is done with.
+    // Its first task is done with: the deparser leaves it out.
     bit<1> popped;
     // Of a RETRIEVE: the epoch is the present one, the slot is the sender's.
     bit<1> present;

@@ -1,5 +1,6 @@
-    // The states behind `start`, for both targets. A SUBMIT's other records stay behind the first, unparsed; each pass takes one off.
-    // What only the switch itself sends is believed only if it comes by the recirculation port, and there is nothing else there.
+    // The states behind `start`, for all targets. Of a SUBMIT's tasks only the first is parsed; each pass takes one
+    // off. What only the switch itself sends is believed only if it comes by the recirculation port, and nothing else
+    // comes there.
     state came_round {
         packet.extract(h.ethernet);
         transition select(h.ethernet.type) { 0x0800: round; default: accept; }
@@ -35,13 +36,17 @@
     state ip {
         packet.extract(h.ip);
         CHECK_SUM_OF_IP
-        transition select(h.ip.version_length, h.ip.fragment, h.ip.protocol) { (0x45, 0 &&& 0x3FFF, 17): udp; default: accept; }
+        // No options, no fragment, UDP.
+        transition select(h.ip.version_length, h.ip.fragment, h.ip.protocol) {
+            (0x45, 0 &&& 0x3FFF, 17): udp;
+            default: accept;
+        }
     }
     state udp {
         packet.extract(h.udp);
         transition select(h.udp.to) { MF_PORT: mf; default: accept; }
     }
-    // Each way sets `found` once.
+    // Each way through the states sets `found` once, because Tofino's parser asks for it.
     state mf {
         packet.extract(h.mf);
         transition select(h.mf.magic, h.mf.version, h.mf.key) {
@@ -77,6 +82,7 @@
         packet.extract(h.cookie);
         packet.extract(h.submit);
         packet.extract(h.task);
+        // Of the last task only: a preference stands behind all of them.
         transition select(h.mf.count, h.udp.length) { (1, 100): preference; default: accept; }
     }
     state rest {
@@ -105,7 +111,7 @@
         packet.extract(h.wait);
         transition accept;
     }
-    // SWAP, and what becomes of one.
+    // SWAP, BACK and OWE_NO_OP.
     state search {
         packet.extract(h.retrieve);
         packet.extract(h.swap);

@@ -1,5 +1,5 @@
-// Stages 6 and 7: whether the entry has a task (listing 1, line 5; listing 2, lines 3 and 4); whether a repair is under way
-// (listing 1, lines 9 and 19; listing 3, lines 10 and 14).
+// Stages 6 and 7: whether the entry has a task (listing 1, line 5; listing 2, lines 3 and 4); whether a repair is under
+// way (listing 1, lines 9 and 19; listing 3, lines 10 and 14).
 
 const bit<16> VALID = 0x100;
 

@@ -1,13 +1,13 @@
 struct metadata_t {
 #include "../metadata.p4"
-    // The pointers as the packet found them; `add` goes with a copy, as `lvl` and `copy` do.
+    // The pointers as the packet found them; `add` goes with a copy, as `copy` and `copy_level` do.
     @field_list(COPIED) bit<32> add;
     bit<32> retrieve;
     // `add` less `retrieve`.
     bit<32> length;
     // `add` less the place of a search.
     bit<32> ahead;
-    // The pointer that this packet follows, and the one behind it.
+    // The pointer to this packet's entry, and the one behind it.
     bit<32> pointer;
     bit<32> next;
     // What the pointers say.
@@ -24,7 +24,8 @@ struct metadata_t {
     @field_list(COPIED) bit<8> copy;
     @field_list(COPIED) bit<8> copy_level;
     COPY_METADATA
-    // `is_valid` above TRSRC: what the packet stores, what the executor has, what was there, and of that what it has not.
+    // A cell of `is_valid` is the bit VALID, and the mask of what the task requires: what the packet stores, what the
+    // executor has, what was there, and what it lacks of that.
     bit<16> mine;
     bit<16> has;
     bit<16> theirs;

@@ -39,14 +39,19 @@ control Pointers(inout headers_t h, inout metadata_t m) {
         }
         const default_action = NoAction;
     }
-    // `is_valid` and TRSRC as one word.
+    // A cell of `is_valid`: VALID and the mask of what the task requires.
     action mine_is_new() { m.mine = 8w1 ++ h.task.resources; }
     action mine_is_carried() { m.mine = 8w1 ++ h.assigned.resources; m.has = 8w0 ++ h.retrieve.resources; }
     action it_has() { m.has = 8w0 ++ h.retrieve.resources; }
     AT_STAGE(3) table mine {
         key = { m.role: exact; }
         actions = { mine_is_new; mine_is_carried; it_has; @defaultonly NoAction; }
-        const entries = { (Role.SUBMIT): mine_is_new(); (Role.RETRIEVE): it_has(); (Role.BACK): mine_is_carried(); (Role.SWAP): mine_is_carried(); }
+        const entries = {
+            (Role.SUBMIT): mine_is_new();
+            (Role.RETRIEVE): it_has();
+            (Role.BACK): mine_is_carried();
+            (Role.SWAP): mine_is_carried();
+        }
         const default_action = NoAction;
     }
     apply { add.apply(); retrieve.apply(); mine.apply(); }
@@ -70,7 +75,8 @@ control Distances(inout headers_t h, inout metadata_t m) {
     }
 }
 
-// Stage 5: what the distances mean. They are differences, so these are tables (listing 1, lines 4, 7 and 17).
+// Stage 5: what the distances mean (listing 1, lines 4, 7 and 17). In tables, because a condition of `if` may not be
+// about a difference.
 control Status(inout headers_t h, inout metadata_t m) {
 #define NEGATIVE (1 << 31) &&& (1 << 31)
     action space() { m.status = SPACE; }

@@ -1,7 +1,26 @@
-// The papers' queue, as published (docs/internals/asic.md): the whole of ingress and egress in the order in which a packet sees them.
+// The papers' queue, as published, with its errors (docs/internals/asic.md): the whole of ingress and egress, in the
+// order in which a packet sees them. Listings are those of Falcon, searches and levels those of Bolt.
+//
+// The queue has four levels, 1 first. A level is a ring of entries, one task each; the entries of all levels are the
+// cells of one register for each word of a task (entry.p4, in egress). A level has
+//
+//     add_ptr, retrieve_ptr  where its next task goes, and where its first one is (pointers.p4)
+//     is_valid               of each entry: whether it has a task, and what this requires (guard.p4)
+//     is_repairing           one bit for each pointer: a REPAIR of it is under way (guard.p4)
+//
+// A packet accesses a register once a pass, so pointers are incremented before it is known whether that is right:
+//
+//     SUBMIT    increments `add_ptr` and stores its first task; the others follow as REST, one a pass. If the queue was
+//               full, a copy goes round as REPAIR_ADD and sets `add_ptr` back; if `retrieve_ptr` was ahead, one sets
+//               that back (REPAIR_RETRIEVE).
+//     RETRIEVE  increments `retrieve_ptr`. An entry that has no task: it asks the next level, or is a NO_OP. If the
+//               executor lacks a resource that the task requires, the packet goes round as SWAP.
+//     SWAP      a search: exchanges its task with that of the next entry, until the executor has all that it requires:
+//               ASSIGN. At the tail its task goes round as BACK, to be queued again, and a copy as OWE_NO_OP, the
+//               answer for the executor.
 
-// What the pointers say: to a SUBMIT, the queue has space, is full, or `retrieve_ptr` is ahead of `add_ptr`; to a search, its entry is
-// within the queue, or it is not.
+// What the pointers say: to a SUBMIT, that the queue has space, is full, or that `retrieve_ptr` is ahead of `add_ptr`;
+// to a search, that its entry is within the queue, or not.
 const bit<8> SPACE = 1;
 const bit<8> FULL = 2;
 const bit<8> OVERRUN = 3;
@@ -46,6 +65,7 @@ control Queue(inout headers_t h, inout metadata_t m, INTRINSIC) {
     }
 }
 
+// The program's part of egress.
 control Behind(inout headers_t h, inout metadata_t m, EGRESS) {
     Copy() copy;
     Entries() entries;
@@ -55,7 +75,7 @@ control Behind(inout headers_t h, inout metadata_t m, EGRESS) {
         else {
             entries.apply(h, m);
             answer.apply(h, m);
-            // Its task is stored; nobody waits for it.
+            // Its task is stored, and nobody waits for an answer.
             if (h.mf.op == Op.BACK && m.role == Role.PLACE) { DROP_AT_LAST; }
         }
     }

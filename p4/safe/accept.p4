@@ -1,6 +1,7 @@
 // Stages 0 to 2: what a packet does and at which level; whether a task may enter, and where.
 
-// Stage 0. The limit of `accepted` is a lagging copy of `credit`, or what a packet knows that has read `credit` (see route.p4).
+// Stage 0: the role, the level, and the limit of `accepted`. That is `credit_seen`, which may be behind `credit`; a
+// REST that has read `credit` in its last pass brings `credit_seen` up to it.
 control Kind(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(credit_seen, bit<2>, 4)
     SERIAL_ACCESS(seen_read, credit_seen, bit<2>, 32, rv = PLAIN(v);)
@@ -17,7 +18,7 @@ control Kind(inout headers_t h, inout metadata_t m) {
         }
         actions = { read; update; plays; @defaultonly NoAction; }
         const entries = {
-            // Neither up to 16 bytes, nor a reference.
+            // An argument that is neither up to 16 bytes long nor a reference (255).
             (Op.SUBMIT, _, _, _, 1..32, 17..254): plays(Role.REFUSE, 0);
             (Op.REST, _, _, _, _, 17..254): plays(Role.REFUSE, 0);
             (Op.SUBMIT, 1, _, _, 1..32, _): read(Role.SUBMIT, 0, 0);
@@ -25,7 +26,7 @@ control Kind(inout headers_t h, inout metadata_t m) {
             (Op.SUBMIT, 3, _, _, 1..32, _): read(Role.SUBMIT, 2, 2);
             (Op.SUBMIT, 4, _, _, 1..32, _): read(Role.SUBMIT, 3, 3);
             (Op.SUBMIT, _, _, _, 1..32, _): plays(Role.REFUSE, 0);
-            // It has read the credit of this level.
+            // It has read the credit of its task's level.
             (Op.REST, 1, _, 1, _, _): update(Role.REST, 0, 0);
             (Op.REST, 2, _, 2, _, _): update(Role.REST, 1, 1);
             (Op.REST, 3, _, 3, _, _): update(Role.REST, 2, 2);
@@ -54,14 +55,14 @@ control Kind(inout headers_t h, inout metadata_t m) {
     apply { kind.apply(); }
 }
 
-// A SUBMIT comes in: nothing is taken, nothing is refused, no record has an index yet.
+// A SUBMIT comes in: nothing is taken or refused yet. `index` is one less than that of its first task, 0.
 #define BEGIN m.left = h.mf.count; h.cookie.setInvalid(); h.round.setValid(); h.round.word = 1; \
     h.ack.setValid(); h.ack.taken = 0; h.ack.refused = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; \
     h.ack.prefers = m.prefers; h.ack.credit = 0
 
 #include "../front.p4"
 
-// Stage 1: counts one more task, unless that is beyond the limit.
+// Stage 1: one more task is accepted, unless that is beyond the limit.
 control Accept(inout headers_t h, inout metadata_t m) {
     REGISTER(accepted, 32, bit<2>, 4)
     ACCESS(accept_one, accepted, 32, bit<2>, 32, rv = v; if (v != m.limit) { v = v + 1; })
@@ -75,7 +76,7 @@ control Accept(inout headers_t h, inout metadata_t m) {
     apply { accept.apply(); }
 }
 
-// Stage 2: where an accepted task goes; whether a search has reached the tail, whose place it then takes.
+// Stage 2: where an accepted task goes. A search that has reached the tail takes this place for its task.
 control Enter(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Judge() judge;
     REGISTER(add_ptr, 32, bit<2>, 4)

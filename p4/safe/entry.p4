@@ -1,10 +1,10 @@
 // Stages 6 to 11: the entries, a register for each of their words.
 
-// The mask comes first: the decisions that depend on it need two more stages.
+// The mask of what a task requires comes first: what depends on it is decided in the two stages behind.
 control First_words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_trsrc, 6, 8, h.task.resources, h.assigned.resources)
     ENTRY(entry_uid, 6, 32, h.submit.token, h.token.low)
-    // The queue ran empty under this search: it goes round, and is placed at the tail.
+    // The level ran empty during this search: there is nothing to exchange with. In its next pass it is at the tail.
     action ran_empty() { m.role = Role.AGAIN; }
     AT_STAGE(6) table again { actions = { ran_empty; } const default_action = ran_empty(); }
     apply {

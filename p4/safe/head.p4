@@ -1,4 +1,5 @@
-// Stage 5. A RETRIEVE that was given a level: its head, which moves on. A search: the head or its own place, whichever is later.
+// Stage 5: the entry. A RETRIEVE that was given a task gets the head of that level, which moves on. A search goes on at
+// its place, or at the head if that has passed it; the cell's second word is only there to compute which is later.
 control Head(inout headers_t h, inout metadata_t m) {
     SERIAL_PAIR_REGISTER(retrieve_ptr, bit<2>, 4)
     SERIAL_PAIR_ACCESS(head_take, retrieve_ptr, bit<2>, 32, rv = PLAIN(v.low); v.low = v.low + 4;)

@@ -7,9 +7,9 @@ struct metadata_t {
     bit<1> counted;
     // `add_ptr` as a search found it.
     bit<32> add;
-    // Which of two levels gave a task, one-hot: 2 the first, 4 the second, 8 the first of two; 1: none; 0: nobody has looked.
+    // Which of two levels gave a task, one-hot: 2 or 8 the first, 4 the second, 1 none; 0: nobody has asked.
     bit<PREDICATE_BITS> found_1_2;
     bit<PREDICATE_BITS> found_3_4;
-    // The resources that the task needs and the executor does not have.
+    // The resources that the task requires and the executor does not have.
     bit<8> missing;
 }

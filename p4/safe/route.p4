@@ -1,5 +1,6 @@
 // Stages 7 and 8: what the executor lacks, the credit, and where the packet goes as what.
 
+// Stage 7. Also where a search goes on: behind this entry, or where it is.
 control Compare(inout headers_t h, inout metadata_t m) {
     action what_is_missing() { m.missing = h.assigned.resources & ~h.retrieve.resources; }
     AT_STAGE(7) table compare { actions = { what_is_missing; } const default_action = what_is_missing(); }
@@ -14,7 +15,8 @@ control Compare(inout headers_t h, inout metadata_t m) {
     apply { compare.apply(); next.apply(); }
 }
 
-// `credit` is N more than the tasks that have left for good. A SUBMIT reads it, for itself or for its next task.
+// Stage 8. `credit` is N and one more for each task that was assigned. A SUBMIT reads it for this task, if that was not
+// accepted, or for its next one.
 control Credit(inout headers_t h, inout metadata_t m) {
     REGISTER(credit, 32, bit<2>, 4)
     ACCESS_IT(credit_pay, credit, 32, bit<2>, v = v + 1;)
@@ -36,8 +38,10 @@ control Credit(inout headers_t h, inout metadata_t m) {
     apply { leave.apply(); }
 }
 
+// Stage 8.
 control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
-#define WITHOUT_A_TASK h.counter.setInvalid(); h.swap.setInvalid(); h.token.setInvalid(); h.assigned.setInvalid(); h.origin.setInvalid()
+#define WITHOUT_A_TASK h.counter.setInvalid(); h.swap.setInvalid(); \
+    h.token.setInvalid(); h.assigned.setInvalid(); h.origin.setInvalid()
 // The wire has one reason for all refusals: 1, FULL.
 #define REFUSED COUNTED; h.ack.refused = h.ack.refused | h.round.word; h.ack.why = 1
     action taken_last() { ANSWER(Op.SUBMIT_ACK); TAKEN; }
@@ -53,8 +57,10 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
     AT_STAGE(8) table route {
         key = { m.role: ternary; m.missing: ternary; m.level: ternary; m.left: ternary; }
         actions = {
-            taken_last; taken; ask_for_credit; refused_last; refused; assign; search; no_op; next_level; reset; @defaultonly NoAction;
+            taken_last; taken; ask_for_credit; refused_last; refused; assign; search; no_op; next_level; reset;
+            @defaultonly NoAction;
         }
+        // Columns: role, what the executor lacks, level, tasks that are left.
         const entries = {
             (Role.STORE, _, _, 1): taken_last();
             (Role.STORE, _, _, _): taken();

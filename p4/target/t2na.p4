@@ -10,8 +10,8 @@ const PortId_t CPU_PORT = 0;
 #define CELL_BITS 17
 #endif
 
-// A stateful ALU has two comparators more, and a PREDICATE 16 bits. What those two say that no program uses is not documented: their bits do
-// not matter here.
+// A stateful ALU has two comparators more than that of Tofino 1, and a PREDICATE 16 bits. What the two say that a
+// program does not use is not documented: their bits do not matter here.
 #define ONE_HOT(bits) 0 &&& (0xFFFF ^ 0x1111 * (bits))
 #define PREDICATE_BITS 16
 

@@ -5,7 +5,8 @@
 const PortId_t RECIRCULATION_PORT = 68;
 const PortId_t CPU_PORT = 192;
 
-// Of a one-hot PREDICATE (1 none, 2 the first, 4 the second, 8 both) a match for one of these; 0, too: no packet asked.
+// A match for some of a PREDICATE's values (1 none, 2 the first, 4 the second, 8 both). It matches 0, too: no access
+// was made.
 #define ONE_HOT(bits) 0 &&& (0xF ^ (bits))
 #define PREDICATE_BITS 8
 

@@ -1,5 +1,5 @@
-// Egress of a program that goes on there. It starts without metadata and parses the packet anew: what it needs of ingress is in a header
-// in front, as is what goes with a copy.
+// Egress of a program that goes on there. It starts without metadata and parses the packet anew: what it needs of
+// ingress is in a header in front, as is what goes with a copy.
 header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<32> add; }
 
 #define INTO_EGRESS manager.bypass_egress = 0; h.handed_over.setValid();
@@ -7,7 +7,8 @@ header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<32> add; }
 #define COPYING Mirror() mirror;
 // Of a copy the first bit is set.
 #define COPY \
-    if (leaving.mirror_type == COPY_TYPE) { mirror.emit<copied_h>(m.session, { m.is_copy, m.copy, m.copy_level, m.add }); }
+    if (leaving.mirror_type == COPY_TYPE) { \
+        mirror.emit<copied_h>(m.session, { m.is_copy, m.copy, m.copy_level, m.add }); }
 
 // Bits of `follow`.
 const bit<8> ROUND = 1;
@@ -16,7 +17,8 @@ const bit<8> TASK = 4;
 
 control Hand_over(inout headers_t h, inout metadata_t m) {
     action with(bit<8> headers) {
-        h.handed_over.follow = headers; h.handed_over.role = m.role; h.handed_over.level = m.level; h.handed_over.at = m.at;
+        h.handed_over.follow = headers;
+        h.handed_over.role = m.role; h.handed_over.level = m.level; h.handed_over.at = m.at;
         h.handed_over.answer = m.answer; h.handed_over.present = m.present; h.handed_over.popped = m.popped;
     }
     table hand_over {
@@ -125,7 +127,8 @@ control Leave(inout headers_t h, inout metadata_t m, in egress_intrinsic_metadat
     }
 }
 
-control Deparse_again(packet_out packet, inout headers_t h, in metadata_t m, in egress_intrinsic_metadata_for_deparser_t ending) {
+control Deparse_again(packet_out packet, inout headers_t h, in metadata_t m,
+                      in egress_intrinsic_metadata_for_deparser_t ending) {
     Checksum() sum;
     apply {
         if (h.ip.isValid()) { SUM_OF_IP; }

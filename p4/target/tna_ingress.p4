@@ -1,5 +1,5 @@
-// What stands around a queue in ingress, as TNA has it: parser, whose packet it is, deparser. A file before this one says what egress is
-// given: INTO_EGRESS, HAND_OVER, and HANDED_OVER in the deparser.
+// What stands around a queue in ingress, as TNA has it: parser, whose packet it is, deparser. A file before this one
+// says what egress is given: INTO_EGRESS in front of the queue, HAND_OVER behind it, COPYING and COPY in the deparser.
 #include "../forward.p4"
 
 @pa_auto_init_metadata
@@ -18,7 +18,8 @@ parser Parse(packet_in packet, out headers_t h, out metadata_t m, out ingress_in
 }
 
 control Pipe(inout headers_t h, inout metadata_t m, in ingress_intrinsic_metadata_t arriving,
-             in ingress_intrinsic_metadata_from_parser_t parsed, inout ingress_intrinsic_metadata_for_deparser_t leaving,
+             in ingress_intrinsic_metadata_from_parser_t parsed,
+             inout ingress_intrinsic_metadata_for_deparser_t leaving,
              inout ingress_intrinsic_metadata_for_tm_t manager) {
     Own() own;
     Look() look;
@@ -39,7 +40,8 @@ control Pipe(inout headers_t h, inout metadata_t m, in ingress_intrinsic_metadat
     }
 }
 
-control Deparse(packet_out packet, inout headers_t h, in metadata_t m, in ingress_intrinsic_metadata_for_deparser_t leaving) {
+control Deparse(packet_out packet, inout headers_t h, in metadata_t m,
+                in ingress_intrinsic_metadata_for_deparser_t leaving) {
     Checksum() sum;
     COPYING
     apply {

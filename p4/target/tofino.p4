@@ -1,5 +1,6 @@
 // What the controls need of a target, as both Tofinos have it.
 
+// What a control of ingress is given by the target, and passes on; ports and drops.
 #define INTRINSIC in ingress_intrinsic_metadata_t arriving, inout ingress_intrinsic_metadata_for_deparser_t leaving, \
     inout ingress_intrinsic_metadata_for_tm_t manager
 #define INTRINSIC_PASSED arriving, leaving, manager
@@ -13,10 +14,12 @@
 #define AT_STAGE(n)
 
 #define CHECK_SUM_OF_IP sum.add(h.ip); m.wrong_sum = sum.verify();
-#define SUM_OF_IP h.ip.checksum = sum.update({ h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, \
+#define SUM_OF_IP h.ip.checksum = sum.update({ \
+    h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, \
     h.ip.protocol, h.ip.from, h.ip.to })
 
-// A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
+// A copy of the packet as it came, with some of its metadata. The controller sends mirror session 1 to the
+// recirculation port.
 #define COPY_TYPE 1
 #define COPY_SESSION 1
 #define COPIED 1
@@ -24,7 +27,8 @@
 #define SEND_COPY leaving.mirror_type = COPY_TYPE; m.session = COPY_SESSION; m.is_copy = 0x80
 #define IS_COPY (m.copy != 0)
 
-// A register; one packet does one thing to one of its cells: `does` sees the cell as `v` and what the packet gets as `rv`.
+// A register: `number` is the type of a cell's number. ACCESS is what one packet does to one cell: its statements see
+// the cell as `v` and give the packet `rv`; ACCESS_IT gives nothing. DO and GET are such an access.
 #define REGISTER(name, width, number, cells) Register<bit<width>, number>(cells) name;
 #define ACCESS(name, register, width, index, result, ...) \
     RegisterAction<bit<width>, index, bit<result>>(register) name = { \

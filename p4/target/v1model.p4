@@ -9,6 +9,7 @@ const bit<9> CPU_PORT = 192;
 #define RETURN_PORT RECIRCULATION_PORT
 #endif
 
+// What a control of ingress and of egress is given by the target, and passes on; ports and drops.
 #define INTRINSIC inout standard_metadata_t standard
 #define INTRINSIC_PASSED standard
 #define EGRESS inout standard_metadata_t standard
@@ -18,17 +19,20 @@ const bit<9> CPU_PORT = 192;
 #define DROP mark_to_drop(standard)
 #define DROP_AT_LAST mark_to_drop(standard)
 #define TO_CONTROLLER OUT_BY(CPU_PORT)
+// In which stage of Tofino a table is to be; this target has none.
 #define AT_STAGE(n)
 // Verified in a control of its own.
 #define CHECK_SUM_OF_IP
 
-// A copy of the packet as it came, with some of its metadata; the controller sends mirror session 1 to the recirculation port.
+// A copy of the packet as it came, with some of its metadata. The controller sends mirror session 1 to the
+// recirculation port.
 #define COPIED 1
 #define COPY_METADATA
 #define SEND_COPY clone_preserving_field_list(CloneType.I2E, 1, COPIED)
 #define IS_COPY (standard.instance_type == 1)
 
-// A register; one packet does one thing to one of its cells: `does` sees the cell as `v` and what the packet gets as `rv`.
+// A register: `number` is the type of a cell's number. ACCESS is what one packet does to one cell: its statements see
+// the cell as `v` and give the packet `rv`; ACCESS_IT gives nothing. DO and GET are such an access.
 #define REGISTER(name, width, number, cells) register<bit<width>>(cells) name;
 #define ACCESS(name, register, width, index, result, ...) \
     action name(in bit<32> i, out bit<result> given) { \
@@ -39,9 +43,11 @@ const bit<9> CPU_PORT = 192;
 #define DO(name, i) name((bit<32>)(i))
 #define GET(to, name, i) name((bit<32>)(i), to)
 
-// A register of two words in a cell: `v.low` and `v.high`. Here two registers, in one atomic step, as ingress is one thread.
+// A register with two words in a cell: `v.low` and `v.high`. Here two registers: nobody sees one without the other, as
+// ingress is one thread.
 struct pair_t { bit<32> low; bit<32> high; }
-#define PAIR_REGISTER(name, number, cells) register<bit<32>>(cells) name##_low; register<bit<32>>(cells) name##_high;
+#define PAIR_REGISTER(name, number, cells) \
+    register<bit<32>>(cells) name##_low; register<bit<32>>(cells) name##_high;
 #define PAIR_READ(register) register##_low.read(v.low, i); register##_high.read(v.high, i);
 #define PAIR_WRITE(register) register##_low.write(i, v.low); register##_high.write(i, v.high);
 #define PAIR_ACCESS(name, register, index, result, ...) \
@@ -59,7 +65,8 @@ struct pair_t { bit<32> low; bit<32> high; }
 #define SERIAL_ACCESS(name, register, index, result, ...) ACCESS(name, register, 32, index, result, __VA_ARGS__)
 #define SERIAL_PAIR_REGISTER(name, number, cells) PAIR_REGISTER(name, number, cells)
 #define SERIAL_PAIR_ACCESS(name, register, index, result, ...) PAIR_ACCESS(name, register, index, result, __VA_ARGS__)
-// Which of two tests held, one-hot (1 none, 2 the first, 4 the second, 8 both), and a match for one of these; 0, too: no packet asked.
+// PREDICATE: which of two tests held, one-hot (1 none, 2 the first, 4 the second, 8 both). ONE_HOT: a match for some of
+// these. It matches 0, too: no access was made.
 #define ONE_HOT(bits) 0 &&& (0xF ^ (bits))
 #define PREDICATE_BITS 8
 #define PREDICATE(first, second) ((first) ? ((second) ? 8w8 : 8w2) : ((second) ? 8w4 : 8w1))

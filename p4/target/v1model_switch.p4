@@ -12,11 +12,14 @@ parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
 #include "../states.p4"
 }
 
+// The checksum is that of an IP header without options.
+#define IP_HAS_NO_OPTIONS h.ip.isValid() && h.ip.version_length == 0x45
+#define SUMMED_OF_IP { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, \
+    h.ip.protocol, h.ip.from, h.ip.to }
+
 control Verify(inout headers_t h, inout metadata_t m) {
     apply {
-        verify_checksum(h.ip.isValid() && h.ip.version_length == 0x45,
-            { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, h.ip.protocol, h.ip.from, h.ip.to },
-            h.ip.checksum, HashAlgorithm.csum16);
+        verify_checksum(IP_HAS_NO_OPTIONS, SUMMED_OF_IP, h.ip.checksum, HashAlgorithm.csum16);
     }
 }
 
@@ -31,12 +34,17 @@ control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
         m.wrong_sum = standard.checksum_error == 1;
         if (standard.parser_error != error.NoError || m.wrong_sum) { exit; }
         if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
-        // What the kernel of this machine can be made to send into a link of the switch's own: to that end itself, or to a group.
-        if (m.found != Found.OTHER && (h.ethernet.to == h.ethernet.from || h.ethernet.to[40:40] == 1)) { m.found = Found.MALFORMED; }
+        // Any user can make this machine's kernel send something into a link of the switch's own, but only to that end
+        // itself, or to a group.
+        if (m.found != Found.OTHER && (h.ethernet.to == h.ethernet.from || h.ethernet.to[40:40] == 1)) {
+            m.found = Found.MALFORMED;
+        }
         if (m.found != Found.OTHER && m.checked == 0) {
             own.apply(h, m);
             // Shorter than it says: some of its records are missing.
-            if (m.own == 1 && standard.packet_length < 14 + (bit<32>)h.ip.length) { m.found = Found.MALFORMED; }
+            if (m.own == 1 && standard.packet_length < 14 + (bit<32>)h.ip.length) {
+                m.found = Found.MALFORMED;
+            }
         }
         if (m.found == Found.MIDFLIGHT) { look.apply(h, m); }
         if (m.own == 0) { forward.apply(h, m, INTRINSIC_PASSED); }
@@ -52,9 +60,7 @@ control Leave(inout headers_t h, inout metadata_t m, EGRESS) {
 
 control Compute(inout headers_t h, inout metadata_t m) {
     apply {
-        update_checksum(h.ip.isValid() && h.ip.version_length == 0x45,
-            { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, h.ip.protocol, h.ip.from, h.ip.to },
-            h.ip.checksum, HashAlgorithm.csum16);
+        update_checksum(IP_HAS_NO_OPTIONS, SUMMED_OF_IP, h.ip.checksum, HashAlgorithm.csum16);
     }
 }
 

@@ -11,8 +11,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long it may take to send out a frame on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
 const PORTS: [u16; 5] = [CLIENTS, EXECUTORS, NEIGHBOURS, RECIRCULATION, CPU];
 
 /// What the controller enters.
@@ -35,6 +33,8 @@ pub(crate) struct Bmv2 {
     pub(crate) process: Process,
     tables: Tables,
     ports: Vec<Port>,
+    /// How long it may take to send out a frame.
+    pub(crate) patience: Duration,
 }
 
 impl Bmv2 {
@@ -50,7 +50,8 @@ impl Bmv2 {
         }
         let numbered: Vec<_> = PORTS.into_iter().zip(near.iter().map(String::as_str)).collect();
         let (process, thrift) = Process::start(tools, json, &numbered)?;
-        let mut switch = Self { process, tables: Tables::new(program, thrift), ports };
+        let patience = tools.patience.passing;
+        let mut switch = Self { process, tables: Tables::new(program, thrift), ports, patience };
         switch.enter(entered)?;
         Ok(switch)
     }
@@ -79,7 +80,7 @@ impl Bmv2 {
     /// Sends a frame in by a port, and returns all that comes out, in the order of each port. Behind the frame goes a marker for each
     /// port: when it has come out there, nothing more can come.
     pub(crate) fn pass(&mut self, by: u16, frame: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, P4Error> {
-        let Self { process, ports, .. } = self;
+        let Self { process, ports, patience, .. } = self;
         let missing = || P4Error::Switch { what: format!("has no port {by}") };
         let by = ports.iter().find(|port| port.number == by).ok_or_else(missing)?;
         let mut out = Vec::new();
@@ -89,12 +90,14 @@ impl Bmv2 {
         }
         for port in &*ports {
             loop {
-                match port.receive(PATIENCE, process.descriptor())? {
+                match port.receive(*patience, process.descriptor())? {
                     Some(bytes) if bytes == marker(port.number) => break,
                     Some(bytes) => out.push((port.number, bytes)),
                     None => {
                         process.check()?;
-                        return Err(P4Error::Switch { what: format!("sends nothing by port {}", port.number) });
+                        let what =
+                            format!("sends nothing by port {} for {patience:?}: it hangs, or was stopped", port.number);
+                        return Err(P4Error::Switch { what });
                     }
                 }
             }

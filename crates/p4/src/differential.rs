@@ -73,7 +73,7 @@ pub fn random_planted(
     packets: u32,
     seed: u64,
 ) -> Result<Compared, P4Error> {
-    let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
+    let folder = tools.folder()?;
     let json = tools.compile(program, planted, &macros(SIZE, SLOT_BITS), folder.path())?;
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     // Serial numbers begin just before they wrap.
@@ -88,7 +88,7 @@ pub fn random_planted(
 /// # Errors
 /// As [`random`]; where a transcript makes no sense.
 pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String)]) -> Result<Compared, P4Error> {
-    let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
+    let folder = tools.folder()?;
     let json = tools.compile(program, &[], &macros(TRANSCRIPT_SIZE, TRANSCRIPT_SLOT_BITS), folder.path())?;
     let mut all = Compared::default();
     for (name, text) in files {

@@ -44,6 +44,12 @@ pub enum P4Error {
         /// What it wrote.
         said: String,
     },
+    /// The compiler has written nothing.
+    #[error("the compiler {compiler} has ended well, but has written no program: is it p4c-bm2-ss?")]
+    Nothing {
+        /// Its path.
+        compiler: String,
+    },
     /// The compiler has written a part of a program.
     #[error(
         "the compiled program {path} is not whole ({error}): is there no room on that disk? TMPDIR names another folder"
@@ -120,6 +126,9 @@ pub enum P4Error {
     /// An interface cannot be a port.
     #[error(transparent)]
     Interface(#[from] LabError),
+    /// It was asked to end before the switch served.
+    #[error("interrupted before the switch has started")]
+    Interrupted,
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {

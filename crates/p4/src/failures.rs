@@ -40,7 +40,7 @@ fn options() -> Options {
 #[test]
 fn a_killed_switch_is_named_at_once() {
     skipping(|tools| {
-        let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
+        let folder = tools.folder()?;
         let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
         let mut switch = Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?;
         assert_eq!(switch.pass(CLIENTS, &[0; 60])?, [], "it lives");
@@ -49,6 +49,20 @@ fn a_killed_switch_is_named_at_once() {
         let error = switch.pass(CLIENTS, &[0; 60]).expect_err("it is dead").to_string();
         assert!(error.starts_with("simple_switch was ended by signal 9"), "{error}");
         assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_switch_that_was_stopped_is_named_and_ends_with_us() {
+    skipping(|tools| {
+        let folder = tools.folder()?;
+        let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
+        let mut switch = Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?;
+        switch.patience = Duration::from_millis(200);
+        switch.process.stop();
+        let error = switch.pass(CLIENTS, &[0; 60]).expect_err("it hangs").to_string();
+        assert!(error.starts_with("simple_switch sends nothing by port ") && error.contains("for 200ms"), "{error}");
         Ok(())
     });
 }
@@ -77,7 +91,7 @@ fn what_is_not_as_it_should_be_has_a_name() {
         live.set_slot(3, Some((6, "10.0.0.1:4000".parse().expect("an address"), 1)))?;
         live.set_slot(4, None)?;
         live.check()?;
-        let mut stranger = Thrift::connect(THRIFT_PORT)?;
+        let mut stranger = Thrift::connect(THRIFT_PORT, tools.patience.answering)?;
         stranger.clear("Pipe.look.look_up.slot")?;
         let error = live.check().expect_err("the slot is gone").to_string();
         assert!(error.starts_with("the switch's table Pipe.look.look_up.slot has 0 entries instead of 1"), "{error}");

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `sources` | the programs' sources |
 //! | `tofino` | compiling for Tofino, and what the compiler says of a program |
-//! | `tools` | where the compilers and BMv2 are; compiling for BMv2 |
+//! | `tools` | where the compilers and BMv2 are, and how long they may take; compiling for BMv2 |
+//! | `run` | a compiler that runs |
 //! | `process`, `thrift`, `tables`, `ports` | a running switch: its process, its tables and registers, its ports |
 //! | `live` | the same as a controller needs it, at a machine's interfaces |
 //! | `frame` | frames of the wire |
@@ -34,6 +35,7 @@ mod ports;
 mod process;
 #[cfg(feature = "compare")]
 mod random;
+mod run;
 pub mod sources;
 mod tables;
 #[cfg(all(test, feature = "compare"))]

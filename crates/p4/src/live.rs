@@ -151,14 +151,15 @@ impl Live {
     /// Compiles the program and starts the switch, in the network namespace of this thread. It ends with this thread, too.
     ///
     /// # Errors
-    /// Where an interface, a right or the program's place is missing, or somebody else has a switch here.
+    /// Where an interface, a right or the program's place is missing, or somebody else has a switch here; [`P4Error::Interrupted`] once
+    /// the tools' flag is set.
     pub fn start(tools: &Bmv2Tools, options: &Options) -> Result<Self, P4Error> {
         let Options { program, own, epoch, interfaces, queue, .. } = options;
         // Before anything of another switch is touched.
         check_free()?;
         let macs = interfaces.iter().map(|name| prepare(name)).collect::<Result<_, _>>()?;
         // The switch has read it when this returns, so that later nothing is on the disk, however this process ends.
-        let folder = tempfile::tempdir().map_err(P4Error::io("make a temporary folder"))?;
+        let folder = tools.folder()?;
         let json = tools.compile(*program, &[], &macros(options), folder.path())?;
         let compiled = std::fs::read(&json).map_err(P4Error::io("read the compiled program"))?;
         let pairs = Pairs::make(own.port())?;

@@ -1,6 +1,7 @@
 //! The ports of a switch that are no interfaces of a machine: veth pairs, whose far end is a raw socket here, or another port.
 
 use crate::P4Error;
+use midflight_children::be_ours_alone;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;
@@ -19,7 +20,9 @@ const MTU: u32 = 2000;
 
 /// Runs `ip` in the network namespace of this thread.
 pub(crate) fn ip(arguments: &[&str]) -> Result<(), P4Error> {
-    let output = Command::new("ip").args(arguments).output().map_err(P4Error::not_here("run ip"))?;
+    let mut command = Command::new("ip");
+    be_ours_alone(command.args(arguments));
+    let output = command.output().map_err(P4Error::not_here("run ip"))?;
     if output.status.success() {
         return Ok(());
     }

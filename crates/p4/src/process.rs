@@ -2,28 +2,27 @@
 
 use crate::P4Error;
 use crate::thrift::Thrift;
-use crate::tools::Bmv2Tools;
+use crate::tools::{Bmv2Tools, Patience};
+use midflight_children::{Outputs, be_ours_alone, kill_with_its_own};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Where it listens for its controller, on this machine: BMv2's own default, so that `simple_switch_CLI` finds it.
 pub(crate) const THRIFT_PORT: u16 = 9090;
-/// How long it may take to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
 
+const CONNECT_EVERY: Duration = Duration::from_millis(50);
 /// How long after its connections have broken it may be there.
 const TO_END: Duration = Duration::from_secs(1);
 
-/// So much of its log may be one line.
-const LAST_BYTES: usize = 4096;
+/// So much of what it says is kept: the last of it.
+const SAID_BYTES: usize = 4096;
 
 /// A running switch; it ends when this is dropped, and with the thread that has started it.
 #[derive(Debug)]
@@ -31,12 +30,12 @@ pub(crate) struct Process {
     child: Child,
     /// Readable once it has ended.
     descriptor: OwnedFd,
-    /// What it writes to its standard error. The file's name may be gone.
-    log: File,
+    /// What it writes to stdout and stderr.
+    said: Outputs,
 }
 
 impl Process {
-    /// Starts it with a compiled program and these ports: their numbers, their interfaces. Its log goes beside the program.
+    /// Starts it with a compiled program and these ports: their numbers, their interfaces.
     pub(crate) fn start(tools: &Bmv2Tools, json: &Path, ports: &[(u16, &str)]) -> Result<(Self, Thrift), P4Error> {
         check_free()?;
         let mut command = Command::new(&tools.switch);
@@ -44,27 +43,42 @@ impl Process {
             command.arg("-i").arg(format!("{number}@{interface}"));
         }
         command.arg("--thrift-port").arg(THRIFT_PORT.to_string()).arg(json);
-        let log = json.with_extension("log");
-        let said = File::options().read(true).write(true).create(true).truncate(true).open(&log);
-        let said = said.map_err(P4Error::io(format!("write {}", log.display())))?;
-        let log = said.try_clone().map_err(P4Error::io("share a log"))?;
-        // Ctrl-C is for its controller to act on.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).process_group(0);
-        ends_with_us(&mut command);
-        let child = command.spawn().map_err(P4Error::io(format!("run {}", tools.switch.display())))?;
-        let mut process = Self { descriptor: descriptor(&child)?, child, log };
-        let thrift = process.connect()?;
+        let failed = |error| P4Error::io(format!("run {}", tools.switch.display()))(error);
+        let (reader, writer) = io::pipe().map_err(failed)?;
+        // It says some of its reasons on stdout.
+        command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        be_ours_alone(&mut command);
+        let said = Outputs::listen("mf-bmv2-log", reader, SAID_BYTES, ()).map_err(failed)?;
+        let mut child = command.spawn().map_err(failed)?;
+        drop(command); // it has the pipe's other end
+        let descriptor = descriptor(&child).inspect_err(|_| {
+            let _ = kill_with_its_own(&mut child); // the first error is told
+        })?;
+        let mut process = Self { child, descriptor, said };
+        let thrift = process.connect(tools)?;
         Ok((process, thrift))
     }
 
-    fn connect(&mut self) -> Result<Thrift, P4Error> {
-        let until = Instant::now() + PATIENCE;
+    fn connect(&mut self, tools: &Bmv2Tools) -> Result<Thrift, P4Error> {
+        let Patience { starting, answering, .. } = tools.patience;
+        let until = Instant::now() + starting;
+        let path = tools.switch.display();
         loop {
-            self.check()?;
-            match Thrift::connect(THRIFT_PORT) {
+            // Who has named another program sees which.
+            self.check().map_err(|error| match error {
+                P4Error::Switch { what } => P4Error::Switch { what: format!("({path}) {what}") },
+                other => other,
+            })?;
+            if tools.interrupted.load(Ordering::Relaxed) {
+                return Err(P4Error::Interrupted);
+            }
+            match Thrift::connect(THRIFT_PORT, answering) {
                 Ok(thrift) => return Ok(thrift),
-                Err(error) if Instant::now() > until => return Err(error),
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                Err(error) if Instant::now() > until => {
+                    let what = format!("({path}) does not serve its controller after {starting:?}");
+                    return Err(P4Error::Switch { what: format!("{what}: it hangs, or is another program: {error}") });
+                }
+                Err(_) => std::thread::sleep(CONNECT_EVERY),
             }
         }
     }
@@ -77,8 +91,8 @@ impl Process {
     /// An error once it has ended: how, and what it said last.
     pub(crate) fn check(&mut self) -> Result<(), P4Error> {
         let Some(status) = self.child.try_wait().map_err(P4Error::io("wait for simple_switch"))? else { return Ok(()) };
-        let said = end(&self.log).unwrap_or_default();
-        let last = said.trim().lines().next_back().map(|line| format!("; it said: {line}"));
+        let said = self.said.last_lines();
+        let last = said.lines().next_back().map(|line| format!("; it said: {line}"));
         // These signals come from outside: it has nothing to say to that.
         let was_ended = matches!(status.signal(), Some(libc::SIGKILL | libc::SIGTERM));
         let last = last.filter(|_| !was_ended).unwrap_or_default();
@@ -97,19 +111,13 @@ impl Process {
     }
 
     #[cfg(all(test, feature = "compare"))]
+    pub(crate) fn stop(&mut self) {
+        rustix::process::kill_process(Pid::from_child(&self.child), rustix::process::Signal::STOP).expect("it runs");
+    }
+
+    #[cfg(all(test, feature = "compare"))]
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
-    }
-}
-
-/// The kernel kills the process of this command when this thread ends, however it ends.
-pub(crate) fn ends_with_us(command: &mut Command) {
-    // SAFETY: between fork and exec there is one system call, which changes this process only.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        });
     }
 }
 
@@ -120,17 +128,8 @@ pub(crate) fn check_free() -> Result<(), P4Error> {
 }
 
 fn descriptor(child: &Child) -> Result<OwnedFd, P4Error> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH);
-    let opened = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    let opened = pidfd_open(Pid::from_child(child), PidfdFlags::empty());
     opened.map_err(|error| P4Error::io("watch simple_switch")(error.into()))
-}
-
-/// The end of what a log has.
-fn end(log: &File) -> io::Result<String> {
-    let mut said = vec![0; LAST_BYTES];
-    let from = log.metadata()?.len().saturating_sub(LAST_BYTES as u64);
-    let length = log.read_at(&mut said, from)?;
-    Ok(String::from_utf8_lossy(&said[..length]).into_owned())
 }
 
 fn how(status: ExitStatus) -> String {
@@ -143,8 +142,6 @@ fn how(status: ExitStatus) -> String {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = kill_with_its_own(&mut self.child); // it may have ended by itself
     }
 }

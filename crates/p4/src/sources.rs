@@ -80,12 +80,33 @@ pub(crate) fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> 
     Ok(())
 }
 
-/// A hash of the sources that a main file's compilation reads: a report of other sources is stale.
+/// A hash of what a compiler takes of a main file and of all that this includes: a report of other sources is stale. Comments, and where lines
+/// are broken, change nothing.
 pub(crate) fn hash(main: &str) -> u64 {
     let mut read = BTreeMap::new();
     include(main, &mut read);
-    let texts = read.into_iter().flat_map(|(name, text)| [name, text.to_owned()]);
+    let texts = read.into_iter().flat_map(|(name, text)| [name, code(text)]);
     XxHash3_64::oneshot(texts.collect::<Vec<_>>().join("\n").as_bytes())
+}
+
+/// A source without its comments, with one space between words: a line for each directive, and one for what is between them.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    // A directive goes on behind a backslash, also where there is a comment: this comes first, as in the preprocessor.
+    for line in text.replace("\\\n", " ").lines() {
+        let line = line.split("//").next().unwrap_or_default();
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_directive = words.starts_with('#');
+        let follows_one = code.rsplit('\n').next().is_none_or(|last| last.is_empty() || last.starts_with('#'));
+        match (words.is_empty(), is_directive || follows_one) {
+            (true, _) => continue,
+            (_, true) if code.is_empty() => {}
+            (_, true) => code.push('\n'),
+            (_, false) => code.push(' '),
+        }
+        code.push_str(&words);
+    }
+    code
 }
 
 /// A source and all that it includes, by their paths.
@@ -143,6 +164,36 @@ mod tests {
             let counts = format!("| {} |", mains.map(count).join(" | "));
             let written = page.lines().find(|line| line.starts_with(&format!("| {row}"))).unwrap_or_default();
             assert!(written.ends_with(&counts), "{row}: {written}, and it is {counts}");
+        }
+    }
+
+    #[test]
+    fn comments_and_breaks_of_lines_are_no_code() {
+        let long = "// A table.\n#define F(a) a; \\\n    b\ntable t { key = { m.role: exact; } // it\n}\n#endif\nx\n";
+        let short = "#define F(a) a; b\n\ntable t {\n    key = {\n        m.role: exact; }\n}\n// More.\n  #endif\nx";
+        assert_eq!(code(long), "#define F(a) a; b\ntable t { key = { m.role: exact; } }\n#endif\nx");
+        assert_eq!(code(short), code(long));
+        assert_ne!(code("a b"), code("a c"));
+        // A directive ends with its line.
+        assert_ne!(code("#define F\nx"), code("#define F x"));
+    }
+
+    /// What `code` does not know.
+    #[test]
+    fn no_source_has_comments_of_another_kind_or_slashes_in_a_text() {
+        for (name, text) in SOURCES {
+            assert!(!text.contains("/*") && !text.contains("@pragma"), "{name}");
+            let is_text = |line: &str| line.split("//").next().is_some_and(|code| code.matches('"').count() % 2 == 1);
+            assert!(!text.lines().any(is_text), "{name}");
+        }
+    }
+
+    /// Longer ones hide code in editors and reviews.
+    #[test]
+    fn no_line_of_a_program_has_more_than_120_columns() {
+        for (name, text) in SOURCES {
+            let long = text.lines().position(|line| line.chars().count() > 120);
+            assert_eq!(long.map(|at| at + 1), None, "a line of p4/{name}");
         }
     }
 

@@ -24,9 +24,6 @@ const EXCEPTION: u32 = 3;
 /// The longest string or list of an answer: more than a register of all entries has, or a compiled program.
 const LONGEST: u32 = 1 << 24;
 
-/// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// One part of a table's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -50,20 +47,13 @@ pub(crate) struct Thrift {
     from: BufReader<TcpStream>,
     to: BufWriter<TcpStream>,
     calls: u32,
+    /// How long an answer may take.
+    patience: Duration,
 }
 
 /// What a call failed with.
 fn failed(what: impl Into<String>) -> P4Error {
     P4Error::Thrift { what: what.into() }
-}
-
-fn silent(error: std::io::Error) -> P4Error {
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            failed(format!("the switch has not answered for {} s: it hangs, or was stopped", PATIENCE.as_secs()))
-        }
-        _ => failed(format!("the switch does not answer: {error}")),
-    }
 }
 
 /// Arguments in the binary protocol.
@@ -135,17 +125,17 @@ impl Arguments {
 }
 
 impl Thrift {
-    /// Connects to a switch on this machine.
+    /// Connects to a switch on this machine, which may take so long for each answer.
     ///
     /// # Errors
     /// Where nothing listens there.
-    pub(crate) fn connect(port: u16) -> Result<Self, P4Error> {
+    pub(crate) fn connect(port: u16, patience: Duration) -> Result<Self, P4Error> {
         let to = SocketAddr::from(([127, 0, 0, 1], port));
         let stream = TcpStream::connect(to).map_err(|error| failed(format!("cannot connect to {to}: {error}")))?;
-        let set = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
+        let set = stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_nodelay(true));
         set.map_err(|error| failed(error.to_string()))?;
         let from = stream.try_clone().map_err(|error| failed(error.to_string()))?;
-        Ok(Self { from: BufReader::new(from), to: BufWriter::new(stream), calls: 0 })
+        Ok(Self { from: BufReader::new(from), to: BufWriter::new(stream), calls: 0, patience })
     }
 
     /// Adds an entry to a table, and returns its handle.
@@ -311,7 +301,7 @@ impl Thrift {
 
     fn text(&mut self) -> Result<Vec<u8>, P4Error> {
         let mut text = vec![0; self.bounded()? as usize];
-        self.from.read_exact(&mut text).map_err(silent)?;
+        self.fill(&mut text)?;
         Ok(text)
     }
 
@@ -338,7 +328,16 @@ impl Thrift {
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], P4Error> {
         let mut bytes = [0; N];
-        self.from.read_exact(&mut bytes).map_err(silent)?;
+        self.fill(&mut bytes)?;
         Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), P4Error> {
+        self.from.read_exact(bytes).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                failed(format!("the switch has not answered for {:?}: it hangs, or was stopped", self.patience))
+            }
+            _ => failed(format!("the switch does not answer: {error}")),
+        })
     }
 }

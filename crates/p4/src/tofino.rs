@@ -1,5 +1,6 @@
 //! The programs for TNA and T2NA: compiled and assembled for Tofino 1 and 2, and what this takes of the switch. They were never run on one.
 
+use crate::run::{Ran, run};
 use crate::sources::{hash, unpack};
 use crate::tools::Tool;
 use crate::{P4Error, Program};
@@ -7,12 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 const COMPILER: Tool = Tool { name: "p4c-barefoot", variable: "P4C_TOFINO", repository: "github.com/p4lang/p4c" };
 const ASSEMBLER: Tool = Tool { name: "bfas", variable: "BFAS", repository: "github.com/p4lang/p4c" };
 /// Where a compiler that is not installed finds `tna.p4` and `t2na.p4`.
 const INCLUDE: &str = "TNA_INCLUDE";
+/// More than a tool takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 /// In the name of a register that has a part of a word's cells, between the word and the part's number.
 const BANK: &str = "_bank_";
 
@@ -178,6 +183,10 @@ pub struct TofinoTools {
     pub compiler: PathBuf,
     /// The assembler.
     pub assembler: PathBuf,
+    /// How long each may take: one to ten minutes on a free machine.
+    pub patience: Duration,
+    /// The folder in which temporary ones are made.
+    pub scratch: PathBuf,
 }
 
 impl TofinoTools {
@@ -186,7 +195,8 @@ impl TofinoTools {
     /// # Errors
     /// Names the first that is missing.
     pub fn find() -> Result<Self, P4Error> {
-        Ok(Self { compiler: COMPILER.find()?, assembler: ASSEMBLER.find()? })
+        let (compiler, assembler) = (COMPILER.find()?, ASSEMBLER.find()?);
+        Ok(Self { compiler, assembler, patience: PATIENCE, scratch: std::env::temp_dir() })
     }
 
     /// Compiles and assembles a program as it is deployed. Takes one to ten minutes.
@@ -194,7 +204,7 @@ impl TofinoTools {
     /// # Errors
     /// What a tool says; also where the program needs more stages than there are, and where the compiler does not know the target.
     pub fn compile(&self, program: Program, target: &Target) -> Result<Report, P4Error> {
-        let folder = tempfile::tempdir().map_err(P4Error::io("make a folder"))?;
+        let folder = tempfile::tempdir_in(&self.scratch).map_err(P4Error::io("make a temporary folder"))?;
         unpack(&[], folder.path())?;
         let name = target.file(program);
         let (out, assembled) = (folder.path().join("out"), folder.path().join("assembled"));
@@ -207,7 +217,7 @@ impl TofinoTools {
         if let Some(include) = std::env::var_os(INCLUDE) {
             command.arg("-I").arg(include);
         }
-        let ran = run(&name, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))));
+        let ran = self.run(&name, command.arg("-o").arg(&out).arg(folder.path().join(format!("{name}.p4"))));
         ran.map_err(|error| match error {
             P4Error::Compiler { said, .. } if said.contains(&target.unknown()) => {
                 P4Error::NoTarget { target: target.name, said }
@@ -215,10 +225,8 @@ impl TofinoTools {
             other => other,
         })?;
         let assembly = out.join("pipe").join(format!("{name}.bfa"));
-        run(
-            &name,
-            Command::new(&self.assembler).args(["--target", target.target, "-o"]).arg(&assembled).arg(assembly),
-        )?;
+        let mut command = Command::new(&self.assembler);
+        self.run(&name, command.args(["--target", target.target, "-o"]).arg(&assembled).arg(assembly))?;
 
         let bytes = std::fs::metadata(assembled.join(format!("{}.bin", target.target)))
             .map_err(P4Error::io("see the assembled program"))?
@@ -243,20 +251,23 @@ impl TofinoTools {
             bytes,
         })
     }
-}
 
-/// Runs a tool; what it calls an error is the error.
-fn run(name: &str, command: &mut Command) -> Result<(), P4Error> {
-    let tool = Path::new(command.get_program()).display().to_string();
-    let Output { status, stdout, stderr } = command.output().map_err(P4Error::io(format!("run {tool}")))?;
-    if status.success() {
-        return Ok(());
+    /// Runs a tool; what it calls an error is the error.
+    fn run(&self, name: &str, command: &mut Command) -> Result<(), P4Error> {
+        let tool = Path::new(command.get_program()).display().to_string();
+        let Ran { status, said } = run(command, self.patience, &AtomicBool::new(false))?;
+        if status.is_some_and(|status| status.success()) {
+            return Ok(());
+        }
+        let how = match status {
+            Some(status) => status.to_string(),
+            None => format!("it hangs: it did not end within {:?}", self.patience),
+        };
+        let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
+        // Who was killed, or hangs, says no such thing.
+        let said = if errors.is_empty() { format!("{tool}: {how}\n{said}") } else { errors.join("\n") };
+        Err(P4Error::Compiler { program: name.to_owned(), said })
     }
-    let said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
-    let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
-    // What died said no such thing.
-    let said = if errors.is_empty() { format!("{tool}: {status}\n{said}") } else { errors.join("\n") };
-    Err(P4Error::Compiler { program: name.to_owned(), said })
 }
 
 /// What a program takes, as the assembler's description of it for drivers (`context.json`) says.

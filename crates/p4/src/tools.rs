@@ -1,17 +1,16 @@
 //! The tools: p4c's back ends for BMv2 and for Tofino, Tofino's assembler, and BMv2's simple_switch. None of them is needed to build or
 //! use Midflight.
 
-use crate::process::ends_with_us;
+use crate::run::{Ran, run};
 use crate::sources::{Planted, unpack};
 use crate::{P4Error, Program};
-use std::fs::File;
-use std::io;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long p4c may take for BMv2 on a busy machine: seconds on a free one.
-const COMPILING_MAX: Duration = Duration::from_secs(180);
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tempfile::TempDir;
 
 /// A tool, as users name it.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +41,26 @@ impl Tool {
     }
 }
 
+/// How long BMv2's tools may take on a busy machine, before they count as hanging.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// p4c: seconds on a free machine.
+    pub compiling: Duration,
+    /// simple_switch, until it listens for its controller.
+    pub starting: Duration,
+    /// simple_switch, with an answer to a call of its controller.
+    pub answering: Duration,
+    /// simple_switch, with a frame that passes it.
+    pub passing: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let [compiling, starting, answering, passing] = [180, 10, 20, 10].map(Duration::from_secs);
+        Self { compiling, starting, answering, passing }
+    }
+}
+
 /// What runs a program in BMv2.
 #[derive(Clone, Debug)]
 pub struct Bmv2Tools {
@@ -49,6 +68,12 @@ pub struct Bmv2Tools {
     pub compiler: PathBuf,
     /// BMv2's simple_switch.
     pub switch: PathBuf,
+    /// How long they may take.
+    pub patience: Patience,
+    /// The folder in which temporary ones are made, for programs that are compiled.
+    pub scratch: PathBuf,
+    /// Once this is set, a start that is under way is given up.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Bmv2Tools {
@@ -57,7 +82,20 @@ impl Bmv2Tools {
     /// # Errors
     /// Names the first that is missing.
     pub fn find() -> Result<Self, P4Error> {
-        Ok(Self { compiler: COMPILER.find()?, switch: SWITCH.find()? })
+        Ok(Self::at(COMPILER.find()?, SWITCH.find()?))
+    }
+
+    /// Those that are here.
+    #[must_use]
+    pub fn at(compiler: PathBuf, switch: PathBuf) -> Self {
+        let (patience, scratch, interrupted) = (Patience::default(), std::env::temp_dir(), Arc::default());
+        Self { compiler, switch, patience, scratch, interrupted }
+    }
+
+    /// A folder for a program, which goes when this is dropped.
+    pub(crate) fn folder(&self) -> Result<TempDir, P4Error> {
+        let made = tempfile::tempdir_in(&self.scratch);
+        made.map_err(P4Error::io(format!("make a temporary folder in {}", self.scratch.display())))
     }
 
     /// Compiles a program for v1model, with these macros, and returns its JSON's file. All is written into the folder `to`.
@@ -76,42 +114,26 @@ impl Bmv2Tools {
         let (source, json) = (to.join(format!("{program}_v1model.p4")), to.join(format!("{program}.json")));
         let mut command = Command::new(&self.compiler);
         command.arg("--std").arg("p4-16").args(macros.iter().map(|name| format!("-D{name}")));
-        let log = to.join("compiler.log");
-        let said = File::create(&log).map_err(P4Error::io(format!("write {}", log.display())))?;
-        command.arg("-o").arg(&json).arg(source).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        ends_with_us(&mut command);
-        let child = command.spawn().map_err(P4Error::io(format!("run {}", self.compiler.display())))?;
-        let status = wait(child).map_err(P4Error::io(format!("wait for {}", self.compiler.display())))?;
+        command.arg("-o").arg(&json).arg(source);
+        let Ran { status, said } = run(&mut command, self.patience.compiling, &self.interrupted)?;
         if status != Some(ExitStatus::default()) {
-            let said = std::fs::read(&log).map(|said| String::from_utf8_lossy(&said).trim().to_owned());
-            // What died said nothing.
             let how = match status {
                 Some(status) => status.to_string(),
-                None => format!("it did not end within {} s", COMPILING_MAX.as_secs()),
+                None => format!("it hangs: it did not end within {:?}", self.patience.compiling),
             };
-            let said = Some(said.unwrap_or_default()).filter(|said| !said.is_empty() && status.is_some());
-            let said = said.unwrap_or_else(|| format!("{}: {how}", self.compiler.display()));
+            // Who was killed, or hangs, says nothing of it.
+            let says_why = status.is_some_and(|status| status.code().is_some()) && !said.is_empty();
+            let said = if says_why { said } else { format!("{}: {how}\n{said}", self.compiler.display()) };
+            let said = said.trim_end().to_owned();
             return Err(P4Error::Compiler { program: program.to_owned(), said });
         }
+        let compiled = std::fs::read(&json).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => P4Error::Nothing { compiler: self.compiler.display().to_string() },
+            _ => P4Error::io(format!("read {}", json.display()))(error),
+        })?;
         // The compiler does not say that a disk is full.
-        let compiled = std::fs::read(&json).map_err(P4Error::io(format!("read {}", json.display())))?;
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&compiled);
         whole.map_err(|error| P4Error::Cut { path: json.display().to_string(), error })?;
         Ok(json)
-    }
-}
-
-/// How a compiler has ended; `None`: it did not in time, and was killed.
-fn wait(mut child: Child) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + COMPILING_MAX;
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(Some(status)),
-            None if Instant::now() > until => {
-                child.kill()?;
-                return child.wait().map(|_| None);
-            }
-            None => std::thread::sleep(Duration::from_millis(10)),
-        }
     }
 }

@@ -7,7 +7,6 @@
 //! | [`progress`] | progress bars |
 //! | [`stdout`], [`stderr`], [`files`] | output that may fail |
 //! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
-//! | [`children`] | processes that end with this one |
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`store`] | a store: which one, and a client of it |
@@ -20,7 +19,6 @@
 pub mod stderr;
 
 pub mod cache;
-pub mod children;
 pub mod columns;
 pub mod envelope;
 pub mod files;

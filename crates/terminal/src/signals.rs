@@ -37,6 +37,15 @@ impl Shutdown {
         signals.map(AtOnce).context("cannot handle signals")
     }
 
+    /// A flag that the first of them sets, beside being waited for: for a start that takes long, and looks at it.
+    pub fn flag(&self) -> Result<Arc<AtomicBool>> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&flag)).context("cannot handle signals")?;
+        }
+        Ok(flag)
+    }
+
     /// What ends the waiting, from any thread.
     pub fn ender(&self) -> impl FnOnce() + Send + use<> {
         let handle = self.0.handle();

@@ -6,13 +6,14 @@ use super::channel::{Channel, GRACE, Patience, Silent};
 use super::counts::Counters;
 use super::frames::{FRAMES, Header, from, to};
 use super::life::{Ended, Life};
-use super::output::Output;
+use super::output;
 use super::places::Place;
 use crate::exec::marks::{self, Mark};
 use crate::exec::reaper::Record;
 use crate::functions::TaskContext;
 use crate::open_files::restore_open_files;
 use crate::waker::Waker;
+use midflight_children::Outputs;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -35,7 +36,7 @@ pub(super) struct Process {
     /// `None` when it has ended.
     life: Option<Life>,
     channel: Channel,
-    output: Output,
+    output: Outputs,
     /// What of resources it has in its environment.
     pub(super) environment: Vec<(String, String)>,
     pub(super) hello: Hello,
@@ -129,7 +130,7 @@ impl Start<'_> {
             let pidfd = pidfd_open(group, PidfdFlags::empty()).map_err(|error| cannot("watch", &error))?;
             let stop = Waker::new().map_err(|error| cannot("watch", &error))?;
             let output =
-                Output::copy(outputs.into(), self.counters).map_err(|error| cannot("copy the outputs of", &error))?;
+                output::copy(outputs.into(), self.counters).map_err(|error| cannot("copy the outputs of", &error))?;
             Ok((Channel::new(socket, pidfd, group, stop), output))
         };
         let (channel, output) = match made() {

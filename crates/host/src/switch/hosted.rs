@@ -10,6 +10,8 @@ use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_dataplane::{TasksConfig, TasksProgram};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Sends a datagram: from which of our addresses (`None`: the kernel chooses), to whom, what.
 pub type SendFrom<'a> = dyn FnMut(Option<IpAddr>, SocketAddr, &[u8]) + 'a;
@@ -57,7 +59,7 @@ pub trait HostedProgram: SoftProgram {
         Err(no_such_engine::<Self>())
     }
 
-    /// The engine bmv2 that runs it, and serves this address.
+    /// The engine bmv2 that runs it, and serves this address. Its start is given up once the flag is set.
     ///
     /// # Errors
     /// If the program has none, or a tool, a right or an interface is missing.
@@ -66,6 +68,7 @@ pub trait HostedProgram: SoftProgram {
         _options: &Bmv2Options,
         _listen: SocketAddr,
         _epoch: u32,
+        _interrupted: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Hosted<Self>>, Error> {
         Err(no_bmv2::<Self>())
     }
@@ -92,8 +95,9 @@ impl HostedProgram for TasksProgram {
         options: &Bmv2Options,
         listen: SocketAddr,
         epoch: u32,
+        interrupted: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Ok(Box::new(super::bmv2::Bmv2Engine::start(config, options, listen, epoch)?))
+        Ok(Box::new(super::bmv2::Bmv2Engine::start(config, options, listen, epoch, interrupted)?))
     }
 }
 

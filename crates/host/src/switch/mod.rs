@@ -113,6 +113,15 @@ impl<P: HostedProgram> Switch<P> {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
+        Self::bind_unless(config, &Arc::default())
+    }
+
+    /// The same, but gives up with an error once the flag is set, by a signal for example, where it takes long: the engine bmv2 compiles its
+    /// program. Nothing of a start that was given up is left.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn bind_unless(config: &SwitchConfig<P>, interrupted: &Arc<AtomicBool>) -> Result<BoundSwitch<P>, Error> {
         let epoch = rand::random_range(1..=u32::MAX);
         let socket = Socket::bind_with(config.listen, config.buffers)?;
         let waker = Waker::new()?;
@@ -133,7 +142,7 @@ impl<P: HostedProgram> Switch<P> {
             SwitchEngine::Bmv2(options) => {
                 let deaf = socket.take_nothing();
                 deaf.map_err(|source| Error::Resources { what: "close a socket to datagrams", source })?;
-                (P::bmv2(&config.program, options, socket.local_addr(), epoch)?, facts)
+                (P::bmv2(&config.program, options, socket.local_addr(), epoch, interrupted)?, facts)
             }
             #[cfg(not(feature = "kernel"))]
             SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),

@@ -23,6 +23,7 @@ use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use program::Named;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -115,7 +116,14 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
     }
     let engine = args.engine.apply::<P>(&config)?;
     let mut shutdown = Shutdown::new()?;
-    let mut prepared = Running::<P>::prepare(&config, engine)?;
+    let interrupted = shutdown.flag()?;
+    let mut prepared = match Running::<P>::prepare_unless(&config, engine, &interrupted) {
+        Err(_) if interrupted.load(Ordering::Relaxed) => {
+            tracing::info!("{}: ending, before it served", shutdown.wait());
+            return Ok(ExitCode::SUCCESS);
+        }
+        prepared => prepared?,
+    };
     let mut beside = P::beside(&config, prepared.port())?;
     P::attach(&mut beside, &mut prepared);
     if prepared.is_privileged() {

@@ -12,6 +12,7 @@ use midflight_dataplane::TasksProgram;
 use midflight_host::{BoundSwitch, Diversion, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What runs in the process beside the switch.
@@ -60,6 +61,15 @@ impl<P: SwitchProgram> Running<P> {
 
     /// The first half of a start.
     pub(crate) fn prepare(config: &Config<P::Table>, engine: SwitchEngine) -> Result<Prepared<P>> {
+        Self::prepare_unless(config, engine, &Arc::default())
+    }
+
+    /// The same, but gives up once the flag is set, where it takes long.
+    pub(crate) fn prepare_unless(
+        config: &Config<P::Table>,
+        engine: SwitchEngine,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Prepared<P>> {
         let buffers = SocketBuffers {
             receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
             send_bytes: config.switch.socket.send_buffer_bytes as usize,
@@ -69,7 +79,8 @@ impl<P: SwitchProgram> Running<P> {
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
         // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
-        let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
+        let wanted = SwitchConfig { listen, program, buffers, engine, busy_poll };
+        let switch = Switch::bind_unless(&wanted, interrupted)?;
         let (table, http_names) = (config.program.clone(), config.switch.http_names.clone());
         Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
     }

@@ -20,7 +20,7 @@ use midflight_replicas::keyspace::Keyspace;
 use midflight_replicas::select::Algorithm;
 use midflight_replicas::store::StoreAddress;
 use midflight_terminal::signals::Shutdown;
-use midflight_terminal::{children, stdout};
+use midflight_terminal::stdout;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ fn memcached(socket: &Path) -> Result<Child> {
     let mut command = Command::new("memcached");
     // As root it wants to be told as whom to run, and could not make its socket as another user.
     command.args(["-u", "root", "-m", "64", "-a", "0600", "-s"]).arg(socket).stdin(Stdio::null());
-    children::end_with_this_process(&mut command);
+    midflight_children::end_with_this_process(&mut command);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             anyhow::anyhow!(

@@ -19,6 +19,8 @@ use midflight_p4::{P4Error, Program};
 use midflight_wire::{Header, Operation};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use zerocopy::FromBytes;
 
 /// Packets of the CPU port that are answered before the thread does something else.
@@ -59,6 +61,7 @@ impl Bmv2Engine {
         options: &Bmv2Options,
         listen: SocketAddr,
         epoch: u32,
+        interrupted: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let SocketAddr::V4(own) = listen else { return Err(one_address()) };
         if own.ip().is_unspecified() {
@@ -86,8 +89,9 @@ impl Bmv2Engine {
             asic::Program::Published => Program::Published,
         };
         let options = Options { program, own, epoch, interfaces: interfaces.clone(), queue: *queue, slots };
+        let tools = Bmv2Tools { interrupted: Arc::clone(interrupted), ..Bmv2Tools::find()? };
         Ok(Self {
-            live: Live::start(&Bmv2Tools::find()?, &options)?,
+            live: Live::start(&tools, &options)?,
             controller,
             hosts: Hosts::new(NEXT_HOPS_MAX, config.slot_idle_ns),
             port: own.port(),

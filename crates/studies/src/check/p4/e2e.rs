@@ -114,7 +114,11 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
     make_plain(&lab)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     guard.remove_too(folder.path());
-    let files = Files { config: folder.path().join("switch.toml"), log: folder.path().join("switch.log") };
+    let files = Files {
+        config: folder.path().join("switch.toml"),
+        log: folder.path().join("switch.log"),
+        scratch: folder.path().into(),
+    };
     std::fs::write(&files.config, CONFIG).context("cannot write a configuration")?;
     let (mut serving, address) = start(&lab, program, &files)?;
     let mut executors = Vec::new();
@@ -134,10 +138,11 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
     })
 }
 
-/// A switch's configuration, and what it writes to stderr.
+/// A switch's configuration, what it writes to stderr, and where it compiles its program.
 struct Files {
     config: PathBuf,
     log: PathBuf,
+    scratch: PathBuf,
 }
 
 /// Sets a flag as it is dropped.
@@ -174,7 +179,7 @@ fn start(lab: &Lab, program: Program, files: &Files) -> Result<(Process, SocketA
     let mut command = at(lab, Place::Switch)?;
     command.args(["switch", "--engine", engine, "--interface", &lab.interfaces().join(","), "--listen", &listen]);
     let log = File::create(&files.log).context("cannot write a switch's log")?;
-    command.args(["--http", "off", "--config"]).arg(&files.config).stderr(log);
+    command.args(["--http", "off", "--config"]).arg(&files.config).env("TMPDIR", &files.scratch).stderr(log);
     switch(&mut command).with_context(|| std::fs::read_to_string(&files.log).unwrap_or_default())
 }
 

@@ -113,6 +113,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             return Err(usage::error(format!("{option} {} is no directory", folder.display())));
         }
     }
+    let guard = LabGuard::new()?;
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    guard.remove_too(scratch.path());
+    let here = Here { args, guard: &guard, scratch: scratch.path() };
     let mut measures = Vec::new();
     let (mut is_right, mut done) = (true, false);
     for part in [Part::Compare, Part::Tasks, Part::Tofino] {
@@ -120,10 +124,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             continue;
         }
         let outcome = match part {
-            Part::Compare => compare(args, &mut measures),
-            Part::Tasks => run_tasks(args, &mut measures),
-            Part::Tofino => compile(args, &mut measures),
+            Part::Compare => here.compare(&mut measures),
+            Part::Tasks => here.run_tasks(&mut measures),
+            Part::Tofino => here.compile(&mut measures),
         };
+        let outcome = guard.unless_interrupted(outcome);
         match outcome {
             Ok(this) => (is_right, done) = (is_right && this, true),
             // What is left out for want of a tool or of a right is no failure.
@@ -144,79 +149,90 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Each program beside the model. Returns whether nothing differed.
-fn compare(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
-    let tools = Bmv2Tools::find()?;
-    let files = files(args.transcripts.as_deref())?;
-    let mut is_right = true;
-    for program in Program::ALL {
-        is_right &= compare_one(args, &tools, program, &files, measures)?;
-    }
-    Ok(is_right)
+/// What all parts need.
+struct Here<'a> {
+    args: &'a Args,
+    guard: &'a LabGuard,
+    /// A folder that goes with this command, however it ends.
+    scratch: &'a Path,
 }
 
-/// Each program for each Tofino that the compiler knows; what does not fit is an error of the tools.
-fn compile(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
-    let tools = TofinoTools::find()?;
-    let (mut compiled, mut unknown) = (false, None);
-    for (target, program) in Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (target, program))) {
-        let report = match tofino::run(&tools, program, target, args.report.as_deref()) {
-            Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
-                eprintln!("SKIPPED: check p4: {} for {}: {error}", program.name(), target.name);
-                unknown = Some(error);
-                continue;
+impl Here<'_> {
+    /// Each program beside the model. Returns whether nothing differed.
+    fn compare(&self, measures: &mut Vec<Measure>) -> Result<bool> {
+        let tools = Bmv2Tools { scratch: self.scratch.into(), ..Bmv2Tools::find()? };
+        let files = files(self.args.transcripts.as_deref())?;
+        let mut is_right = true;
+        for program in Program::ALL {
+            is_right &= self.compare_one(&tools, program, &files, measures)?;
+        }
+        Ok(is_right)
+    }
+
+    /// Each program for each Tofino that the compiler knows; what does not fit is an error of the tools.
+    fn compile(&self, measures: &mut Vec<Measure>) -> Result<bool> {
+        let tools = TofinoTools { scratch: self.scratch.into(), ..TofinoTools::find()? };
+        let (mut compiled, mut unknown) = (false, None);
+        for (target, program) in
+            Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (target, program)))
+        {
+            let report = match tofino::run(&tools, program, target, self.args.report.as_deref()) {
+                Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
+                    eprintln!("SKIPPED: check p4: {} for {}: {error}", program.name(), target.name);
+                    unknown = Some(error);
+                    continue;
+                }
+                report => report?,
+            };
+            if !self.args.json {
+                stdout::print(&tofino::told(&report, target))?;
             }
-            report => report?,
-        };
-        if !args.json {
-            stdout::print(&tofino::told(&report, target))?;
+            measures.extend(tofino::measures(&report, target));
+            compiled = true;
         }
-        measures.extend(tofino::measures(&report, target));
-        compiled = true;
+        match unknown {
+            Some(error) if !compiled => Err(error),
+            _ => Ok(true),
+        }
     }
-    match unknown {
-        Some(error) if !compiled => Err(error),
-        _ => Ok(true),
-    }
-}
 
-/// Packets into one program and into the model. Returns whether nothing differed.
-fn compare_one(
-    args: &Args,
-    tools: &Bmv2Tools,
-    program: Program,
-    files: &[(String, String)],
-    measures: &mut Vec<Measure>,
-) -> Result<bool> {
-    let written = transcripts(tools, program, files)?;
-    let drawn = random(tools, program, args.packets, args.seed)?;
-    let (mut is_right, program) = (true, program.name());
-    for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
-        is_right &= compared.differences.is_empty();
-        compared.differences.iter().for_each(|difference| eprintln!("{program}: {difference}"));
-        if !args.json {
-            stdout::print(&told(program, what, compared))?;
+    /// Packets into one program and into the model. Returns whether nothing differed.
+    fn compare_one(
+        &self,
+        tools: &Bmv2Tools,
+        program: Program,
+        files: &[(String, String)],
+        measures: &mut Vec<Measure>,
+    ) -> Result<bool> {
+        let written = transcripts(tools, program, files)?;
+        let drawn = random(tools, program, self.args.packets, self.args.seed)?;
+        let (mut is_right, program) = (true, program.name());
+        for (what, compared) in [("transcripts", &written), ("random", &drawn)] {
+            is_right &= compared.differences.is_empty();
+            compared.differences.iter().for_each(|difference| eprintln!("{program}: {difference}"));
+            if !self.args.json {
+                stdout::print(&told(program, what, compared))?;
+            }
         }
+        measures.extend(measured(program, files.len(), &written, &drawn));
+        Ok(is_right)
     }
-    measures.extend(measured(program, files.len(), &written, &drawn));
-    Ok(is_right)
-}
 
-/// Clients and executors with each program. Returns whether nothing went wrong.
-fn run_tasks(args: &Args, measures: &mut Vec<Measure>) -> Result<bool> {
-    Bmv2Tools::find()?;
-    midflight_lab::available().map_err(P4Error::from)?;
-    let guard = LabGuard::new()?;
-    let mut is_right = true;
-    for program in Program::ALL {
-        let outcome = guard.unless_interrupted(e2e::run(program, args.tasks, &guard))?;
-        is_right &= outcome.is_right();
-        if !args.json {
-            stdout::print(&outcome.told())?;
+    /// Clients and executors with each program. Returns whether nothing went wrong.
+    fn run_tasks(&self, measures: &mut Vec<Measure>) -> Result<bool> {
+        Bmv2Tools::find()?;
+        midflight_lab::available().map_err(P4Error::from)?;
+        let mut is_right = true;
+        for program in Program::ALL {
+            let outcome = e2e::run(program, self.args.tasks, self.guard)?;
+            is_right &= outcome.is_right();
+            if !self.args.json {
+                stdout::print(&outcome.told())?;
+            }
+            measures.extend(outcome.measures());
         }
-        measures.extend(outcome.measures());
+        Ok(is_right)
     }
-    Ok(is_right)
 }
 
 /// Names and texts of the transcripts, in the order of their names.
