@@ -24,4 +24,5 @@ def main() -> None:
             up.terminate()
 
 
-main()
+if __name__ == "__main__":  # pytest imports it for doctests
+    main()
