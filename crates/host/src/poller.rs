@@ -17,17 +17,17 @@ const TRY_EVERY: u32 = 16;
 /// The state of the one thread that may poll.
 pub(crate) struct Poller {
     longest: Duration,
-    hands: Mutex<Option<(Hands, Spin, Luck)>>,
+    hands: Mutex<Option<(Hands, Spin, RecentPolls)>>,
 }
 
-/// How the last polls went.
+/// How many polls were in vain since one was not, and what followed from it.
 #[derive(Debug, Default)]
-struct Luck {
+struct RecentPolls {
     in_vain: u32,
     skipped: u32,
 }
 
-impl Luck {
+impl RecentPolls {
     /// Whether the next wait is to poll.
     fn is_worth_it(&mut self) -> bool {
         if self.in_vain < IN_VAIN_MAX {
@@ -58,8 +58,9 @@ impl Poller {
     ) {
         // A second thread that polls would only slow down the first.
         let Ok(mut hands) = self.hands.try_lock() else { return };
-        let (hands, spin, luck) = hands.get_or_insert_with(|| (Hands::new(), Spin::default(), Luck::default()));
-        if !self.longest.is_zero() && spin.is_allowed() && luck.is_worth_it() {
+        let (hands, spin, recent) =
+            hands.get_or_insert_with(|| (Hands::new(), Spin::default(), RecentPolls::default()));
+        if !self.longest.is_zero() && spin.is_allowed() && recent.is_worth_it() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let longest = left.map_or(self.longest, |left| left.min(self.longest));
             let end = clock::now().saturating_add(clock::nanos(longest));
@@ -68,7 +69,7 @@ impl Poller {
                 while !done() && clock::now() < end && driver.poll(hands) {}
                 done()
             });
-            luck.polled(came);
+            recent.polled(came);
         }
         driver.end_polling(driver.peek(|endpoint, _| is_more_open(endpoint)));
     }
@@ -80,12 +81,12 @@ mod tests {
 
     #[test]
     fn after_sixteen_polls_in_vain_one_wait_of_sixteen_polls() {
-        let mut luck = Luck::default();
+        let mut recent = RecentPolls::default();
         let mut polls = |came: bool, waits: u32| {
             (0..waits)
                 .filter(|_| {
-                    luck.is_worth_it() && {
-                        luck.polled(came);
+                    recent.is_worth_it() && {
+                        recent.polled(came);
                         true
                     }
                 })

@@ -26,6 +26,15 @@ fn skipping(act: impl FnOnce(&Bmv2Tools) -> Result<(), P4Error> + Send) {
     }
 }
 
+/// With the safe program in a switch.
+fn with_switch(act: impl FnOnce(Bmv2) -> Result<(), P4Error> + Send) {
+    skipping(|tools| {
+        let folder = tools.folder()?;
+        let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
+        act(Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?)
+    });
+}
+
 fn options() -> Options {
     Options {
         program: Program::Safe,
@@ -39,10 +48,7 @@ fn options() -> Options {
 
 #[test]
 fn a_killed_switch_is_named_at_once() {
-    skipping(|tools| {
-        let folder = tools.folder()?;
-        let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
-        let mut switch = Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?;
+    with_switch(|mut switch| {
         assert_eq!(switch.pass(CLIENTS, &[0; 60])?, [], "it lives");
         let killed = Instant::now();
         switch.process.kill();
@@ -55,10 +61,7 @@ fn a_killed_switch_is_named_at_once() {
 
 #[test]
 fn a_switch_that_was_stopped_is_named_and_ends_with_us() {
-    skipping(|tools| {
-        let folder = tools.folder()?;
-        let json = tools.compile(Program::Safe, &[], &macros(4, 4), folder.path())?;
-        let mut switch = Bmv2::start(tools, Program::Safe, &json, &entered(4, 16, 0))?;
+    with_switch(|mut switch| {
         switch.patience = Duration::from_millis(200);
         switch.process.stop();
         let error = switch.pass(CLIENTS, &[0; 60]).expect_err("it hangs").to_string();

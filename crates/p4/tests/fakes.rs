@@ -237,12 +237,18 @@ fn a_switch_that_does_not_answer_is_named() {
     });
 }
 
-#[test]
-fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
-    let fakes = Fakes::new(COMPILES, "yes | head -c 3000000 >&2; echo 'port 0: no such interface' >&2; exit 7");
+/// Starts a switch that is this script; `says` looks at why it could not be.
+fn switch_ends(script: &str, says: impl FnOnce(String) + Send) {
+    let fakes = Fakes::new(COMPILES, script);
     apart(libc::CLONE_NEWNET, || {
         bring_up_loopback();
-        let error = named(fakes.start());
+        says(named(fakes.start()));
+    });
+}
+
+#[test]
+fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
+    switch_ends("yes | head -c 3000000 >&2; echo 'port 0: no such interface' >&2; exit 7", |error| {
         let says = "switch) has ended with exit code 7; it said: port 0: no such interface";
         assert!(error.starts_with("simple_switch (") && error.ends_with(says), "{error}");
     });
@@ -251,10 +257,7 @@ fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
 /// BMv2 says some of its reasons there.
 #[test]
 fn what_a_switch_says_on_its_stdout_is_told_too() {
-    let fakes = Fakes::new(COMPILES, "echo 'Field standard_metadata.egress_port is required'; exit 1");
-    apart(libc::CLONE_NEWNET, || {
-        bring_up_loopback();
-        let error = named(fakes.start());
+    switch_ends("echo 'Field standard_metadata.egress_port is required'; exit 1", |error| {
         assert!(error.ends_with("exit code 1; it said: Field standard_metadata.egress_port is required"), "{error}");
     });
 }

@@ -1,11 +1,11 @@
 //! What the tasks program counts: `struct mf_tasks_stats`.
 
 use super::Verdict;
-use midflight_wire::LEVELS;
+use midflight_wire::{LEVELS, Operation};
 use zerocopy::FromZeros;
 
 /// `MF_OP_END`: operations are numbered from 1.
-pub const OPERATIONS: usize = 21;
+pub const OPERATIONS: usize = Operation::ALL.len() + 1;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_TICK_SLOTS`: slots that one tick visits.

@@ -115,7 +115,7 @@ impl ExecutorBuilder {
     }
 
     /// Whether it asks ahead, where its tasks take less than a round trip, for those that it runs next. A task may then wait
-    /// at this executor for up to two round trips, and goes back if it could not start. Default yes.
+    /// at this executor for up to two round trips, or twice [`Self::ahead_span`], and goes back if it could not start. Default yes.
     #[must_use]
     pub fn ahead(mut self, asks: bool) -> Self {
         self.never_ahead = !asks;

@@ -89,8 +89,8 @@ impl Ahead {
         if varies || long > span {
             return 0;
         }
-        let in_a_round_trip = (round_trip.max(long) * Nanos::from(self.slots)).div_ceil(long.max(1));
-        u32::try_from(in_a_round_trip).unwrap_or(u32::MAX).min(self.most)
+        let wanted = (round_trip.max(long) * Nanos::from(self.slots)).div_ceil(long.max(1));
+        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.most)
     }
 }
 

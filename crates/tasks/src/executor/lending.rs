@@ -1,5 +1,6 @@
 //! Asking ahead, and its bounds. A task that was taken ahead runs on the worker of an ordinary slot, which waits for a task
-//! meanwhile: it lends its worker. Both are short (a *span* is a round trip, and at least `ahead_span` of the configuration); where they are not, this is what keeps T6:
+//! meanwhile: it lends its worker. Both are short; where they are not, this is what keeps T6 (a *span* is a round trip, and at least
+//! `ahead_span` of the configuration):
 //!
 //! - a task that has not started within two spans of its arrival goes back, whoever's it is;
 //! - for each run that was taken ahead and lasts for longer than two spans, an ordinary slot takes back its wait, until

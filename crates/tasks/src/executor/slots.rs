@@ -431,7 +431,7 @@ impl Slots {
     }
 
     /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet. One that has not
-    /// started yet does so within two round trips, or goes back: its client asks again.
+    /// started yet does so within two spans, or goes back: its client asks again.
     pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
         let &local = self.by_task.get(&(name.token.get(), name.submission.get(), name.index))?;
         let slot = &mut self.slots[local as usize];

@@ -7,7 +7,7 @@
 //! | a result of an attempt that did not end | none |
 //! | more runs of an attempt than assignments of it, or a run of one that went back | none |
 //! | more runs at once than the executor has slots | none |
-//! | a task that starts later than two round trips after it came to its executor | any fault, and a network that loses datagrams |
+//! | a task that starts later than two spans after it came to its executor | any fault, and a network that loses datagrams |
 //! | a task that ends as lost | its own time-out |
 //! | a task that ends as cancelled | its caller, who asked for it |
 //! | a task that ends as cancelled, taken out or vanished, and was assigned | any fault: an earlier attempt may have run; its own time-out |
@@ -230,7 +230,7 @@ impl Callers {
         Ok(())
     }
 
-    /// No executor runs more tasks at once than it has slots, or holds one for longer than two round trips.
+    /// No executor runs more tasks at once than it has slots, or holds one for longer than two spans.
     fn starts_as_it_may(&self, executor: NodeId, held_for: Nanos) -> Checked {
         let runs = self.runs.keys().filter(|(other, _)| *other == executor).count();
         let slots = self.slots.get(&executor).copied().unwrap_or(usize::MAX);

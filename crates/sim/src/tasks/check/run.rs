@@ -232,7 +232,7 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
     (0..).zip(&job.tasks).map(task).collect()
 }
 
-/// How long a task may be at its executor before it starts or goes back: two round trips. A sample may be of a slot that was
+/// How long a task may be at its executor before it starts or goes back: two spans. A sample of a round trip may be of a slot that was
 /// parked, which the executor cannot tell where a task was given back.
 fn held_at_most(trial: &Trial) -> Nanos {
     let net = &trial.network;
