@@ -4,27 +4,15 @@
 //! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
 //! of tasks that probably come next (`docs/internals/arguments.md`).
 //!
-//! Format, integers in network byte order. A connection carries any number of requests, one after another:
-//!
-//! | request, 16 or 24 bytes | | answer, 8 bytes, then the bytes | |
-//! |---|---|---|---|
-//! | magic "MB" | 16 bits | magic "MB" | 16 bits |
-//! | version 1 | 8 bits | version 1 | 8 bits |
-//! | operation: 1 a whole blob, 2 a part of a pack | 8 bits | status: 0 here it is, 1 not here, 2 no place | 8 bits |
-//! | reserved, 0 | 32 bits | length of what follows; 0 but with status 0 | 32 bits |
-//! | id | 64 bits | | |
-//! | operation 2: offset in bytes | 32 bits | | |
-//! | operation 2: bytes at most, from 1 on | 32 bits | | |
-//!
-//! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. An id is random:
-//! whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client that gets none
-//! receives status 2 before its first request, and tries again a little later. A connection is closed on an unknown id, on
+//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14); a client that gets
+//! none receives "no place" before its first request, and tries again a little later. A connection is closed on an unknown name, on
 //! a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a
 //! counter of its own in [`BlobCounters`].
 
 mod arguments;
 mod content;
 mod fetch;
+mod format;
 mod pack;
 mod server;
 
@@ -38,6 +26,7 @@ pub(crate) use server::BlobServer;
 use crate::driver::lock;
 use crate::spill::SpillRoom;
 use midflight_connections::Connections;
+use midflight_tasks::blob::BlobSecret;
 use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
 use pack::Pack;
 use std::collections::HashMap;
@@ -45,18 +34,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-
-const MAGIC: [u8; 2] = *b"MB";
-const VERSION: u8 = 1;
-const OPERATION_WHOLE: u8 = 1;
-const OPERATION_PART: u8 = 2;
-const STATUS_HERE: u8 = 0;
-const STATUS_UNKNOWN: u8 = 1;
-const STATUS_NO_PLACE: u8 = 2;
-const REQUEST_BYTES: usize = 16;
-/// What follows in a request for a part.
-const PART_BYTES: usize = 8;
-const ANSWER_BYTES: usize = 8;
 
 /// The bytes that must be transferred within [`BlobOptions::progress_timeout`], or the rest if that is less.
 const PROGRESS_BYTES: usize = 256 << 10;
@@ -199,25 +176,27 @@ pub(crate) struct BlobStore {
 
 #[derive(Debug, Default)]
 struct Kept {
+    /// By the name under which they are asked for.
     blobs: HashMap<u64, Blob>,
     bytes: usize,
 }
 
 impl Kept {
     /// Puts it under this id, or another one if this is taken.
-    fn insert(&mut self, known: Option<u64>, held: Held) -> u64 {
-        let mut id = known.unwrap_or_else(rand::random);
-        while self.blobs.contains_key(&id) {
-            id = rand::random();
+    fn insert(&mut self, known: Option<u64>, held: Held) -> BlobSecret {
+        let mut secret = BlobSecret::new(known.unwrap_or_else(rand::random));
+        while self.blobs.contains_key(&secret.request_name()) {
+            secret = BlobSecret::new(rand::random());
         }
-        self.blobs.insert(id, Blob { held, since: Instant::now() });
-        id
+        self.blobs.insert(secret.request_name(), Blob { held, secret, since: Instant::now() });
+        secret
     }
 }
 
 #[derive(Debug)]
 struct Blob {
     held: Held,
+    secret: BlobSecret,
     since: Instant,
 }
 
@@ -288,15 +267,15 @@ impl BlobStore {
         if timeout.timed_out() {
             return Err(StoreFull);
         }
-        let id = kept.insert(known, Held::Whole(content));
+        let secret = kept.insert(known, Held::Whole(content));
         kept.bytes += length;
-        Ok(BlobLease { store: Arc::clone(self), id, length: in_all as u32 })
+        Ok(BlobLease { store: Arc::clone(self), secret, length: in_all as u32 })
     }
 
     /// Keeps a pack that is empty yet.
     fn keep_pack(self: &Arc<Self>, pack: &Arc<Pack>) -> BlobLease {
-        let id = lock(&self.kept).insert(None, Held::Pack(Arc::clone(pack)));
-        BlobLease { store: Arc::clone(self), id, length: 0 }
+        let secret = lock(&self.kept).insert(None, Held::Pack(Arc::clone(pack)));
+        BlobLease { store: Arc::clone(self), secret, length: 0 }
     }
 
     /// Counts bytes that a pack which is kept will have more.
@@ -309,41 +288,41 @@ impl BlobStore {
         Ok(())
     }
 
-    fn find(&self, id: u64) -> Option<Arc<Content>> {
-        let found = match lock(&self.kept).blobs.get(&id).map(|blob| &blob.held) {
-            Some(Held::Whole(content)) => Some(Arc::clone(content)),
-            Some(Held::Pack(_)) | None => None,
+    fn find(&self, name: u64) -> Option<(BlobSecret, Arc<Content>)> {
+        let found = match lock(&self.kept).blobs.get(&name) {
+            Some(Blob { held: Held::Whole(content), secret, .. }) => Some((*secret, Arc::clone(content))),
+            Some(Blob { held: Held::Pack(_), .. }) | None => None,
         };
         self.counts.asked(found.is_some());
         found
     }
 
     /// At most so many bytes of a pack, from `offset` on; at least one.
-    fn find_part(&self, id: u64, offset: u32, most: u32) -> Option<Vec<u8>> {
-        let pack = match lock(&self.kept).blobs.get(&id).map(|blob| &blob.held) {
-            Some(Held::Pack(pack)) => Some(Arc::clone(pack)),
-            Some(Held::Whole(_)) | None => None,
+    fn find_part(&self, name: u64, offset: u32, most: u32) -> Option<(BlobSecret, Vec<u8>)> {
+        let found = match lock(&self.kept).blobs.get(&name) {
+            Some(Blob { held: Held::Pack(pack), secret, .. }) => Some((*secret, Arc::clone(pack))),
+            Some(Blob { held: Held::Whole(_), .. }) | None => None,
         };
-        let part = pack.and_then(|pack| pack.part(offset, most));
+        let part = found.and_then(|(secret, pack)| Some((secret, pack.part(offset, most)?)));
         self.counts.asked(part.is_some());
         part
     }
 
-    fn remove(&self, id: u64) {
+    fn remove(&self, secret: BlobSecret) {
         let mut kept = lock(&self.kept);
-        if let Some(blob) = kept.blobs.remove(&id) {
+        if let Some(blob) = kept.blobs.remove(&secret.request_name()) {
             kept.bytes -= blob.held.in_memory();
             self.room.notify_all();
         }
     }
 
-    /// Drops blobs that are older than the bound; their ids are then unknown.
+    /// Drops blobs that are older than the bound; their names are then unknown.
     pub(crate) fn expire(&self) {
         let mut kept = lock(&self.kept);
         let old = kept.blobs.iter().filter(|(_, blob)| blob.since.elapsed() > self.options.result_ttl);
-        let old: Vec<u64> = old.map(|(id, _)| *id).collect();
-        for id in &old {
-            if let Some(blob) = kept.blobs.remove(id) {
+        let old: Vec<u64> = old.map(|(name, _)| *name).collect();
+        for name in &old {
+            if let Some(blob) = kept.blobs.remove(name) {
                 kept.bytes -= blob.held.in_memory();
             }
         }
@@ -382,20 +361,20 @@ impl BlobStore {
 #[derive(Debug)]
 pub(crate) struct BlobLease {
     store: Arc<BlobStore>,
-    id: u64,
+    secret: BlobSecret,
     length: u32,
 }
 
 impl BlobLease {
     /// What a packet carries; `port` is the server's.
     pub(crate) fn reference(&self, port: u16) -> BlobRef {
-        BlobRef { id: self.id.into(), length: self.length.into(), port: port.into(), at: 0.into() }
+        BlobRef { id: self.secret.id().into(), length: self.length.into(), port: port.into(), at: 0.into() }
     }
 }
 
 impl Drop for BlobLease {
     fn drop(&mut self) {
-        self.store.remove(self.id);
+        self.store.remove(self.secret);
     }
 }
 

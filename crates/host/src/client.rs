@@ -315,6 +315,7 @@ impl Client {
         let jid = job.jid.unwrap_or_else(|| self.next_jid.fetch_add(1, Ordering::Relaxed));
         let state = JobState::new(tasks.len(), sink);
         let mut leases = Some(leases);
+        let alone = alone(&tasks, &job.tasks);
         Ok(move || {
             let taken = self.shared.driver.with(|now, endpoint, handler| {
                 if self.shared.closed.load(Ordering::Acquire) {
@@ -322,6 +323,9 @@ impl Client {
                 }
                 let keys = endpoint.submit(now, jid, &tasks)?;
                 handler.expect(keys.start, &state, leases.take().unwrap_or_default());
+                if let Some((blob, argument)) = &alone {
+                    endpoint.send_along(now, TaskKey(keys.start), *blob, argument);
+                }
                 Ok(keys)
             });
             let (state, client) = (Arc::clone(&state), self.shared.clone());
@@ -464,6 +468,12 @@ impl Room {
         drop(waiting);
         futures.into_iter().for_each(TaskWaker::wake);
     }
+}
+
+/// The argument by reference of a job's only task.
+fn alone(tasks: &[Task], specs: &[TaskSpec]) -> Option<(BlobRef, Arc<Vec<u8>>)> {
+    let ([Task { argument: Argument::ByReference(blob), .. }], [spec]) = (tasks, specs) else { return None };
+    Some((*blob, Arc::clone(&spec.argument)))
 }
 
 /// Whether a submission was refused for a reason that passes.

@@ -115,6 +115,29 @@ fn thousands_of_small_arguments_come_many_at_a_time_and_results_over_few_connect
     assert_eq!(executor.counts().blobs.served, 2_000);
 }
 
+/// A task alone has its argument from the packet that its client sends along; so has an inline function, which then need not be given to
+/// another thread.
+#[test]
+fn the_argument_of_a_task_alone_is_sent_along() {
+    let switch = switch();
+    let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
+    let builder = Executor::builder().register_inline("same", same).register("same on a worker", same);
+    let executor = started(builder, switch.local_addr(), 2);
+    let client = client(switch.local_addr());
+    for number in 0..100u64 {
+        let (function, argument) = (["same", "same on a worker"][number as usize % 2], number.to_be_bytes().repeat(25));
+        let job = client.submit(Job::builder(function).task(argument.clone()).build()).unwrap();
+        assert_eq!(values(job.wait()), [argument]);
+    }
+    let (counts, sent) = (executor.counts().arguments, client.counts().protocol.arguments_sent_along);
+    // Not the first one, nor those whose packet the machine has lost, or between which it stood still for 100 ms.
+    assert!(
+        counts.along_used >= 80 && counts.along_used + counts.fetches >= 100 && sent <= 99,
+        "{counts:?}, {sent} sent"
+    );
+    assert_eq!(counts.along_forged, 0);
+}
+
 /// A function that runs on the network's thread, which must not fetch.
 #[test]
 fn inline_functions_take_arguments_that_are_not_in_the_packet() {

@@ -1,6 +1,7 @@
 //! Client and executor of the tasks program, as state machines without I/O. `docs/internals/tasks.md` is the
 //! protocol; `docs/internals/endpoints.md` says how drivers use them.
 
+pub mod blob;
 pub mod client;
 pub mod executor;
 

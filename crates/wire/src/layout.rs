@@ -363,8 +363,13 @@ layout! {
     /// client → executor: the argument of a task that it probably gets; [`Piece`] records follow.
     pub struct Argument {
         pub header: Header,
-        /// As the task has it.
-        pub blob: BlobRef,
+        /// Names the argument to who has the task's reference, and to nobody else.
+        pub name: U64,
+        /// Proves that the sender has the reference, and that the bytes are as it sent them.
+        pub proof: U64,
+        /// Of the argument, in bytes.
+        pub length: U32,
+        pub reserved: U32,
     }
 
     /// Bytes of an argument.

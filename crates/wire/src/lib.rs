@@ -58,7 +58,7 @@ pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
 /// Arguments in a pack begin at multiples of so many bytes.
 pub const PACK_UNIT: u32 = 16;
 /// Pieces of an argument in an ARGUMENT, each of [`PACK_UNIT`] bytes.
-pub const ALONG_MAX: usize = 64;
+pub const PIECES_MAX: usize = 64;
 /// Bytes of the largest result by reference: all that its length can say.
 pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 

@@ -3,8 +3,8 @@
 use crate::layout::*;
 use crate::mutants::planted;
 use crate::{
-    ALONG_MAX, ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
-    RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
+    ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PIECES_MAX, PROBE_MAX,
+    REGISTER_MAX, RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
 };
 use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -125,7 +125,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Operation::NoOp => with_records(datagram, header, 1..=SLOTS_MAX, Packet::NoOp),
         Operation::Cookie => counting(datagram, header, 0..=0, Packet::Cookie),
         Operation::Stop => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Stop),
-        Operation::Argument => with_records(datagram, header, 2..=ALONG_MAX, Packet::Argument),
+        Operation::Argument => with_records(datagram, header, 2..=PIECES_MAX, Packet::Argument),
     }
 }
 

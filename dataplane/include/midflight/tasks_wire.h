@@ -21,7 +21,7 @@
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
 #define MF_PACK_UNIT 16     /* arguments in a pack begin at multiples of so many bytes */
-#define MF_ALONG_MAX 64     /* pieces of an argument in ARGUMENT, each of MF_PACK_UNIT bytes */
+#define MF_PIECES_MAX 64    /* pieces of an argument in ARGUMENT, each of MF_PACK_UNIT bytes */
 #define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: all that `length` can say */
 
 /* Operations. Their numbers are the `operation` byte. */
@@ -380,11 +380,15 @@ struct MF_WIRE mf_run_name {
     uint8_t reserved[3];
 };
 
-/* client -> executor: the argument of a task that it probably gets, so that it need not fetch it. `count` (2 to MF_ALONG_MAX) mf_piece
- * follow. Nothing answers it, and no switch sees it. */
+/* client -> executor: the argument of a task that it probably gets, so that it need not fetch it. `count` (2 to MF_PIECES_MAX) mf_piece
+ * follow. Nothing answers it, and no switch sees it. Both hashes are made with the id of the task's mf_blob_ref, which is not here:
+ * who gets this in the executor's place does not learn it. */
 struct MF_WIRE mf_argument {
     struct mf_header header; /* epoch: 0 */
-    struct mf_blob_ref blob; /* as the task has it */
+    uint64_t name;           /* of the argument, for who has the reference */
+    uint64_t proof;          /* that the sender has the reference, and sent these bytes */
+    uint32_t length;         /* of the argument, in bytes */
+    uint32_t reserved;
 };
 
 /* Bytes of an argument. */

@@ -6,13 +6,14 @@ mod parts;
 use super::fetch::server;
 use super::{FetchError, Fetcher};
 use crate::driver::lock;
-use along::Along;
+use along::CameAlong;
 use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
 use parts::{Found, LARGEST_WINDOW, Name, Parts};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 /// What an executor has counted of the arguments of its tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,16 +21,18 @@ pub struct ArgumentCounts {
     /// Fetches of arguments by reference: of small ones many at a time.
     pub fetches: u64,
     /// Arguments that clients had sent along, so that their tasks needed no fetch.
-    pub along: u64,
-    /// Those of which no task came before others needed the room.
+    pub along_used: u64,
+    /// Those that no task took within a second, and those that had no room, such as copies.
     pub along_unused: u64,
+    /// Those that were not from the task's client, or not as it had sent them; they were fetched.
+    pub along_forged: u64,
 }
 
 /// Any number of threads get arguments through one of these.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     fetcher: Fetcher,
-    along: Mutex<Along>,
+    along: Mutex<CameAlong>,
     parts: Mutex<Parts>,
     /// A fetch has ended that threads wait for.
     ended: Condvar,
@@ -49,14 +52,17 @@ impl Arguments {
 
     pub(crate) fn counts(&self) -> ArgumentCounts {
         let along = lock(&self.along);
-        ArgumentCounts { fetches: self.fetches.load(Relaxed), along: along.taken, along_unused: along.unused }
+        ArgumentCounts {
+            fetches: self.fetches.load(Relaxed),
+            along_used: along.used,
+            along_unused: along.unused,
+            along_forged: along.forged,
+        }
     }
 
-    /// A client at this address has sent an argument along.
-    pub(crate) fn came_along(&self, ip: IpAddr, blob: &BlobRef, argument: Vec<u8>) {
-        if let Ok(Some((name, range))) = place(ip, blob) {
-            lock(&self.along).keep(name, range, argument);
-        }
+    /// A client at this address has sent an argument along, with this name and proof.
+    pub(crate) fn came_along(&self, ip: IpAddr, name: u64, proof: u64, argument: Vec<u8>) {
+        lock(&self.along).keep(Instant::now(), ip, name, proof, argument);
     }
 
     /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
@@ -66,7 +72,7 @@ impl Arguments {
             self.fetches.fetch_add(1, Relaxed);
             return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
         };
-        if let Some(argument) = lock(&self.along).take(name, &range) {
+        if let Some(argument) = lock(&self.along).take(ip, blob) {
             return Ok(argument);
         }
         let (most, number) = match self.look(name, &range) {
@@ -102,7 +108,7 @@ impl Arguments {
     /// The argument as [`Self::get`] has it, if no fetch is needed.
     pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         let (name, range) = place(ip, blob).ok()??;
-        let along = lock(&self.along).take(name, &range);
+        let along = lock(&self.along).take(ip, blob);
         along.or_else(|| lock(&self.parts).find(name, &range))
     }
 }

@@ -1,11 +1,12 @@
 //! Fetches blobs, over connections that are kept for the next one.
 
-use super::{
-    ANSWER_BYTES, MAGIC, OPERATION_PART, OPERATION_WHOLE, PART_BYTES, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE,
-    STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
+use super::PROGRESS_BYTES;
+use super::format::{
+    Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN,
 };
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
+use midflight_tasks::blob::BlobSecret;
 use midflight_wire::BlobRef;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,6 +14,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use zerocopy::{FromZeros, IntoBytes};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections kept for the next fetch, over all servers.
@@ -37,8 +39,10 @@ pub(crate) enum FetchError {
     Gone,
     #[error("{expected} bytes were announced, {got} are there")]
     Length { expected: u32, got: u32 },
-    #[error("{0} does not answer like a blob server")]
+    #[error("{0} does not answer like a blob server of this version")]
     NotABlobServer(SocketAddr),
+    #[error("who answers at {0} has not made the reference: its maker has ended, and another process has its port")]
+    Forged(SocketAddr),
     #[error("{length} bytes exceed {max}")]
     TooLarge { length: u32, max: u32 },
     #[error("{length} bytes cannot be in a pack: the task's client is of another version, or forges")]
@@ -76,7 +80,9 @@ impl Sink for SpillFile {
 
 /// What is asked for.
 struct Wanted {
-    id: u64,
+    secret: BlobSecret,
+    /// Of the server, as its maker has written it.
+    port: u16,
     /// Where in a pack it begins; `None`: a blob.
     offset: Option<u32>,
     /// Bytes, at least.
@@ -88,25 +94,25 @@ struct Wanted {
 impl Wanted {
     fn whole(blob: &BlobRef) -> Self {
         let length = blob.length.get();
-        Self { id: blob.id.get(), offset: None, length, most: length }
+        Self { secret: blob.into(), port: blob.port.get(), offset: None, length, most: length }
     }
 
     fn part(blob: &BlobRef, most: u32) -> Self {
         Self { most, offset: Some(blob.offset().unwrap_or(0)), ..Self::whole(blob) }
     }
 
-    /// As it is sent, and how many bytes of it.
-    fn request(&self) -> ([u8; REQUEST_BYTES + PART_BYTES], usize) {
-        let mut request = [0; REQUEST_BYTES + PART_BYTES];
-        request[..2].copy_from_slice(&MAGIC);
-        request[2] = VERSION;
-        request[3] = OPERATION_WHOLE;
-        request[8..16].copy_from_slice(&self.id.to_be_bytes());
-        let Some(offset) = self.offset else { return (request, REQUEST_BYTES) };
-        request[3] = OPERATION_PART;
-        request[16..20].copy_from_slice(&offset.to_be_bytes());
-        request[20..].copy_from_slice(&self.most.to_be_bytes());
-        (request, REQUEST_BYTES + PART_BYTES)
+    /// As it is sent.
+    fn request(&self, nonce: u64) -> Vec<u8> {
+        let Some(offset) = self.offset else {
+            return Request::new(OPERATION_WHOLE, self.secret, nonce).as_bytes().to_vec();
+        };
+        let part = Part { offset: offset.into(), most: self.most.into() };
+        [Request::new(OPERATION_PART, self.secret, nonce).as_bytes(), part.as_bytes()].concat()
+    }
+
+    /// Whether it was answered by who serves it.
+    fn is_proved(&self, nonce: u64, answer: &Answer) -> bool {
+        self.secret.answer_proof(nonce, self.port, answer.length.get()) == answer.proof.get()
     }
 }
 
@@ -187,21 +193,19 @@ impl Fetcher {
         wanted: &Wanted,
     ) -> Result<(), FetchError> {
         let failed = |source| FetchError::Io { address, source };
-        let (request, length) = wanted.request();
-        let request = &request[..length];
-        let mut answer = [0; ANSWER_BYTES];
-        let asked = stream.write_all(request).and_then(|()| self.within(&stream).read_exact(&mut answer));
+        let (nonce, mut answer) = (rand::random(), Answer::new_zeroed());
+        let asked = stream
+            .write_all(&wanted.request(nonce))
+            .and_then(|()| self.within(&stream).read_exact(answer.as_mut_bytes()));
         // A server that closes a connection before it answers has given its place to others.
         asked.map_err(|error| if is_closed(&error) { FetchError::NoPlace(address) } else { failed(error) })?;
 
-        let [m0, m1, version, status, length @ ..] = answer;
-        if [m0, m1] != MAGIC || version != VERSION {
-            return Err(FetchError::NotABlobServer(address));
-        }
-        let (expected, got) = (wanted.length, u32::from_be_bytes(length));
-        match status {
+        let (expected, got) = (wanted.length, answer.length.get());
+        match answer.status {
+            _ if !answer.is_ours() => return Err(FetchError::NotABlobServer(address)),
             STATUS_NO_PLACE => return Err(FetchError::NoPlace(address)),
             STATUS_UNKNOWN => return Err(FetchError::Gone),
+            STATUS_HERE if !wanted.is_proved(nonce, &answer) => return Err(FetchError::Forged(address)),
             STATUS_HERE if !(expected..=wanted.most).contains(&got) => {
                 return Err(FetchError::Length { expected, got });
             }

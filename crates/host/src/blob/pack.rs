@@ -70,10 +70,9 @@ impl Packs {
         self.store.reserve(padded)?;
         let offset = pack.append(argument, padded);
         let reference = BlobRef {
-            id: lease.id.into(),
             length: (argument.len() as u32).into(),
-            port: port.into(),
             at: u16::try_from(offset / UNIT + 1).unwrap_or(u16::MAX).into(), // asserted above
+            ..lease.reference(port)
         };
         *open = Some((Arc::downgrade(&lease), pack));
         Ok((lease, reference))

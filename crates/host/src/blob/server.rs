@@ -1,11 +1,10 @@
 //! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
 
-use super::{
-    ANSWER_BYTES, BlobStore, Closing, Content, MAGIC, OPERATION_PART, OPERATION_WHOLE, PART_BYTES, PROGRESS_BYTES,
-    Piece, REQUEST_BYTES, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
-};
+use super::format::{Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_NO_PLACE, STATUS_UNKNOWN};
+use super::{BlobStore, Closing, Content, PROGRESS_BYTES, Piece};
 use crate::error::Error;
 use midflight_connections::{ConnectionPlace, listen};
+use midflight_tasks::blob::BlobSecret;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use zerocopy::{FromZeros, IntoBytes};
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -38,7 +38,7 @@ impl BlobServer {
         let thread = std::thread::Builder::new().name("mf-blobs".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    error = accept(listener, &store) => {
+                    error = accept(listener, port, &store) => {
                         tracing::error!("the blob server on port {port} cannot begin: {error}");
                     }
                     () = sweep(&store, expire) => {}
@@ -79,37 +79,44 @@ async fn sweep(store: &BlobStore, expire: bool) {
 }
 
 /// Returns only if it cannot start.
-async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::Error {
+async fn accept(listener: std::net::TcpListener, port: u16, store: &Arc<BlobStore>) -> io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
     };
     let serve = |stream, place| {
         let store = Arc::clone(store);
-        async move { serve(stream, &store, &place).await }
+        async move { serve(stream, port, &store, &place).await }
     };
-    match store.connections.accept(&listener, &answer(STATUS_NO_PLACE, 0), serve).await {}
+    match store.connections.accept(&listener, Answer::nothing(STATUS_NO_PLACE).as_bytes(), serve).await {}
 }
 
-async fn serve(mut stream: TcpStream, store: &BlobStore, place: &ConnectionPlace) {
+async fn serve(mut stream: TcpStream, port: u16, store: &BlobStore, place: &ConnectionPlace) {
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
-    if let Err(closing) = converse(&mut stream, store, place).await {
+    if let Err(closing) = converse(&mut stream, port, store, place).await {
         store.counts.closed(closing);
     }
 }
 
-/// Serves one request after the other, until the other end closes between two of them or asks for an unknown id.
-async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionPlace) -> Result<(), Closing> {
+/// Serves one request after the other, until the other end closes between two of them or asks for an unknown name.
+async fn converse(
+    stream: &mut TcpStream,
+    port: u16,
+    store: &BlobStore,
+    place: &ConnectionPlace,
+) -> Result<(), Closing> {
     let options = store.options();
     let mut patience = (options.request_timeout, Closing::Silent);
-    while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
+    while let Some((request, part)) = read_request(stream, patience, options.request_timeout).await? {
         place.progress();
-        let is_here = match request {
-            Request::Whole { id } => send_whole(stream, store, id, place).await?,
-            Request::Part { id, offset, most } => send_part(stream, store, id, offset, most).await?,
+        let here =
+            |secret: BlobSecret, length| Answer::here(length, secret.answer_proof(request.nonce.get(), port, length));
+        let is_here = match part {
+            None => send_whole(stream, store, request.name.get(), here, place).await?,
+            Some(part) => send_part(stream, store, request.name.get(), here, part).await?,
         };
         if !is_here {
-            return write(stream, &answer(STATUS_UNKNOWN, 0), options.progress_timeout).await;
+            return write(stream, Answer::nothing(STATUS_UNKNOWN).as_bytes(), options.progress_timeout).await;
         }
         patience = (options.idle_timeout, Closing::Idle);
     }
@@ -120,12 +127,13 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionP
 async fn send_whole(
     stream: &mut TcpStream,
     store: &BlobStore,
-    id: u64,
+    name: u64,
+    here: impl Fn(BlobSecret, u32) -> Answer,
     place: &ConnectionPlace,
 ) -> Result<bool, Closing> {
-    let Some(blob) = store.find(id) else { return Ok(false) };
-    let within = store.options().progress_timeout;
-    write(stream, &answer(STATUS_HERE, blob.len() as u32), within).await?;
+    let Some((secret, blob)) = store.find(name) else { return Ok(false) };
+    let (within, length) = (store.options().progress_timeout, blob.len() as u32);
+    write(stream, here(secret, length).as_bytes(), within).await?;
     for index in 0..blob.pieces().len() {
         send_piece(stream, &blob, index, within, place).await?;
     }
@@ -136,12 +144,12 @@ async fn send_whole(
 async fn send_part(
     stream: &mut TcpStream,
     store: &BlobStore,
-    id: u64,
-    offset: u32,
-    most: u32,
+    name: u64,
+    here: impl Fn(BlobSecret, u32) -> Answer,
+    Part { offset, most }: Part,
 ) -> Result<bool, Closing> {
-    let Some(part) = store.find_part(id, offset, most) else { return Ok(false) };
-    let whole = [&answer(STATUS_HERE, part.len() as u32), part.as_slice()].concat();
+    let Some((secret, part)) = store.find_part(name, offset.get(), most.get()) else { return Ok(false) };
+    let whole = [here(secret, part.len() as u32).as_bytes(), &part].concat();
     write(stream, &whole, store.options().progress_timeout).await?;
     Ok(true)
 }
@@ -189,48 +197,33 @@ async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>
     })
 }
 
-/// What is asked for.
-enum Request {
-    Whole { id: u64 },
-    Part { id: u64, offset: u32, most: u32 },
-}
-
-/// The next request, whose first byte comes within `patience` and whose last one `whole_within` later; `None` where the
-/// other end has left.
+/// The next request, with what it says of a part. Its first byte comes within `patience`, and its last one `whole_within` later; `None`
+/// where the other end has left.
 async fn read_request(
     stream: &mut TcpStream,
     (patience, closing): (Duration, Closing),
     whole_within: Duration,
-) -> Result<Option<Request>, Closing> {
-    let mut head = [0; REQUEST_BYTES];
-    let first = timeout(patience, stream.read(&mut head)).await.map_err(|_late| closing)?;
+) -> Result<Option<(Request, Option<Part>)>, Closing> {
+    let mut request = Request::new_zeroed();
+    let first = timeout(patience, stream.read(request.as_mut_bytes())).await.map_err(|_late| closing)?;
     let length = first.map_err(broken)?;
     if length == 0 {
         return Ok(None);
     }
-    let request = timeout(whole_within, finish_request(stream, head, length)).await;
-    request.map_err(|_late| Closing::Late)?.map(Some)
+    let part = timeout(whole_within, finish_request(stream, &mut request, length)).await;
+    Ok(Some((request, part.map_err(|_late| Closing::Late)??)))
 }
 
-/// The request whose first `length` bytes are in `head`.
-async fn finish_request(
-    stream: &mut TcpStream,
-    mut head: [u8; REQUEST_BYTES],
-    length: usize,
-) -> Result<Request, Closing> {
-    stream.read_exact(&mut head[length..]).await.map_err(broken)?;
-    let [m0, m1, version, operation, _, _, _, _, id @ ..] = head;
-    if [m0, m1] != MAGIC || version != VERSION {
-        return Err(Closing::Malformed);
-    }
-    let id = u64::from_be_bytes(id);
-    match operation {
-        OPERATION_WHOLE => Ok(Request::Whole { id }),
+/// Reads what is left of a request that has come up to `length`.
+async fn finish_request(stream: &mut TcpStream, request: &mut Request, length: usize) -> Result<Option<Part>, Closing> {
+    stream.read_exact(&mut request.as_mut_bytes()[length..]).await.map_err(broken)?;
+    match request.operation {
+        _ if !request.is_ours() => Err(Closing::Malformed),
+        OPERATION_WHOLE => Ok(None),
         OPERATION_PART => {
-            let mut part = [0; PART_BYTES];
-            stream.read_exact(&mut part).await.map_err(broken)?;
-            let [o0, o1, o2, o3, most @ ..] = part;
-            Ok(Request::Part { id, offset: u32::from_be_bytes([o0, o1, o2, o3]), most: u32::from_be_bytes(most) })
+            let mut part = Part::new_zeroed();
+            stream.read_exact(part.as_mut_bytes()).await.map_err(broken)?;
+            Ok(Some(part))
         }
         _ => Err(Closing::Malformed),
     }
@@ -242,13 +235,4 @@ async fn write(stream: &mut TcpStream, bytes: &[u8], within: Duration) -> Result
 
 fn broken(_: io::Error) -> Closing {
     Closing::Broken
-}
-
-/// The header of an answer of `length` bytes.
-fn answer(status: u8, length: u32) -> [u8; ANSWER_BYTES] {
-    let mut answer = [0; ANSWER_BYTES];
-    answer[..2].copy_from_slice(&MAGIC);
-    answer[2..4].copy_from_slice(&[VERSION, status]);
-    answer[4..].copy_from_slice(&length.to_be_bytes());
-    answer
 }

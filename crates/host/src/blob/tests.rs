@@ -1,10 +1,12 @@
 //! Blobs over loopback. Each source is an address of 127.0.0.0/8.
 
 use super::fetch::FetchError;
+use super::format::{Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request};
 use super::*;
 use midflight_connections::testing::{PATIENCE, connect};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use zerocopy::{FromZeros, IntoBytes};
 
 /// A short limit, for tests that wait until a time runs out.
 const SOON: Duration = Duration::from_millis(50);
@@ -25,10 +27,17 @@ fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
     (store, server, address)
 }
 
-fn request(id: u64) -> [u8; REQUEST_BYTES] {
-    let mut request = *b"MB\x01\x01............";
-    request[8..].copy_from_slice(&id.to_be_bytes());
-    request
+/// "Not here", "no place".
+const UNKNOWN: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
+const NO_PLACE: &[u8] = b"MB\x02\x02\0\0\0\0\0\0\0\0\0\0\0\0";
+
+fn request(id: u64) -> Vec<u8> {
+    Request::new(OPERATION_WHOLE, BlobSecret::new(id), 99).as_bytes().to_vec()
+}
+
+fn request_part(id: u64, offset: u32, most: u32) -> Vec<u8> {
+    let part = Part { offset: offset.into(), most: most.into() };
+    [Request::new(OPERATION_PART, BlobSecret::new(id), 99).as_bytes(), part.as_bytes()].concat()
 }
 
 /// Whether the connection has been closed, having given nothing but `last`.
@@ -39,7 +48,7 @@ fn ends_with(mut stream: &TcpStream, last: &[u8]) -> bool {
 
 /// Asks over a connection that is open already, for what is there; whether the answer comes.
 fn answers(mut stream: &TcpStream, reference: &BlobRef) -> bool {
-    let mut answer = vec![0; ANSWER_BYTES + reference.length.get() as usize];
+    let mut answer = vec![0; size_of::<Answer>() + reference.length.get() as usize];
     stream.write_all(&request(reference.id.get())).is_ok() && stream.read_exact(&mut answer).is_ok()
 }
 
@@ -62,20 +71,21 @@ fn blobs_are_fetched_until_their_lease_ends() {
 #[test]
 fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
-    for request in [*b"GET / HTTP/1.1\r\n", *b"MB\x02\x01............", *b"MB\x01\x03............"] {
+    let wrong = [b"GET / HTTP/1.1\r\n........", b"MB\x01\x01....................", b"MB\x02\x03...................."];
+    for request in wrong {
         let mut stream = connect(1, address);
-        stream.write_all(&request).unwrap();
+        stream.write_all(request).unwrap();
         assert!(ends_with(&stream, b""));
     }
     assert_eq!(store.counters().malformed, 3);
 }
 
 #[test]
-fn t11_an_unknown_id_ends_the_connection_and_is_counted() {
+fn t11_an_unknown_name_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
     let mut stream = connect(1, address);
     stream.write_all(&request(7)).unwrap();
-    assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"));
+    assert!(ends_with(&stream, UNKNOWN));
     assert_eq!((store.counters().unknown, store.counters().served), (1, 0));
 }
 
@@ -90,14 +100,12 @@ fn t11_a_part_that_is_not_in_a_pack_ends_the_connection_and_is_counted() {
         [(packed.id.get(), 32, 1), (packed.id.get(), u32::MAX, 1), (packed.id.get(), 0, 0), (blob, 0, 10)]
     {
         let mut stream = connect(1, address);
-        let mut part = request(id);
-        part[3] = OPERATION_PART;
-        stream.write_all(&[&part[..], &offset.to_be_bytes(), &u32::to_be_bytes(most)].concat()).unwrap();
-        assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"), "{id} {offset} {most}");
+        stream.write_all(&request_part(id, offset, most)).unwrap();
+        assert!(ends_with(&stream, UNKNOWN), "{id} {offset} {most}");
     }
     let mut stream = connect(1, address);
     stream.write_all(&request(packed.id.get())).unwrap();
-    assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"), "a pack is no blob");
+    assert!(ends_with(&stream, UNKNOWN), "a pack is no blob");
     assert_eq!((store.counters().unknown, store.counters().served), (5, 0));
 }
 
@@ -105,7 +113,7 @@ fn t11_a_part_that_is_not_in_a_pack_ends_the_connection_and_is_counted() {
 fn t11_a_request_for_a_part_that_does_not_end_is_late() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     let mut stream = connect(1, address);
-    stream.write_all(&[&b"MB\x01\x02............"[..], &[0; 7]].concat()).unwrap();
+    stream.write_all(&request_part(7, 0, 1)[..31]).unwrap();
     assert!(ends_with(&stream, b""));
     assert_eq!(store.counters().late, 1);
 }
@@ -119,7 +127,7 @@ fn t14_640_idle_connections_of_one_source_keep_no_other_out() {
     assert_eq!(fetched.unwrap(), [1; 100]);
     let counters = store.counters();
     assert_eq!((counters.refused, counters.made_room), (640 - 456, 0));
-    assert!(idle[456..].iter().all(|stream| ends_with(stream, b"MB\x01\x02\0\0\0\0")));
+    assert!(idle[456..].iter().all(|stream| ends_with(stream, NO_PLACE)));
 }
 
 #[test]
@@ -200,7 +208,7 @@ fn t14_a_request_that_trickles_in_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     let mut stream = connect(1, address);
     // All but its last byte, so that it never ends, however slowly the server reads.
-    for &byte in &request(7)[..REQUEST_BYTES - 1] {
+    for &byte in &request(7)[..23] {
         if stream.write_all(&[byte]).is_err() {
             break;
         }
@@ -240,7 +248,7 @@ fn a_request_or_an_answer_that_breaks_off_is_counted() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; LARGE]), Duration::ZERO).unwrap();
     let request = request(lease.reference(server.port()).id.get());
-    connect(1, address).write_all(&request[..15]).unwrap();
+    connect(1, address).write_all(&request[..23]).unwrap();
     connect(1, address).write_all(&request).unwrap();
     drop(connect(1, address));
     while store.counters().broken < 2 || store.counters().connections > 0 {
@@ -256,14 +264,63 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
     let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), at: 0.into() };
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.read_exact(&mut [0; REQUEST_BYTES]).unwrap();
-        stream.write_all(b"MB\x01\0").and_then(|()| stream.write_all(&1_000_000u32.to_be_bytes())).unwrap();
+        let mut request = Request::new_zeroed();
+        stream.read_exact(request.as_mut_bytes()).unwrap();
+        stream.write_all(answer_to(&request, 7, port, 1_000_000).as_bytes()).unwrap();
         while stream.write_all(b"x").is_ok() {
             std::thread::sleep(SOON / 10);
         }
     });
     let fetched = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX);
     assert!(matches!(fetched, Err(FetchError::Io { .. })), "{fetched:?}");
+}
+
+/// The answer of who knows this id, and serves it here.
+fn answer_to(request: &Request, id: u64, port: u16, length: u32) -> Answer {
+    Answer::here(length, BlobSecret::new(id).answer_proof(request.nonce.get(), port, length))
+}
+
+/// A fetch of the blob with id 7 from somebody else's server: what that one was asked, and what becomes of its answer.
+fn fetch_from(answer: impl FnOnce(&Request, u16) -> Answer + Send) -> (Vec<u8>, Result<Vec<u8>, FetchError>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reference = BlobRef { id: 7.into(), length: 4.into(), port: port.into(), at: 0.into() };
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Request::new_zeroed();
+            stream.read_exact(request.as_mut_bytes()).unwrap();
+            stream.write_all(&[answer(&request, port).as_bytes(), b"evil"].concat()).unwrap();
+            request.as_bytes().to_vec()
+        });
+        let fetched = Fetcher::new(PATIENCE).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX);
+        (asked.join().unwrap(), fetched)
+    })
+}
+
+/// Whoever gets the port of a client that has ended is asked for its arguments, and whoever gets that of an executor for its results.
+#[test]
+fn t13_bytes_of_who_does_not_know_the_id_are_refused_and_do_not_learn_it() {
+    let known = |request: &Request, port| answer_to(request, 7, port, 4);
+    assert_eq!(fetch_from(known).1.unwrap(), b"evil", "one who knows it");
+    let repeated = fetch_from(known).0;
+    type Forgery = fn(&Request, u16) -> Answer;
+    let forgeries: [(&str, Forgery); 5] = [
+        ("no proof", |_, _| Answer::here(4, 0)),
+        ("another blob's", |request, port| answer_to(request, 8, port, 4)),
+        ("the name", |request, _| Answer::here(4, request.name.get())),
+        ("from another port", |request, port| answer_to(request, 7, port ^ 1, 4)),
+        ("of another length", |request, port| Answer::here(4, answer_to(request, 7, port, 5).proof.get())),
+    ];
+    for (what, forgery) in forgeries {
+        let (asked, fetched) = fetch_from(forgery);
+        assert!(matches!(fetched, Err(FetchError::Forged(_))), "{what}: {fetched:?}");
+        assert_ne!(asked, repeated, "{what}: each request has a number of its own");
+        assert!(asked.windows(8).all(|bytes| bytes != 7u64.to_be_bytes()), "{what}: {asked:?}");
+    }
+    let old = Request::new(OPERATION_WHOLE, BlobSecret::new(7), 99);
+    let (_, fetched) = fetch_from(move |_, port| answer_to(&old, 7, port, 4));
+    assert!(matches!(fetched, Err(FetchError::Forged(_))), "an answer to an earlier request: {fetched:?}");
 }
 
 #[test]

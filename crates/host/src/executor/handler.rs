@@ -273,7 +273,9 @@ impl Handler<Executor> for RunHandler {
         match event {
             Event::Run(run) => self.run(executor, run),
             Event::Stop(run) => self.stop(executor, run),
-            Event::Argument { client, blob, bytes } => self.runner.arguments.came_along(client.ip(), &blob, bytes),
+            Event::Argument { client, name, proof, bytes } => {
+                self.runner.arguments.came_along(client.ip(), name, proof, bytes);
+            }
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);
                 if !delivered {

@@ -29,7 +29,7 @@ pub struct Counters {
     /// Attempts named in STOPs to executors; each as often as it was named.
     pub stops: u64,
     /// Arguments sent along to the executor that probably gets their task.
-    pub arguments_along: u64,
+    pub arguments_sent_along: u64,
     /// SUBMIT and CANCEL packets sent again.
     pub retransmitted: u64,
     /// Probes sent again.

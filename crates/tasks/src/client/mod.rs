@@ -2,8 +2,8 @@
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
 //! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
-//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
-//! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
+//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one state to the next;
+//! `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names), `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
 //! ("The client") says what happens and why.
 
 mod acks;
@@ -36,7 +36,7 @@ pub use events::{CancelledHow, Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use acks::{Acks, Report};
-use along::Along;
+use along::SendAlong;
 use in_flight::{Cancellation, Flights};
 use midflight_endpoint::{Backoff, Deadlines, Endpoint, Nanos, RoundTrip};
 use midflight_wire::{AckState, Packet, Reject, parse};
@@ -78,7 +78,7 @@ pub struct Client {
     /// Results by reference that the driver is fetching, by task.
     fetches: HashMap<u64, Report>,
     acks: Acks,
-    along: Along,
+    along: SendAlong,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
     /// The driver wants to know whether a switch answers, though the client has nothing to ask.
@@ -112,7 +112,7 @@ impl Client {
             deadlines: Deadlines::default(),
             fetches: HashMap::new(),
             acks: Acks::default(),
-            along: Along::default(),
+            along: SendAlong::default(),
             events: VecDeque::new(),
             seen_as: None,
             is_asking: false,

@@ -6,7 +6,7 @@ use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
-    Assign, Assignment, BlobRef, Completed, Cookie, NoOp, Piece, Reason, Registered, Released, Reset, RunName,
+    Argument, Assign, Assignment, Completed, Cookie, NoOp, Piece, Reason, Registered, Released, Reset, RunName,
     SlotName, VERSION, Wait,
 };
 use std::net::SocketAddr;
@@ -216,15 +216,16 @@ impl Executor {
         }
     }
 
-    /// An argument that is in no pack, or not as long as its reference says, is malformed.
-    pub(super) fn on_argument(&mut self, client: SocketAddr, blob: BlobRef, pieces: &[Piece]) {
-        let (length, room) = (blob.length.get() as usize, pieces.as_bytes());
-        if blob.offset().is_none() || length.div_ceil(size_of::<Piece>()) != pieces.len() {
+    /// An argument that is not as long as it says is malformed.
+    pub(super) fn on_argument(&mut self, client: SocketAddr, said: &Argument, pieces: &[Piece]) {
+        let (length, room) = (said.length.get() as usize, pieces.as_bytes());
+        if length.div_ceil(size_of::<Piece>()) != pieces.len() {
             self.report.counters.rejected += 1;
             return;
         }
-        self.report.counters.arguments_along += 1;
-        self.report.events.push_back(Event::Argument { client, blob, bytes: room[..length].to_vec() });
+        self.report.counters.arguments_came_along += 1;
+        let (name, proof, bytes) = (said.name.get(), said.proof.get(), room[..length].to_vec());
+        self.report.events.push_back(Event::Argument { client, name, proof, bytes });
     }
 
     /// A client wants tasks to be stopped. Their token proves that it is their client: nobody else but the switch and the

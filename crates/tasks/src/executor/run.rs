@@ -136,13 +136,16 @@ pub enum Event {
     /// or with its result if it has ended by itself. Once for each run.
     Stop(RunKey),
     /// A client has sent the argument of a task along, which probably comes next: then it need not be fetched. Anybody may have sent
-    /// it, so it counts only under the reference with its random id, and for tasks of a client at this address.
+    /// it, so it counts only for a task of a client at this address, whose reference has this name and proves the bytes
+    /// ([`crate::blob`]).
     Argument {
         /// Where it came from.
         client: SocketAddr,
-        /// As the task has it; in a pack.
-        blob: BlobRef,
-        /// As many as `blob` says.
+        /// [`crate::blob::argument_name`], it says.
+        name: u64,
+        /// [`crate::blob::argument_proof`], it says.
+        proof: u64,
+        /// As many as it says.
         bytes: Vec<u8>,
     },
     /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such
@@ -239,8 +242,8 @@ pub struct Counters {
     pub foreign: u64,
     /// Acknowledgements of completions that are not kept, or no longer.
     pub unknown_acks: u64,
-    /// Arguments that clients have sent along.
-    pub arguments_along: u64,
+    /// Arguments that clients have sent along, or somebody in their place.
+    pub arguments_came_along: u64,
     /// Runs that their client wanted to be stopped.
     pub stops: u64,
     /// Tasks in STOPs that do not run here, or whose run was to be stopped already, ignored.
@@ -278,7 +281,7 @@ impl Counters {
             ("other_versions", self.other_versions),
             ("foreign", self.foreign),
             ("unknown_acks", self.unknown_acks),
-            ("arguments_along", self.arguments_along),
+            ("arguments_came_along", self.arguments_came_along),
             ("stops", self.stops),
             ("unknown_stops", self.unknown_stops),
             ("unknown_finishes", self.unknown_finishes),

@@ -109,7 +109,7 @@ fn of_tasks() -> Format {
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
         ("MF_ARGUMENT_BLOB_MAX", u64::from(ARGUMENT_BLOB_MAX)),
         ("MF_PACK_UNIT", PACK_UNIT.into()),
-        ("MF_ALONG_MAX", ALONG_MAX as u64),
+        ("MF_PIECES_MAX", PIECES_MAX as u64),
         ("MF_RESULT_BLOB_MAX", u64::from(RESULT_BLOB_MAX)),
         ("MF_OP_VERSION", u64::from(VERSION_OPERATION)),
     ]);

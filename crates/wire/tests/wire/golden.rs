@@ -45,11 +45,6 @@ fn task_by_reference(tid: u32) -> TaskInfo {
     TaskInfo { argument_length: BY_REFERENCE, argument: zerocopy::transmute!(blob), ..task(tid, 8) }
 }
 
-/// The second argument of a pack, behind one of at most 32 bytes.
-fn packed(length: u32) -> BlobRef {
-    BlobRef { id: 0xB10C.into(), length: length.into(), port: 4243.into(), at: 3.into() }
-}
-
 fn slot(number: u32) -> SlotName {
     SlotName { slot: number.into(), generation: (0x6E00 + number).into() }
 }
@@ -286,9 +281,15 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         ),
         (
             "argument",
-            "The client sends that executor 17 bytes that it probably needs: the second argument of a pack.",
+            "The client sends that executor 17 bytes that it probably needs.",
             Owned::Argument(
-                Argument { header: Header { count: 2, ..Header::new(Op::Argument, 0, 0) }, blob: packed(17) },
+                Argument {
+                    header: Header { count: 2, ..Header::new(Op::Argument, 0, 0) },
+                    name: 0x0102_0304_0506_0708.into(),
+                    proof: 0x1112_1314_1516_1718.into(),
+                    length: 17.into(),
+                    reserved: 0.into(),
+                },
                 vec![Piece { bytes: *b"seventeen letter" }, Piece { bytes: *b"s\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }],
             ),
         ),

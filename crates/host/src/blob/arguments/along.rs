@@ -1,82 +1,166 @@
-//! Arguments that clients have sent before their tasks came. Anybody can send some, so there are few, and each address has a share of
-//! them: what has no room is fetched when its task comes.
+//! Arguments that clients have sent before their tasks came. Anybody can send some, so there are few, each source has a share of them,
+//! and they stay for a moment only: what has no room is fetched when its task comes.
 
-use super::parts::Name;
+use midflight_connections::Source;
+use midflight_tasks::blob::{argument_name, argument_proof};
+use midflight_wire::BlobRef;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
-/// How many are kept, and how many of one address (T14).
+/// How many are kept, and how many of one source (T14).
 const KEPT_MAX: usize = 64;
 const SHARE: usize = 16;
+/// For how long: a task of its client's that waits for longer is not alone in the queue.
+const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Those whose tasks have not come, and what became of the others.
 #[derive(Debug, Default)]
-pub(super) struct Along {
+pub(super) struct CameAlong {
     /// The oldest first.
-    kept: VecDeque<(Name, Range<u32>, Vec<u8>)>,
-    pub(super) taken: u64,
+    kept: VecDeque<Kept>,
+    pub(super) used: u64,
     pub(super) unused: u64,
+    pub(super) forged: u64,
 }
 
-impl Along {
-    /// Keeps an argument until its task comes, or others need the room: first those of the same address.
-    pub(super) fn keep(&mut self, name: Name, range: Range<u32>, argument: Vec<u8>) {
-        let is_of_the_same = |(other, ..): &(Name, _, _)| other.0.ip() == name.0.ip();
-        let of_the_same = self.kept.iter().filter(|one| is_of_the_same(one)).count();
-        let oldest = match (of_the_same >= SHARE, self.kept.len() >= KEPT_MAX) {
-            (true, _) => self.kept.iter().position(is_of_the_same),
-            (false, true) => Some(0),
-            (false, false) => None,
-        };
-        if let Some(oldest) = oldest {
-            self.kept.remove(oldest);
+#[derive(Debug)]
+struct Kept {
+    came: Instant,
+    client: IpAddr,
+    name: u64,
+    proof: u64,
+    argument: Vec<u8>,
+}
+
+impl CameAlong {
+    /// Keeps an argument until its task comes, if there is room. Those that are here already have come earlier, and so have their tasks,
+    /// most probably: they stay.
+    pub(super) fn keep(&mut self, now: Instant, client: IpAddr, name: u64, proof: u64, argument: Vec<u8>) {
+        while self.kept.front().is_some_and(|kept| now.duration_since(kept.came) > KEPT_FOR) {
+            self.kept.pop_front();
             self.unused += 1;
         }
-        self.kept.push_back((name, range, argument));
+        let source = Source::of(client);
+        let of_the_source = self.kept.iter().filter(|kept| Source::of(kept.client) == source).count();
+        if self.kept.len() >= KEPT_MAX || of_the_source >= SHARE || self.place(client, name).is_some() {
+            self.unused += 1;
+            return;
+        }
+        self.kept.push_back(Kept { came: now, client, name, proof, argument });
     }
 
-    /// The argument, once.
-    pub(super) fn take(&mut self, name: Name, range: &Range<u32>) -> Option<Vec<u8>> {
-        let place = self.kept.iter().position(|(other, there, _)| *other == name && there == range)?;
-        let (_, _, argument) = self.kept.remove(place)?;
-        self.taken += 1;
-        Some(argument)
+    /// The argument of a task of a client at this address, once, if it came along and is genuine.
+    pub(super) fn take(&mut self, client: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+        if self.kept.is_empty() {
+            return None; // so that no name is computed where arguments do not come along
+        }
+        let kept = self.kept.remove(self.place(client, argument_name(blob))?)?;
+        let length = blob.length.get() as usize;
+        if kept.argument.len() != length || kept.proof != argument_proof(blob, &kept.argument) {
+            self.forged += 1;
+            return None;
+        }
+        self.used += 1;
+        Some(kept.argument)
+    }
+
+    fn place(&self, client: IpAddr, name: u64) -> Option<usize> {
+        self.kept.iter().position(|kept| kept.client == client && kept.name == name)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
 
-    fn name(host: u8, id: u64) -> Name {
-        (SocketAddr::from(([10, 0, 0, host], 9)), id)
+    fn host(number: u8) -> IpAddr {
+        [10, 0, 0, number].into()
+    }
+
+    fn blob(id: u64, length: u32) -> BlobRef {
+        BlobRef { id: id.into(), length: length.into(), port: 9.into(), at: 2.into() }
+    }
+
+    /// The genuine argument of `blob` comes along from this address.
+    fn keep(along: &mut CameAlong, now: Instant, client: IpAddr, blob: &BlobRef, argument: &[u8]) {
+        along.keep(now, client, argument_name(blob), argument_proof(blob, argument), argument.to_vec());
+    }
+
+    fn counts(along: &CameAlong) -> (usize, u64, u64, u64) {
+        (along.kept.len(), along.used, along.unused, along.forged)
     }
 
     #[test]
-    fn an_argument_is_taken_once_and_only_under_its_own_name() {
-        let mut along = Along::default();
-        along.keep(name(1, 7), 16..36, vec![1; 20]);
-        assert_eq!(along.take(name(2, 7), &(16..36)), None, "of another client");
-        assert_eq!(along.take(name(1, 8), &(16..36)), None, "of another pack");
-        assert_eq!(along.take(name(1, 7), &(16..35)), None, "another length");
-        assert_eq!(along.take(name(1, 7), &(16..36)), Some(vec![1; 20]));
-        assert_eq!((along.take(name(1, 7), &(16..36)), along.taken, along.unused), (None, 1, 0));
+    fn an_argument_is_taken_once_and_only_under_its_own_reference() {
+        let (mut along, now) = (CameAlong::default(), Instant::now());
+        keep(&mut along, now, host(1), &blob(7, 20), &[1; 20]);
+        assert_eq!(along.take(host(2), &blob(7, 20)), None, "of another client");
+        assert_eq!(along.take(host(1), &blob(8, 20)), None, "of another pack");
+        assert_eq!(along.take(host(1), &blob(7, 19)), None, "another length");
+        assert_eq!(along.take(host(1), &BlobRef { at: 3.into(), ..blob(7, 20) }), None, "at another place");
+        assert_eq!(along.take(host(1), &blob(7, 20)), Some(vec![1; 20]));
+        assert_eq!(along.take(host(1), &blob(7, 20)), None);
+        assert_eq!(counts(&along), (0, 1, 0, 0));
     }
 
+    /// Whoever has got the port of an executor is sent arguments that are for it. He may send what he got to another executor, from the
+    /// client's address; but not something else.
     #[test]
-    fn t14_an_address_takes_its_own_room_before_that_of_others() {
-        let mut along = Along::default();
-        along.keep(name(1, 0), 0..17, vec![0; 17]);
-        for id in 0..100 {
-            along.keep(name(2, id), 0..17, vec![2; 17]);
+    fn t13_who_has_seen_an_argument_can_repeat_and_not_change_it() {
+        let (mut along, now, blob) = (CameAlong::default(), Instant::now(), blob(7, 20));
+        let (name, proof) = (argument_name(&blob), argument_proof(&blob, &[1; 20]));
+        for (proof, forged) in [(proof, vec![2; 20]), (proof ^ 1, vec![1; 20]), (proof, vec![1; 19]), (proof, vec![])] {
+            along.keep(now, host(1), name, proof, forged.clone());
+            assert_eq!(along.take(host(1), &blob), None, "{forged:?}");
         }
-        assert_eq!((along.kept.len(), along.unused), (1 + SHARE, 100 - SHARE as u64));
-        assert!(along.take(name(1, 0), &(0..17)).is_some());
-        for host in 3..100 {
-            along.keep(name(host, 0), 0..17, vec![3; 17]);
+        assert_eq!(counts(&along), (0, 0, 0, 4));
+        along.keep(now, host(1), name, proof, vec![1; 20]);
+        assert_eq!(along.take(host(1), &blob), Some(vec![1; 20]));
+    }
+
+    #[test]
+    fn a_copy_takes_no_room_and_changes_nothing() {
+        let (mut along, now) = (CameAlong::default(), Instant::now());
+        (1..=3).for_each(|byte| keep(&mut along, now, host(1), &blob(7, 17), &[byte; 17]));
+        assert_eq!(counts(&along), (1, 0, 2, 0));
+        assert_eq!(along.take(host(1), &blob(7, 17)), Some(vec![1; 17]));
+    }
+
+    /// Tasks come in the order in which they were submitted, so those that came along first are needed first.
+    #[test]
+    fn t14_a_source_has_a_share_and_what_came_first_stays() {
+        let (mut along, now) = (CameAlong::default(), Instant::now());
+        (0..100).for_each(|id| keep(&mut along, now, host(2), &blob(id, 17), &[2; 17]));
+        assert_eq!(counts(&along), (SHARE, 0, 100 - SHARE as u64, 0));
+        assert!((0..SHARE as u64).all(|id| along.take(host(2), &blob(id, 17)).is_some()));
+        for number in 0..100 {
+            keep(&mut along, now, host(number), &blob(0, 17), &[3; 17]);
         }
         assert_eq!(along.kept.len(), KEPT_MAX);
-        assert!(along.take(name(99, 0), &(0..17)).is_some(), "the youngest stay");
+    }
+
+    #[test]
+    fn t14_addresses_of_one_network_of_ipv6_are_one_source() {
+        let (mut along, now) = (CameAlong::default(), Instant::now());
+        for number in 0..100 {
+            let client = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]);
+            keep(&mut along, now, client, &blob(0, 17), &[1; 17]);
+        }
+        assert_eq!(along.kept.len(), SHARE);
+        keep(&mut along, now, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1]), &blob(0, 17), &[1; 17]);
+        assert_eq!(along.kept.len(), SHARE + 1);
+    }
+
+    #[test]
+    fn what_no_task_takes_makes_room_after_a_second() {
+        let (mut along, now) = (CameAlong::default(), Instant::now());
+        (0..100).for_each(|id| keep(&mut along, now, host(1), &blob(id, 17), &[1; 17]));
+        keep(&mut along, now + KEPT_FOR, host(1), &blob(200, 17), &[1; 17]);
+        assert_eq!(along.take(host(1), &blob(200, 17)), None, "no room yet");
+        let later = now + KEPT_FOR + Duration::from_nanos(1);
+        keep(&mut along, later, host(1), &blob(200, 17), &[1; 17]);
+        assert_eq!(counts(&along), (1, 0, 101, 0));
+        assert!(along.take(host(1), &blob(200, 17)).is_some());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::parts::{KEPT_MAX, PART_OVERHEAD, WINDOWS_MAX};
 use super::*;
+use crate::blob::format::{Answer, Part, Request, STATUS_UNKNOWN};
 use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore, PACKED_MAX, Packs};
+use midflight_tasks::blob::BlobSecret;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use zerocopy::{FromZeros, IntoBytes};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -57,16 +60,19 @@ impl Told {
             loop {
                 if let Ok((mut stream, _)) = listener.accept() {
                     stream.set_nonblocking(false).unwrap();
-                    stream.read_exact(&mut [0; 24]).unwrap();
-                    streams.push(stream);
+                    let (mut request, mut part) = (Request::new_zeroed(), Part::new_zeroed());
+                    stream.read_exact(request.as_mut_bytes()).unwrap();
+                    stream.read_exact(part.as_mut_bytes()).unwrap();
+                    streams.push((stream, request.nonce.get()));
                     counted.fetch_add(1, Relaxed);
                 }
                 match told.recv_timeout(Duration::from_millis(1)) {
                     Ok(length) => {
-                        let head =
-                            [b"MB\x01", &[u8::from(length.is_none())][..], &length.unwrap_or(0).to_be_bytes()].concat();
-                        let bytes = [head, vec![0; length.unwrap_or(0) as usize]].concat();
-                        let _ = streams.remove(0).write_all(&bytes); // who refuses it has closed
+                        let (mut stream, nonce) = streams.remove(0);
+                        let here = |length| Answer::here(length, BlobSecret::new(7).answer_proof(nonce, port, length));
+                        let head = length.map_or_else(|| Answer::nothing(STATUS_UNKNOWN), here);
+                        let bytes = [head.as_bytes(), &vec![0; length.unwrap_or(0) as usize]].concat();
+                        let _ = stream.write_all(&bytes); // who refuses it has closed
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => {}
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,

@@ -115,7 +115,7 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             write!(text, "STOP {} {}", tail(&fixed.header), names.join(" "))
         }
         Packet::Argument(fixed, pieces) => {
-            write!(text, "ARGUMENT {} {} pieces of {:x}", tail(&fixed.header), pieces.len(), fixed.blob.id)
+            write!(text, "ARGUMENT {} {} pieces of {:x}", tail(&fixed.header), pieces.len(), fixed.name)
         }
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),

@@ -1,6 +1,8 @@
 //! An argument is sent along to the executor that probably gets its task.
 
 use super::*;
+use crate::blob::{argument_name, argument_proof};
+use midflight_endpoint::MS;
 
 const ARGUMENT: &[u8] = b"an argument of thirty-one bytes";
 
@@ -15,11 +17,12 @@ fn other_executor() -> SocketAddr {
 /// A task alone ends at this executor; where its argument was sent along before.
 fn run(hand: &mut Hand, at: SocketAddr) -> Option<SocketAddr> {
     let key = hand.client.submit(hand.now, 1, &[Task::new(1, super::Argument::ByReference(packed()))]).unwrap().start;
-    hand.client.send_along(TaskKey(key), packed(), ARGUMENT);
+    hand.client.send_along(hand.now, TaskKey(key), packed(), ARGUMENT);
     let sent = hand.sent();
     let (sequence, along) = match &sent[..] {
-        [Sent::Argument { to, blob, bytes }, Sent::Submit { sequence, .. }] => {
-            assert_eq!((blob, &bytes[..ARGUMENT.len()], bytes.len()), (&packed(), ARGUMENT, 32), "padded");
+        [Sent::Argument { to, name, proof, bytes }, Sent::Submit { sequence, .. }] => {
+            assert_eq!(bytes, ARGUMENT);
+            assert_eq!((*name, *proof), (argument_name(&packed()), argument_proof(&packed(), ARGUMENT)));
             (*sequence, Some(*to))
         }
         [Sent::Submit { sequence, .. }] => (*sequence, None),
@@ -39,7 +42,7 @@ fn it_goes_to_the_executor_whose_completion_came_last_before_the_submit() {
     for _ in 0..5 {
         assert_eq!(run(&mut hand, executor()), Some(executor()));
     }
-    assert_eq!(hand.client.counters().arguments_along, 5);
+    assert_eq!(hand.client.counters().arguments_sent_along, 5);
 }
 
 #[test]
@@ -61,13 +64,81 @@ fn after_wrong_guesses_ever_more_tasks_go_without() {
     assert_eq!(run(&mut hand, executor()), Some(executor()));
 }
 
+/// A task begins; the sequence of its SUBMIT, and whether its argument went along.
+fn begin(hand: &mut Hand) -> (u32, bool) {
+    let task = Task::new(1, super::Argument::ByReference(packed()));
+    let key = hand.client.submit(hand.now, 1, &[task]).unwrap().start;
+    hand.client.send_along(hand.now, TaskKey(key), packed(), ARGUMENT);
+    let sent = hand.sent();
+    let submit =
+        sent.iter().find_map(|sent| if let Sent::Submit { sequence, .. } = sent { Some(*sequence) } else { None });
+    let sequence = submit.expect("a SUBMIT");
+    hand.switch_says(&submit_ack(EPOCH, sequence, 1, 1, Reason::None));
+    (sequence, sent.iter().any(|sent| matches!(sent, Sent::Argument { .. })))
+}
+
+/// Else a client that always has some open would never notice.
+#[test]
+fn a_wrong_guess_is_noticed_where_the_next_task_is_submitted_before_it_ends() {
+    let mut hand = Hand::settled();
+    run(&mut hand, executor());
+    let (mut open, mut along) = (begin(&mut hand).0, 0);
+    for turn in 0..100 {
+        let (next, went) = begin(&mut hand);
+        // Each ends elsewhere than the one two before it, after which its guess was made.
+        let at = if turn / 2 % 2 == 0 { other_executor() } else { executor() };
+        hand.client.handle(hand.now, at, &complete((open, 0), 1, Status::Ok, false, b""));
+        (open, along) = (next, along + usize::from(went));
+    }
+    assert!((2..20).contains(&along), "{along} of 100 went along");
+}
+
+/// A task that runs for an hour does not keep the guesses of others from being judged.
+#[test]
+fn a_wrong_guess_is_noticed_while_another_task_is_open_for_long() {
+    let mut hand = Hand::settled();
+    run(&mut hand, executor());
+    assert!(begin(&mut hand).1);
+    let executors = [other_executor(), executor()];
+    let along = (0..100).filter(|turn| run(&mut hand, executors[turn % 2]).is_some()).count();
+    assert!((2..10).contains(&along), "{along} of 100 went along");
+}
+
+/// Another process may have its port by then.
+#[test]
+fn t13_it_goes_to_an_executor_only_soon_after_its_completion_and_under_the_same_switch() {
+    let mut hand = Hand::settled();
+    run(&mut hand, executor());
+    hand.now += 100 * MS;
+    assert_eq!(run(&mut hand, executor()), Some(executor()));
+    hand.now += 100 * MS + 1;
+    assert_eq!(run(&mut hand, executor()), None);
+    assert_eq!(run(&mut hand, executor()), Some(executor()));
+    hand.client.along.switch_changed();
+    assert_eq!(run(&mut hand, executor()), None);
+}
+
+/// Who gets it in the executor's place learns the argument, and nothing by which he could fetch or forge another one.
+#[test]
+fn t13_the_packet_has_no_reference() {
+    let mut hand = Hand::settled();
+    run(&mut hand, executor());
+    let blob = BlobRef { id: 0x1122_3344_5566_7788.into(), ..packed() };
+    let key = hand.client.submit(hand.now, 1, &[task()]).unwrap().start;
+    hand.client.send_along(hand.now, TaskKey(key), blob, ARGUMENT);
+    let mut packet = Vec::new();
+    assert_eq!(hand.client.transmit(hand.now, &mut packet), Some(executor()));
+    assert!(packet.windows(4).all(|bytes| bytes != [0x11, 0x22, 0x33, 0x44] && bytes != [0x55, 0x66, 0x77, 0x88]));
+}
+
 #[test]
 fn what_is_not_alone_not_in_a_pack_or_longer_than_a_packet_stays_here() {
     let mut hand = Hand::settled();
     run(&mut hand, executor());
     let mut along = |blob: BlobRef, argument: &[u8]| {
         let key = hand.client.submit(hand.now, 1, &[task()]).unwrap().start;
-        hand.client.send_along(TaskKey(key), blob, argument);
+        let blob = BlobRef { length: (argument.len() as u32).into(), ..blob };
+        hand.client.send_along(hand.now, TaskKey(key), blob, argument);
         hand.sent().iter().any(|sent| matches!(sent, Sent::Argument { .. }))
     };
     assert!(!along(BlobRef { at: 0.into(), ..packed() }, ARGUMENT));

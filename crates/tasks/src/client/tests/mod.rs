@@ -79,7 +79,8 @@ enum Sent {
     },
     Argument {
         to: SocketAddr,
-        blob: BlobRef,
+        name: u64,
+        proof: u64,
         bytes: Vec<u8>,
     },
     /// (token, submission, index)
@@ -114,7 +115,11 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             let name = |n: &midflight_wire::RunName| (n.token.get(), n.submission.get(), n.index);
             Sent::Stop { to, names: names.iter().map(name).collect() }
         }
-        Packet::Argument(fixed, pieces) => Sent::Argument { to, blob: fixed.blob, bytes: pieces.as_bytes().to_vec() },
+        Packet::Argument(fixed, pieces) => {
+            let (name, proof, length) = (fixed.name.get(), fixed.proof.get(), fixed.length.get() as usize);
+            assert!(pieces.as_bytes()[length..].iter().all(|&byte| byte == 0), "padded with zeros");
+            Sent::Argument { to, name, proof, bytes: pieces.as_bytes()[..length].to_vec() }
+        }
         other => panic!("a client sends no {other:?}"),
     }
 }

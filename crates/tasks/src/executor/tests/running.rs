@@ -1,7 +1,7 @@
 //! Waits, assignments, keepalives.
 
 use super::*;
-use midflight_wire::{Argument, BlobRef, Piece};
+use midflight_wire::{Argument, Piece};
 
 #[test]
 fn t2_an_assignment_is_run_exactly_once() {
@@ -185,19 +185,21 @@ fn finishing_what_does_not_run_is_counted() {
 }
 
 #[test]
-fn t11_an_argument_that_came_along_is_as_long_as_it_says_and_in_a_pack() {
+fn t11_an_argument_that_came_along_is_as_long_as_it_says() {
     let mut world = World::registered(1);
-    let blob = |length: u32, at: u16| BlobRef { id: 7.into(), length: length.into(), port: 80.into(), at: at.into() };
     let pieces = [Piece { bytes: *b"an argument of 2" }, Piece { bytes: *b"0 by............" }];
-    let argument = |blob| packet(&Argument { blob, ..Argument::new(0, 0) }, &pieces);
-    world.deliver(client(1), &argument(blob(20, 1)));
+    let argument = |length: u32| {
+        let said = Argument { name: 7.into(), proof: 8.into(), length: length.into(), ..Argument::new(0, 0) };
+        packet(&said, &pieces)
+    };
+    world.deliver(client(1), &argument(20));
     let bytes = b"an argument of 20 by".to_vec();
-    assert_eq!(world.events, [Event::Argument { client: client(1), blob: blob(20, 1), bytes }]);
-    for wrong in [blob(16, 1), blob(33, 1), blob(u32::MAX, 1), blob(0, 1), blob(20, 0)] {
+    assert_eq!(world.events, [Event::Argument { client: client(1), name: 7, proof: 8, bytes }]);
+    for wrong in [0, 16, 33, u32::MAX] {
         world.deliver(client(1), &argument(wrong));
-        assert_eq!(world.events, [], "{wrong:?}");
+        assert_eq!(world.events, [], "{wrong}");
     }
-    assert_eq!((world.counters().arguments_along, world.counters().rejected), (1, 5));
+    assert_eq!((world.counters().arguments_came_along, world.counters().rejected), (1, 4));
 }
 
 /// The task that `assignment` gives to a slot, as its client names it.
