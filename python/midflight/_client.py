@@ -56,8 +56,7 @@ class Submitter:
         known = core.function(function, self._settings)
         call, shared = core.dump(known, args, kwargs)
         future: Future[T] = Future(self._owner(), known, call)
-        token = core.submit_one(future, known, call, shared)
-        vars(future).setdefault("_token", token)  # another thread may have submitted it again already
+        future._token = core.submit_one(future, known, call, shared)
         return future
 
     def map(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
+import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -20,6 +22,10 @@ T = TypeVar("T")
 
 _ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
+#: Held while a future ends that has no condition, or is given one.
+_lock = threading.Lock()
+os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined] # as the standard library does
+
 
 class Future(concurrent.futures.Future[T]):
     """The result of a call that is not there yet. Wait for it, or await it.
@@ -33,16 +39,32 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
-    #: The native module's; 0 is nobody's.
+    # The base class makes a condition, a lock and lists for each future: a dozen objects, which the garbage collector looks at again and
+    # again while many futures are open. Most never need them.
+    _state = "PENDING"
+    _result = None
+    _exception = None
+    _own_condition: threading.Condition | None = None
+
+    #: The native module's; 0 is nobody's. `_token_again` is that of the call when it was submitted again.
     _token = 0
+    _token_again = 0
 
     def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
-        super().__init__()
         self._client = client  # one that nobody has is closed
-        self._core = client._core
         self._function = function
         #: To submit it again.
         self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        """What the base class holds when it looks at a future and who waits for it. It is made with what it protects, the first time."""
+        with _lock:
+            if self._own_condition is None:
+                self._waiters: list[Any] = []
+                self._done_callbacks: list[Any] = []
+                self._own_condition = threading.Condition()
+        return self._own_condition
 
     def result(self, timeout: float | None = None) -> T:
         """The value, or the exception that the function has raised, with the remote traceback as its cause."""
@@ -54,14 +76,20 @@ class Future(concurrent.futures.Future[T]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The exception that the function has raised; ``None`` if it has returned."""
         self._wait(timeout)
+        if self._state == "FINISHED":
+            return self._exception
         return super().exception(0)
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._state in _ENDED
 
     def cancel(self) -> bool:
         """Takes the task out of the queue, or has its executor stop it. ``False`` if it has ended."""
         if not super().cancel():
             return False
         if self._tell_cancelled():
-            self._core.native.cancel(self._token)
+            self._client._core.native.cancel(self._token_again or self._token)
         return True
 
     def _tell_cancelled(self) -> bool:
@@ -74,10 +102,7 @@ class Future(concurrent.futures.Future[T]):
 
     def _wait(self, timeout: float | None) -> None:
         if self._state not in _ENDED:
-            self._core.wait_until(self._has_ended, timeout)
-
-    def _has_ended(self) -> bool:
-        return self._state in _ENDED
+            self._client._core.wait_until(self.done, timeout)
 
     def _end(self, kind: int, value: Any) -> None:
         if self._state != "PENDING":
@@ -94,21 +119,32 @@ class Future(concurrent.futures.Future[T]):
             self._settle(outcomes[0])
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
-        """As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``."""
-        with self._condition._lock:  # type: ignore[attr-defined]
-            if self._state != "PENDING":
-                return  # cancelled, or told before
-            has_value, value = outcome
-            if has_value:
-                self._result = value
-            else:
-                self._exception = value
-            self._state = "FINISHED"
-            self._call = None
+        with _lock:
+            condition = self._own_condition
+            if condition is None:  # so nobody waits for it, but for its state
+                self._note(outcome)
+                return
+        # As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``.
+        with condition._lock:  # type: ignore[attr-defined]
+            if not self._note(outcome):
+                return
             for waiter in self._waiters:
-                (waiter.add_result if has_value else waiter.add_exception)(self)
-            self._condition.notify_all()
+                (waiter.add_result if outcome[0] else waiter.add_exception)(self)
+            condition.notify_all()
         self._invoke_callbacks()  # type: ignore[attr-defined]
+
+    def _note(self, outcome: _outcomes.Outcome) -> bool:
+        """``False`` if it was cancelled, or told before."""
+        if self._state != "PENDING":
+            return False
+        has_value, value = outcome
+        if has_value:
+            self._result = value
+        else:
+            self._exception = value
+        self._state = "FINISHED"
+        self._call = None
+        return True
 
     def _fail(self, error: BaseException) -> None:
         self._settle((False, error))
@@ -118,13 +154,13 @@ class Future(concurrent.futures.Future[T]):
         if call is None or self._state != "PENDING":
             return
         try:
-            self._token = self._core.submit(self, self._function, [call], [], again=True)
+            self._token_again = self._client._core.submit(self, self._function, [call], [], again=True)
         except Exception as error:
             self._fail(error)
             return
         self._call = None
         if self._state != "PENDING":
-            self._core.native.cancel(self._token)  # it was cancelled meanwhile, by its old token
+            self._client._core.native.cancel(self._token_again)  # it was cancelled meanwhile, by its old token
 
 
 def gather(futures: Iterable[Future[T]], *, return_exceptions: bool = False, timeout: float | None = None) -> list[Any]:
@@ -163,7 +199,7 @@ def as_completed(futures: Iterable[Future[T]], *, timeout: float | None = None) 
     left_over = len(waiting)
     while left_over:
         if not ended:
-            core = next(iter(waiting))._core
+            core = next(iter(waiting))._client._core
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not core.wait_until(lambda: ended, left):
                 raise TimeoutError(f"{left_over} of {len(waiting)} futures have not ended")

@@ -27,6 +27,8 @@ Entry = tuple[int, Any, list[memoryview]]
 BUFFER_MIN = 4096
 #: Where a buffer begins: at a multiple of so many bytes.
 ALIGNMENT = 64
+#: Entries of up to so many bytes together are copied into one piece, which is quicker sent than several.
+JOINED_MAX = 64 << 10
 #: Bytes of the largest result that can be transferred.
 RESULT_MAX = (1 << 32) - 1
 
@@ -78,7 +80,7 @@ def join(entry: Pickled) -> list[bytes | memoryview]:
 def _joined(head: bytes, entries: Sequence[tuple[int, Pickled]]) -> list[bytes | memoryview]:
     """The entries after this head, in pieces; each buffer begins at a multiple of the alignment."""
     plain = [entry for _, entry in entries if isinstance(entry, bytes)]
-    if len(plain) == len(entries):
+    if len(plain) == len(entries) and sum(map(len, plain)) <= JOINED_MAX:
         return [b"".join((head, _heads(entries), *plain))]
     pieces: list[bytes | memoryview] = [head + _heads(entries)]
     at = len(pieces[0])
@@ -108,7 +110,7 @@ def _heads(entries: Iterable[tuple[int, Pickled]]) -> bytes:
 def result(nanoseconds: int, entries: Sequence[tuple[int, Pickled]]) -> list[bytes | memoryview]:
     """A result, in pieces."""
     status, data = entries[0]
-    if len(entries) == 1 and isinstance(data, bytes):
+    if len(entries) == 1 and isinstance(data, bytes) and len(data) <= JOINED_MAX:
         return [_RESULT_OF_ONE.pack(b"R", nanoseconds, 1, status, 0, len(data)) + data]
     pieces = _joined(_RESULT.pack(b"R", nanoseconds) + _COUNT.pack(len(entries)), entries)
     length = sum(memoryview(piece).nbytes for piece in pieces)
@@ -123,7 +125,7 @@ def parse_result(value: Any) -> tuple[int, list[Entry]]:
     """Nanoseconds, and the entries."""
     if len(value) >= 29 and isinstance(value, bytes):
         _, nanoseconds, count, status, buffers, length = _RESULT_OF_ONE.unpack_from(value)
-        if count == 1 and buffers == 0:
+        if count == 1 and buffers == 0 and length <= JOINED_MAX:
             return nanoseconds, [(status, value[29 : 29 + length], [])]
     _, nanoseconds = _RESULT.unpack_from(value)
     return nanoseconds, parse_entries(memoryview(value), 9)

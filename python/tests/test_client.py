@@ -107,12 +107,22 @@ def test_calls_and_results_must_be_as_many() -> None:
     assert "2 results of 3 calls" in str(outcomes[0][1])
 
 
-def test_results_that_exceed_what_can_be_transferred_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pickling, "RESULT_MAX", 1000)
-    value = b"".join(_pickling.result(5, [(_pickling.VALUE, _pickling.dumps(bytes(600)))] * 2))
-    _, outcomes = _outcomes.read(_outcomes.VALUE, value, 2)
-    assert outcomes is not None and len(outcomes) == 2
+@pytest.mark.parametrize("count", [1, 2])
+def test_results_that_exceed_what_can_be_transferred_are_told(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pickling, "RESULT_MAX", 100_000)
+    value = b"".join(_pickling.result(5, [(_pickling.VALUE, _pickling.dumps(bytes(200_000 // count)))] * count))
+    _, outcomes = _outcomes.read(_outcomes.VALUE, value, count)
+    assert outcomes is not None and len(outcomes) == count
     assert all(isinstance(error, midflight.ResultTooLarge) for _, error in outcomes)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_large_results_are_not_copied(count: int) -> None:
+    large = _pickling.dumps(bytes(_pickling.JOINED_MAX))
+    pieces = _pickling.result(5, [(_pickling.VALUE, large)] * count)
+    assert [piece is large for piece in pieces] == [False] + [True] * count
+    _, outcomes = _outcomes.read(_outcomes.VALUE, b"".join(pieces), count)
+    assert outcomes == [(True, bytes(_pickling.JOINED_MAX))] * count
 
 
 def test_results_that_are_too_large_only_together_are_fetched_one_by_one(cluster: Cluster) -> None:
