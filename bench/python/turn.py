@@ -44,6 +44,13 @@ def measure(name: str, quick: bool) -> dict[str, object]:
             values[f"{program.name}_s"] = seconds
             values[f"{program.name}_task_ms"] = seconds / program.tasks * 1e3
             say(f"{name}: {program.name} {seconds:.2f} s, {program.tasks} tasks")
+            if system.cuts_lists and program.maps_short:
+                with system.task_each():
+                    seconds, answer = timed(system, program)
+                if answer != answers[program.name]:
+                    raise ValueError(f"{program.name} computed {answer}, and {answers[program.name]} before")
+                values[f"{program.name}_task_each_s"] = seconds
+                say(f"{name}: {program.name} {seconds:.2f} s with a task for each call")
     return {"system": name, "version": system.version, "interface": system.interface, "values": values, "answers": answers}
 
 

@@ -18,6 +18,8 @@ class Program:
     tasks: int
     #: Runs it with so many tasks on a system; returns what must be the same on all of them.
     run: Callable[[System, int], object]
+    #: Whether it has many short calls, which the system maps. Others are long, or joblib's.
+    maps_short: bool = False
 
 
 def programs(quick: bool) -> list[Program]:
@@ -29,7 +31,7 @@ def programs(quick: bool) -> list[Program]:
         Program("grid_long", long, grid.long),
         Program("grid_short", short // 2, grid.short),
         Program("images_long", long, images.long),
-        Program("images_short", short, images.short),
+        Program("images_short", short, images.short, maps_short=True),
         Program("montecarlo_long", long, montecarlo.long),
-        Program("montecarlo_short", 2 * short, montecarlo.short),
+        Program("montecarlo_short", 2 * short, montecarlo.short, maps_short=True),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 #: Worker processes of each system.
@@ -29,8 +29,12 @@ class System(abc.ABC):
     #: What it was, and how it is used, for the table.
     version: str
     interface: str
+    #: Whether its map cuts a list into a few chunks, however short or long the calls are. Then programs with many short calls are also
+    #: measured with a task for each call.
+    cuts_lists = False
     #: Seconds that it rests before each task alone, where it holds tasks back to send several at once.
     rest_s = 0.0
+    _has_task_each = False
 
     @abc.abstractmethod
     def __enter__(self) -> System:
@@ -54,7 +58,16 @@ class System(abc.ABC):
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """How a program that has many calls is written for this system."""
-        return self.map(function, items)
+        return self.submit(function, items) if self._has_task_each else self.map(function, items)
+
+    @contextlib.contextmanager
+    def task_each(self) -> Iterator[None]:
+        """Within it, each call of a program is a task."""
+        self._has_task_each = True
+        try:
+            yield
+        finally:
+            self._has_task_each = False
 
     @abc.abstractmethod
     def joblib(self) -> contextlib.AbstractContextManager[Any]:

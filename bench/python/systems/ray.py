@@ -30,6 +30,7 @@ CHUNK = 1_000
 
 
 class Ray(System):
+    cuts_lists = True
     version = ray.__version__
     interface = "ray.get([f.remote(x) ...]), 1,000 at a time; the map of ray.util.multiprocessing.Pool; joblib's backend ray"
 

@@ -5,9 +5,9 @@
 //! of tasks that probably come next (`docs/internals/arguments.md`).
 //!
 //! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14); a client that gets
-//! none receives "no place" before its first request, and tries again a little later. A connection is closed on an unknown name, on
-//! a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a
-//! counter of its own in [`BlobCounters`].
+//! none is told so, and tries again a little later. A connection is closed on an unknown name, on a request without proof, on a
+//! malformed one, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a counter of its own in
+//! [`BlobCounters`].
 
 mod arguments;
 mod content;
@@ -100,7 +100,7 @@ pub struct BlobCounters {
     pub made_room: u64,
     /// Connections that the kernel could not hand over, usually for want of file descriptors.
     pub accept_failed: u64,
-    /// Connections closed because they asked for what is not here.
+    /// Connections closed because they asked for what is not here, or did not prove that they may have it.
     pub unknown: u64,
     /// Connections closed for a malformed request.
     pub malformed: u64,
@@ -288,24 +288,32 @@ impl BlobStore {
         Ok(())
     }
 
-    fn find(&self, name: u64) -> Option<(BlobSecret, Arc<Content>)> {
+    /// The blob with this name, if it may be had by who asks.
+    fn find(&self, name: u64, may: impl Fn(BlobSecret) -> bool) -> Option<(BlobSecret, Arc<Content>)> {
         let found = match lock(&self.kept).blobs.get(&name) {
             Some(Blob { held: Held::Whole(content), secret, .. }) => Some((*secret, Arc::clone(content))),
             Some(Blob { held: Held::Pack(_), .. }) | None => None,
         };
+        let found = found.filter(|(secret, _)| may(*secret));
         self.counts.asked(found.is_some());
         found
     }
 
-    /// At most so many bytes of a pack, from `offset` on; at least one.
-    fn find_part(&self, name: u64, offset: u32, most: u32) -> Option<(BlobSecret, Vec<u8>)> {
+    /// This part of a pack, if it may be had by who asks: at least one byte.
+    fn find_part(
+        &self,
+        name: u64,
+        may: impl Fn(BlobSecret) -> bool,
+        part: &format::Part,
+    ) -> Option<(BlobSecret, Vec<u8>)> {
         let found = match lock(&self.kept).blobs.get(&name) {
             Some(Blob { held: Held::Pack(pack), secret, .. }) => Some((*secret, Arc::clone(pack))),
             Some(Blob { held: Held::Whole(_), .. }) | None => None,
         };
-        let part = found.and_then(|(secret, pack)| Some((secret, pack.part(offset, most)?)));
-        self.counts.asked(part.is_some());
-        part
+        let found = found.filter(|(secret, _)| may(*secret));
+        let found = found.and_then(|(secret, pack)| Some((secret, pack.part(part.offset.get(), part.most.get())?)));
+        self.counts.asked(found.is_some());
+        found
     }
 
     fn remove(&self, secret: BlobSecret) {

@@ -366,13 +366,13 @@ layout! {
         /// Names the argument to who has the task's reference, and to nobody else.
         pub name: U64,
         /// Proves that the sender has the reference, and that the bytes are as it sent them.
-        pub proof: U64,
+        pub tag: [u8; 16],
         /// Of the argument, in bytes.
         pub length: U32,
         pub reserved: U32,
     }
 
-    /// Bytes of an argument.
+    /// Bytes of an argument, encrypted.
     pub struct Piece {
         pub bytes: [u8; crate::PACK_UNIT as usize],
     }

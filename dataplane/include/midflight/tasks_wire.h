@@ -381,17 +381,17 @@ struct MF_WIRE mf_run_name {
 };
 
 /* client -> executor: the argument of a task that it probably gets, so that it need not fetch it. `count` (2 to MF_PIECES_MAX) mf_piece
- * follow. Nothing answers it, and no switch sees it. Both hashes are made with the id of the task's mf_blob_ref, which is not here:
- * who gets this in the executor's place does not learn it. */
+ * follow. Nothing answers it, and no switch sees it. It is encrypted under the id of the task's mf_blob_ref, which is not here: who
+ * gets this in the executor's place can do nothing with it. */
 struct MF_WIRE mf_argument {
     struct mf_header header; /* epoch: 0 */
     uint64_t name;           /* of the argument, for who has the reference */
-    uint64_t proof;          /* that the sender has the reference, and sent these bytes */
+    uint8_t tag[16];         /* proves that the sender has the reference, and sent these bytes */
     uint32_t length;         /* of the argument, in bytes */
     uint32_t reserved;
 };
 
-/* Bytes of an argument. */
+/* Bytes of an argument, encrypted. */
 struct MF_WIRE mf_piece {
     uint8_t bytes[MF_PACK_UNIT]; /* behind the argument's end: 0 */
 };

@@ -7,6 +7,7 @@ use super::fetch::server;
 use super::{FetchError, Fetcher};
 use crate::driver::lock;
 use along::CameAlong;
+use midflight_tasks::blob::TAG_BYTES;
 use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
 use parts::{Found, LARGEST_WINDOW, Name, Parts};
 use std::net::IpAddr;
@@ -60,9 +61,9 @@ impl Arguments {
         }
     }
 
-    /// A client at this address has sent an argument along, with this name and proof.
-    pub(crate) fn came_along(&self, ip: IpAddr, name: u64, proof: u64, argument: Vec<u8>) {
-        lock(&self.along).keep(Instant::now(), ip, name, proof, argument);
+    /// A client at this address has sent an argument along, encrypted, with this name and tag.
+    pub(crate) fn came_along(&self, ip: IpAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
+        lock(&self.along).keep(Instant::now(), ip, name, tag, argument);
     }
 
     /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
@@ -72,7 +73,7 @@ impl Arguments {
             self.fetches.fetch_add(1, Relaxed);
             return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
         };
-        if let Some(argument) = lock(&self.along).take(ip, blob) {
+        if let Some(argument) = lock(&self.along).take(Instant::now(), ip, blob) {
             return Ok(argument);
         }
         let (most, number) = match self.look(name, &range) {
@@ -108,7 +109,7 @@ impl Arguments {
     /// The argument as [`Self::get`] has it, if no fetch is needed.
     pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         let (name, range) = place(ip, blob).ok()??;
-        let along = lock(&self.along).take(ip, blob);
+        let along = lock(&self.along).take(Instant::now(), ip, blob);
         along.or_else(|| lock(&self.parts).find(name, &range))
     }
 }

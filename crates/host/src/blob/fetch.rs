@@ -1,12 +1,10 @@
 //! Fetches blobs, over connections that are kept for the next one.
 
 use super::PROGRESS_BYTES;
-use super::format::{
-    Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN,
-};
+use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK, STATUS_REFUSED};
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
-use midflight_tasks::blob::BlobSecret;
+use midflight_tasks::blob::{Asked, BlobSecret};
 use midflight_wire::BlobRef;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -32,7 +30,7 @@ pub(crate) enum FetchError {
     Io { address: SocketAddr, source: io::Error },
     #[error(
         "{0} closes connections from this address unanswered: it has no place for more; fetch less at once, or raise \
-         blobs.max_connections there"
+         blobs.max_connections there (or it is of an earlier version)"
     )]
     NoPlace(SocketAddr),
     #[error("the bytes are not kept any more")]
@@ -41,7 +39,9 @@ pub(crate) enum FetchError {
     Length { expected: u32, got: u32 },
     #[error("{0} does not answer like a blob server of this version")]
     NotABlobServer(SocketAddr),
-    #[error("who answers at {0} has not made the reference: its maker has ended, and another process has its port")]
+    #[error(
+        "who answers at {0} has not made the reference; probably its maker has ended, and another process has its port"
+    )]
     Forged(SocketAddr),
     #[error("{length} bytes exceed {max}")]
     TooLarge { length: u32, max: u32 },
@@ -102,18 +102,30 @@ impl Wanted {
     }
 
     /// As it is sent.
-    fn request(&self, nonce: u64) -> Vec<u8> {
+    fn request(&self, connection: &Connection, nonce: u64) -> Vec<u8> {
+        let Connection { challenge, requests: earlier, .. } = *connection;
+        let asked = Asked { challenge, earlier, nonce, offset: 0, most: 0 };
         let Some(offset) = self.offset else {
-            return Request::new(OPERATION_WHOLE, self.secret, nonce).as_bytes().to_vec();
+            return Request::new(OPERATION_WHOLE, self.secret, &asked).as_bytes().to_vec();
         };
         let part = Part { offset: offset.into(), most: self.most.into() };
-        [Request::new(OPERATION_PART, self.secret, nonce).as_bytes(), part.as_bytes()].concat()
+        let request = Request::new(OPERATION_PART, self.secret, &Asked { offset, most: self.most, ..asked });
+        [request.as_bytes(), part.as_bytes()].concat()
     }
 
     /// Whether it was answered by who serves it.
     fn is_proved(&self, nonce: u64, answer: &Answer) -> bool {
         self.secret.answer_proof(nonce, self.port, answer.length.get()) == answer.proof.get()
     }
+}
+
+/// A connection to whoever listens there: each answer proves anew who that is.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    challenge: u64,
+    /// How many were sent.
+    requests: u64,
 }
 
 /// Where a blob is served.
@@ -124,7 +136,7 @@ pub(super) fn server(ip: IpAddr, blob: &BlobRef) -> SocketAddr {
 /// Any number of threads fetch through one of these.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    idle: Mutex<HashMap<SocketAddr, Vec<TcpStream>>>,
+    idle: Mutex<HashMap<SocketAddr, Vec<Connection>>>,
     progress_timeout: Duration,
 }
 
@@ -158,15 +170,16 @@ impl Fetcher {
 
     fn fetch_into(&self, sink: &mut impl Sink, address: SocketAddr, wanted: &Wanted) -> Result<(), FetchError> {
         if let Some(kept) = self.take_idle(address) {
-            // The server may have closed a kept connection meanwhile: only then a new one is opened.
             match self.request(sink, kept, address, wanted) {
-                Err(FetchError::NoPlace(_)) => {}
+                // The server may have closed a kept connection meanwhile, or have ended, and the other end be somebody else's.
+                Err(FetchError::NoPlace(_) | FetchError::Forged(_) | FetchError::NotABlobServer(_)) => {}
                 answer => return answer,
             }
         }
         let (deadline, mut pause) = (Instant::now() + self.progress_timeout, FIRST_PAUSE);
         loop {
-            match self.request(sink, self.connect(address)?, address, wanted) {
+            let fetched = self.connect(address).and_then(|connection| self.request(sink, connection, address, wanted));
+            match fetched {
                 Err(FetchError::NoPlace(_)) if Instant::now() + pause < deadline => sleep(pause),
                 answer => return answer,
             }
@@ -174,49 +187,54 @@ impl Fetcher {
         }
     }
 
-    fn connect(&self, address: SocketAddr) -> Result<TcpStream, FetchError> {
+    fn connect(&self, address: SocketAddr) -> Result<Connection, FetchError> {
         let connect = || {
             let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(self.progress_timeout))?;
             Ok(stream)
         };
-        connect().map_err(|source| FetchError::Io { address, source })
+        let stream = connect().map_err(|source| FetchError::Io { address, source })?;
+        let mut greeting = Greeting::new_zeroed();
+        let greeted = self.within(&stream).read_exact(greeting.as_mut_bytes());
+        greeted.map_err(|error| unanswered(address, error))?;
+        match greeting.status {
+            _ if !greeting.is_ours() => Err(FetchError::NotABlobServer(address)),
+            STATUS_OK => Ok(Connection { stream, challenge: greeting.challenge.get(), requests: 0 }),
+            STATUS_REFUSED => Err(FetchError::NoPlace(address)),
+            _ => Err(FetchError::NotABlobServer(address)),
+        }
     }
 
-    /// Nothing has gone to `sink` where the answer is that there is no place.
+    /// Nothing has gone to `sink` where the other end has closed the connection, or is not who serves the blob.
     fn request(
         &self,
         sink: &mut impl Sink,
-        mut stream: TcpStream,
+        mut connection: Connection,
         address: SocketAddr,
         wanted: &Wanted,
     ) -> Result<(), FetchError> {
-        let failed = |source| FetchError::Io { address, source };
         let (nonce, mut answer) = (rand::random(), Answer::new_zeroed());
-        let asked = stream
-            .write_all(&wanted.request(nonce))
-            .and_then(|()| self.within(&stream).read_exact(answer.as_mut_bytes()));
-        // A server that closes a connection before it answers has given its place to others.
-        asked.map_err(|error| if is_closed(&error) { FetchError::NoPlace(address) } else { failed(error) })?;
+        let request = wanted.request(&connection, nonce);
+        connection.requests += 1;
+        let asked = connection.stream.write_all(&request);
+        let answered = asked.and_then(|()| self.within(&connection.stream).read_exact(answer.as_mut_bytes()));
+        answered.map_err(|error| unanswered(address, error))?;
 
         let (expected, got) = (wanted.length, answer.length.get());
         match answer.status {
             _ if !answer.is_ours() => return Err(FetchError::NotABlobServer(address)),
-            STATUS_NO_PLACE => return Err(FetchError::NoPlace(address)),
-            STATUS_UNKNOWN => return Err(FetchError::Gone),
-            STATUS_HERE if !wanted.is_proved(nonce, &answer) => return Err(FetchError::Forged(address)),
-            STATUS_HERE if !(expected..=wanted.most).contains(&got) => {
-                return Err(FetchError::Length { expected, got });
-            }
-            STATUS_HERE => {}
+            STATUS_REFUSED => return Err(FetchError::Gone),
+            STATUS_OK if !wanted.is_proved(nonce, &answer) => return Err(FetchError::Forged(address)),
+            STATUS_OK if !(expected..=wanted.most).contains(&got) => return Err(FetchError::Length { expected, got }),
+            STATUS_OK => {}
             _ => return Err(FetchError::NotABlobServer(address)),
         }
-        self.receive(sink, &stream, got as usize).map_err(|refused| match refused {
-            Refused::Reading(source) => failed(source),
+        self.receive(sink, &connection.stream, got as usize).map_err(|refused| match refused {
+            Refused::Reading(source) => FetchError::Io { address, source },
             Refused::Keeping(source) => FetchError::NotKept { length: got, source },
         })?;
-        self.keep_idle(address, stream);
+        self.keep_idle(address, connection);
         Ok(())
     }
 
@@ -237,22 +255,22 @@ impl Fetcher {
         Within { stream, deadline: Instant::now() + self.progress_timeout }
     }
 
-    fn take_idle(&self, address: SocketAddr) -> Option<TcpStream> {
+    fn take_idle(&self, address: SocketAddr) -> Option<Connection> {
         let mut idle = lock(&self.idle);
         let kept = idle.get_mut(&address)?;
-        let stream = kept.pop();
+        let connection = kept.pop();
         if kept.is_empty() {
             idle.remove(&address);
         }
-        stream
+        connection
     }
 
-    fn keep_idle(&self, address: SocketAddr, stream: TcpStream) {
+    fn keep_idle(&self, address: SocketAddr, connection: Connection) {
         let mut idle = lock(&self.idle);
         if idle.values().map(Vec::len).sum::<usize>() >= IDLE_MAX {
             idle.clear(); // connections to servers that are gone must not fill the list
         }
-        idle.entry(address).or_default().push(stream);
+        idle.entry(address).or_default().push(connection);
     }
 }
 
@@ -273,6 +291,11 @@ impl Read for Within<'_> {
         // The kernel reports a timeout like this.
         read.map_err(|error| if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error })
     }
+}
+
+/// A server that closes a connection before it answers has given its place to others.
+fn unanswered(address: SocketAddr, source: io::Error) -> FetchError {
+    if is_closed(&source) { FetchError::NoPlace(address) } else { FetchError::Io { address, source } }
 }
 
 fn is_closed(error: &io::Error) -> bool {

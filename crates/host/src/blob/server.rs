@@ -1,6 +1,6 @@
 //! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
 
-use super::format::{Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_NO_PLACE, STATUS_UNKNOWN};
+use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request};
 use super::{BlobStore, Closing, Content, PROGRESS_BYTES, Piece};
 use crate::error::Error;
 use midflight_connections::{ConnectionPlace, listen};
@@ -88,7 +88,7 @@ async fn accept(listener: std::net::TcpListener, port: u16, store: &Arc<BlobStor
         let store = Arc::clone(store);
         async move { serve(stream, port, &store, &place).await }
     };
-    match store.connections.accept(&listener, Answer::nothing(STATUS_NO_PLACE).as_bytes(), serve).await {}
+    match store.connections.accept(&listener, Greeting::no_place().as_bytes(), serve).await {}
 }
 
 async fn serve(mut stream: TcpStream, port: u16, store: &BlobStore, place: &ConnectionPlace) {
@@ -106,51 +106,59 @@ async fn converse(
     place: &ConnectionPlace,
 ) -> Result<(), Closing> {
     let options = store.options();
+    let challenge = rand::random();
+    write(stream, Greeting::welcome(challenge).as_bytes(), options.progress_timeout).await?;
     let mut patience = (options.request_timeout, Closing::Silent);
+    let mut earlier = 0;
     while let Some((request, part)) = read_request(stream, patience, options.request_timeout).await? {
         place.progress();
         let here =
             |secret: BlobSecret, length| Answer::here(length, secret.answer_proof(request.nonce.get(), port, length));
-        let is_here = match part {
-            None => send_whole(stream, store, request.name.get(), here, place).await?,
-            Some(part) => send_part(stream, store, request.name.get(), here, part).await?,
+        let may = |secret| request.is_proved(secret, challenge, earlier, part.as_ref());
+        let is_here = match &part {
+            None => {
+                send_whole(stream, store.find(request.name.get(), may), here, options.progress_timeout, place).await?
+            }
+            Some(part) => {
+                send_part(stream, store.find_part(request.name.get(), may, part), here, options.progress_timeout)
+                    .await?
+            }
         };
         if !is_here {
-            return write(stream, Answer::nothing(STATUS_UNKNOWN).as_bytes(), options.progress_timeout).await;
+            return write(stream, Answer::not_here().as_bytes(), options.progress_timeout).await;
         }
+        earlier += 1;
         patience = (options.idle_timeout, Closing::Idle);
     }
     Ok(())
 }
 
-/// Whether there is such a blob.
+/// Whether it was found.
 async fn send_whole(
     stream: &mut TcpStream,
-    store: &BlobStore,
-    name: u64,
+    found: Option<(BlobSecret, Arc<Content>)>,
     here: impl Fn(BlobSecret, u32) -> Answer,
+    within: Duration,
     place: &ConnectionPlace,
 ) -> Result<bool, Closing> {
-    let Some((secret, blob)) = store.find(name) else { return Ok(false) };
-    let (within, length) = (store.options().progress_timeout, blob.len() as u32);
-    write(stream, here(secret, length).as_bytes(), within).await?;
+    let Some((secret, blob)) = found else { return Ok(false) };
+    write(stream, here(secret, blob.len() as u32).as_bytes(), within).await?;
     for index in 0..blob.pieces().len() {
         send_piece(stream, &blob, index, within, place).await?;
     }
     Ok(true)
 }
 
-/// Whether there is such a pack, which has a byte there.
+/// Whether it was found.
 async fn send_part(
     stream: &mut TcpStream,
-    store: &BlobStore,
-    name: u64,
+    found: Option<(BlobSecret, Vec<u8>)>,
     here: impl Fn(BlobSecret, u32) -> Answer,
-    Part { offset, most }: Part,
+    within: Duration,
 ) -> Result<bool, Closing> {
-    let Some((secret, part)) = store.find_part(name, offset.get(), most.get()) else { return Ok(false) };
+    let Some((secret, part)) = found else { return Ok(false) };
     let whole = [here(secret, part.len() as u32).as_bytes(), &part].concat();
-    write(stream, &whole, store.options().progress_timeout).await?;
+    write(stream, &whole, within).await?;
     Ok(true)
 }
 

@@ -1,9 +1,10 @@
 //! Blobs over loopback. Each source is an address of 127.0.0.0/8.
 
 use super::fetch::FetchError;
-use super::format::{Answer, OPERATION_PART, OPERATION_WHOLE, Part, Request};
+use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK};
 use super::*;
 use midflight_connections::testing::{PATIENCE, connect};
+use midflight_tasks::blob::Asked;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use zerocopy::{FromZeros, IntoBytes};
@@ -27,29 +28,57 @@ fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
     (store, server, address)
 }
 
-/// "Not here", "no place".
-const UNKNOWN: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
-const NO_PLACE: &[u8] = b"MB\x02\x02\0\0\0\0\0\0\0\0\0\0\0\0";
+const NOT_HERE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
+const NO_PLACE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
 
-fn request(id: u64) -> Vec<u8> {
-    Request::new(OPERATION_WHOLE, BlobSecret::new(id), 99).as_bytes().to_vec()
+/// A connection that was greeted.
+struct Open {
+    stream: TcpStream,
+    challenge: u64,
+    requests: u64,
 }
 
-fn request_part(id: u64, offset: u32, most: u32) -> Vec<u8> {
-    let part = Part { offset: offset.into(), most: most.into() };
-    [Request::new(OPERATION_PART, BlobSecret::new(id), 99).as_bytes(), part.as_bytes()].concat()
+fn open(source: u8, address: SocketAddr) -> Open {
+    let (mut stream, mut greeting) = (connect(source, address), Greeting::new_zeroed());
+    stream.read_exact(greeting.as_mut_bytes()).unwrap();
+    assert!(greeting.is_ours() && greeting.status == STATUS_OK, "{greeting:?}");
+    Open { stream, challenge: greeting.challenge.get(), requests: 0 }
+}
+
+impl Open {
+    /// The next request for a blob.
+    fn request(&mut self, id: u64) -> Vec<u8> {
+        let asked = self.asked(0, 0);
+        Request::new(OPERATION_WHOLE, BlobSecret::new(id), &asked).as_bytes().to_vec()
+    }
+
+    fn request_part(&mut self, id: u64, offset: u32, most: u32) -> Vec<u8> {
+        let (asked, part) = (self.asked(offset, most), Part { offset: offset.into(), most: most.into() });
+        [Request::new(OPERATION_PART, BlobSecret::new(id), &asked).as_bytes(), part.as_bytes()].concat()
+    }
+
+    fn asked(&mut self, offset: u32, most: u32) -> Asked {
+        let earlier = self.requests;
+        self.requests += 1;
+        Asked { challenge: self.challenge, earlier, nonce: 99, offset, most }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Asks for what is there; whether the answer comes.
+    fn is_answered(&mut self, reference: &BlobRef) -> bool {
+        let request = self.request(reference.id.get());
+        let mut answer = vec![0; size_of::<Answer>() + reference.length.get() as usize];
+        self.stream.write_all(&request).is_ok() && self.stream.read_exact(&mut answer).is_ok()
+    }
 }
 
 /// Whether the connection has been closed, having given nothing but `last`.
 fn ends_with(mut stream: &TcpStream, last: &[u8]) -> bool {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).is_ok() && bytes == last
-}
-
-/// Asks over a connection that is open already, for what is there; whether the answer comes.
-fn answers(mut stream: &TcpStream, reference: &BlobRef) -> bool {
-    let mut answer = vec![0; size_of::<Answer>() + reference.length.get() as usize];
-    stream.write_all(&request(reference.id.get())).is_ok() && stream.read_exact(&mut answer).is_ok()
 }
 
 #[test]
@@ -71,11 +100,10 @@ fn blobs_are_fetched_until_their_lease_ends() {
 #[test]
 fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
-    let wrong = [b"GET / HTTP/1.1\r\n........", b"MB\x01\x01....................", b"MB\x02\x03...................."];
-    for request in wrong {
-        let mut stream = connect(1, address);
-        stream.write_all(request).unwrap();
-        assert!(ends_with(&stream, b""));
+    for wrong in ["GET / HTTP/1.1\r\n", "MB\x01\x01", "MB\x02\x03"] {
+        let mut open = open(1, address);
+        open.write(format!("{wrong:.<32}").as_bytes());
+        assert!(ends_with(&open.stream, b""));
     }
     assert_eq!(store.counters().malformed, 3);
 }
@@ -83,9 +111,10 @@ fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
 #[test]
 fn t11_an_unknown_name_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
-    let mut stream = connect(1, address);
-    stream.write_all(&request(7)).unwrap();
-    assert!(ends_with(&stream, UNKNOWN));
+    let mut open = open(1, address);
+    let request = open.request(7);
+    open.write(&request);
+    assert!(ends_with(&open.stream, NOT_HERE));
     assert_eq!((store.counters().unknown, store.counters().served), (1, 0));
 }
 
@@ -99,22 +128,25 @@ fn t11_a_part_that_is_not_in_a_pack_ends_the_connection_and_is_counted() {
     for (id, offset, most) in
         [(packed.id.get(), 32, 1), (packed.id.get(), u32::MAX, 1), (packed.id.get(), 0, 0), (blob, 0, 10)]
     {
-        let mut stream = connect(1, address);
-        stream.write_all(&request_part(id, offset, most)).unwrap();
-        assert!(ends_with(&stream, UNKNOWN), "{id} {offset} {most}");
+        let mut open = open(1, address);
+        let request = open.request_part(id, offset, most);
+        open.write(&request);
+        assert!(ends_with(&open.stream, NOT_HERE), "{id} {offset} {most}");
     }
-    let mut stream = connect(1, address);
-    stream.write_all(&request(packed.id.get())).unwrap();
-    assert!(ends_with(&stream, UNKNOWN), "a pack is no blob");
+    let mut open = open(1, address);
+    let request = open.request(packed.id.get());
+    open.write(&request);
+    assert!(ends_with(&open.stream, NOT_HERE), "a pack is no blob");
     assert_eq!((store.counters().unknown, store.counters().served), (5, 0));
 }
 
 #[test]
 fn t11_a_request_for_a_part_that_does_not_end_is_late() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
-    let mut stream = connect(1, address);
-    stream.write_all(&request_part(7, 0, 1)[..31]).unwrap();
-    assert!(ends_with(&stream, b""));
+    let mut open = open(1, address);
+    let request = open.request_part(7, 0, 1);
+    open.write(&request[..39]);
+    assert!(ends_with(&open.stream, b""));
     assert_eq!(store.counters().late, 1);
 }
 
@@ -146,11 +178,11 @@ fn t14_the_idlest_makes_room() {
     let (store, server, address) = serve(BlobOptions { max_connections: 3, ..patient() });
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let reference = lease.reference(server.port());
-    let streams = [2, 3, 4].map(|source| connect(source, address));
-    assert!([0, 2, 1, 0].iter().all(|&n| answers(&streams[n], &reference)));
-    assert!(answers(&connect(5, address), &reference));
-    assert!(ends_with(&streams[2], b""));
-    assert!(answers(&streams[0], &reference) && answers(&streams[1], &reference));
+    let mut connections = [2, 3, 4].map(|source| open(source, address));
+    assert!([0, 2, 1, 0].iter().all(|&n| connections[n].is_answered(&reference)));
+    assert!(open(5, address).is_answered(&reference));
+    assert!(ends_with(&connections[2].stream, b""));
+    assert!(connections[0].is_answered(&reference) && connections[1].is_answered(&reference));
     assert_eq!((store.counters().made_room, store.counters().refused), (1, 0));
 }
 
@@ -158,8 +190,8 @@ fn t14_the_idlest_makes_room() {
 fn t14_a_table_of_8_is_one_sources_if_it_wants_it() {
     let (store, server, address) = serve(BlobOptions { max_connections: 8, ..patient() });
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
-    let streams: Vec<_> = (0..8).map(|_| connect(1, address)).collect();
-    assert!(streams.iter().all(|stream| answers(stream, &lease.reference(server.port()))));
+    let mut connections: Vec<_> = (0..8).map(|_| open(1, address)).collect();
+    assert!(connections.iter_mut().all(|open| open.is_answered(&lease.reference(server.port()))));
     assert_eq!((store.counters().refused, store.counters().made_room), (0, 0));
 }
 
@@ -185,7 +217,7 @@ fn t14_a_fetch_waits_for_a_place() {
 #[test]
 fn t14_a_connection_that_says_nothing_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
-    assert!(ends_with(&connect(1, address), b""));
+    assert!(ends_with(&open(1, address).stream, b""));
     assert_eq!((store.counters().silent, store.counters().idle), (1, 0));
 }
 
@@ -206,15 +238,15 @@ fn a_connection_that_asks_no_more_is_closed_and_the_next_fetch_takes_a_new_one()
 #[test]
 fn t14_a_request_that_trickles_in_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
-    let mut stream = connect(1, address);
+    let mut open = open(1, address);
     // All but its last byte, so that it never ends, however slowly the server reads.
-    for &byte in &request(7)[..23] {
-        if stream.write_all(&[byte]).is_err() {
+    for &byte in &open.request(7)[..31] {
+        if open.stream.write_all(&[byte]).is_err() {
             break;
         }
         std::thread::sleep(SOON / 10);
     }
-    assert!(ends_with(&stream, b""));
+    assert!(ends_with(&open.stream, b""));
     assert_eq!((store.counters().late, store.counters().unknown), (1, 0));
 }
 
@@ -230,8 +262,9 @@ fn in_the_kernel(port: u16) -> usize {
 fn t14_an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
     let (store, server, address) = serve(BlobOptions { progress_timeout: SOON, ..patient() });
     let lease = store.keep(Arc::new(vec![1; LARGE]), Duration::ZERO).unwrap();
-    let mut stream = connect(1, address);
-    stream.write_all(&request(lease.reference(server.port()).id.get())).unwrap();
+    let mut open = open(1, address);
+    let request = open.request(lease.reference(server.port()).id.get());
+    open.write(&request);
     while store.counters().stalled == 0 {
         std::thread::yield_now();
     }
@@ -247,10 +280,13 @@ fn t14_an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
 fn a_request_or_an_answer_that_breaks_off_is_counted() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; LARGE]), Duration::ZERO).unwrap();
-    let request = request(lease.reference(server.port()).id.get());
-    connect(1, address).write_all(&request[..23]).unwrap();
-    connect(1, address).write_all(&request).unwrap();
-    drop(connect(1, address));
+    let id = lease.reference(server.port()).id.get();
+    for length in [31, 32] {
+        let mut open = open(1, address);
+        let request = open.request(id);
+        open.write(&request[..length]);
+    }
+    drop(open(1, address));
     while store.counters().broken < 2 || store.counters().connections > 0 {
         std::thread::yield_now();
     }
@@ -263,9 +299,7 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
     let port = listener.local_addr().unwrap().port();
     let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), at: 0.into() };
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut request = Request::new_zeroed();
-        stream.read_exact(request.as_mut_bytes()).unwrap();
+        let (mut stream, request) = accept(&listener);
         stream.write_all(answer_to(&request, 7, port, 1_000_000).as_bytes()).unwrap();
         while stream.write_all(b"x").is_ok() {
             std::thread::sleep(SOON / 10);
@@ -273,6 +307,14 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
     });
     let fetched = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX);
     assert!(matches!(fetched, Err(FetchError::Io { .. })), "{fetched:?}");
+}
+
+/// The next connection, greeted, and its first request.
+fn accept(listener: &TcpListener) -> (TcpStream, Request) {
+    let ((mut stream, _), mut request) = (listener.accept().unwrap(), Request::new_zeroed());
+    stream.write_all(Greeting::welcome(5).as_bytes()).unwrap();
+    stream.read_exact(request.as_mut_bytes()).unwrap();
+    (stream, request)
 }
 
 /// The answer of who knows this id, and serves it here.
@@ -287,9 +329,7 @@ fn fetch_from(answer: impl FnOnce(&Request, u16) -> Answer + Send) -> (Vec<u8>, 
     let reference = BlobRef { id: 7.into(), length: 4.into(), port: port.into(), at: 0.into() };
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = Request::new_zeroed();
-            stream.read_exact(request.as_mut_bytes()).unwrap();
+            let (mut stream, request) = accept(&listener);
             stream.write_all(&[answer(&request, port).as_bytes(), b"evil"].concat()).unwrap();
             request.as_bytes().to_vec()
         });
@@ -318,9 +358,80 @@ fn t13_bytes_of_who_does_not_know_the_id_are_refused_and_do_not_learn_it() {
         assert_ne!(asked, repeated, "{what}: each request has a number of its own");
         assert!(asked.windows(8).all(|bytes| bytes != 7u64.to_be_bytes()), "{what}: {asked:?}");
     }
-    let old = Request::new(OPERATION_WHOLE, BlobSecret::new(7), 99);
+    let asked = Asked { challenge: 5, earlier: 0, nonce: 99, offset: 0, most: 0 };
+    let old = Request::new(OPERATION_WHOLE, BlobSecret::new(7), &asked);
     let (_, fetched) = fetch_from(move |_, port| answer_to(&old, 7, port, 4));
     assert!(matches!(fetched, Err(FetchError::Forged(_))), "an answer to an earlier request: {fetched:?}");
+}
+
+/// Who has been asked for a blob knows its name, and not its id.
+#[test]
+fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
+    let (store, server, address) = serve(patient());
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let (_packed, part) = Packs::new(Arc::clone(&store)).add(&[7; 20], server.port()).unwrap();
+    let (whole, part) = (lease.reference(server.port()).id.get(), part.id.get());
+    // A request that was made for another connection, or for this one before.
+    let (mut overheard, mut overheard_part) =
+        (open(1, address).request(whole), open(1, address).request_part(part, 0, 20));
+    let mut connection = open(1, address);
+    assert!(connection.is_answered(&lease.reference(server.port())));
+    connection.requests = 0;
+    let repeated = connection.request(whole);
+    connection.write(&repeated);
+    assert!(ends_with(&connection.stream, NOT_HERE), "the same again");
+    for request in [&mut overheard, &mut overheard_part] {
+        let mut connection = open(1, address);
+        connection.write(request);
+        assert!(ends_with(&connection.stream, NOT_HERE));
+    }
+    // Another part than the one that was asked for.
+    let mut connection = open(1, address);
+    let mut request = connection.request_part(part, 0, 10);
+    request[39] = 20;
+    connection.write(&request);
+    assert!(ends_with(&connection.stream, NOT_HERE));
+    let mut connection = open(1, address);
+    let request = connection.request_part(part, 0, 20);
+    connection.write(&request);
+    let mut answer = [0; 36];
+    connection.stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[16..], [7; 20]);
+    assert_eq!((store.counters().unknown, store.counters().served), (4, 2));
+}
+
+/// The one who kept it may have got the port of a client that had ended, which now is back.
+#[test]
+fn t13_where_a_kept_connection_is_somebody_elses_a_new_one_is_tried() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reference = |id: u64| BlobRef { id: id.into(), length: 4.into(), port: port.into(), at: 0.into() };
+    let fetched = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut kept, request) = accept(&listener);
+            kept.write_all(&[answer_to(&request, 1, port, 4).as_bytes(), b"evil"].concat()).unwrap();
+            let mut request = Request::new_zeroed();
+            kept.read_exact(request.as_mut_bytes()).unwrap();
+            kept.write_all(&[answer_to(&request, 1, port, 4).as_bytes(), b"evil"].concat()).unwrap();
+            let (mut new, request) = accept(&listener);
+            new.write_all(&[answer_to(&request, 7, port, 4).as_bytes(), b"good"].concat()).unwrap();
+        });
+        let fetcher = Fetcher::new(PATIENCE);
+        [1, 7].map(|id| fetcher.fetch([127, 0, 0, 1].into(), &reference(id), RESULT_BLOB_MAX).unwrap())
+    });
+    assert_eq!(fetched, [b"evil", b"good"]);
+}
+
+#[test]
+fn a_server_of_another_version_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reference = BlobRef { id: 7.into(), length: 4.into(), port: port.into(), at: 0.into() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| listener.accept().unwrap().0.write_all(b"MB\x03\0............").unwrap());
+        let error = Fetcher::new(PATIENCE).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX).unwrap_err();
+        assert!(error.to_string().contains("of this version"), "{error}");
+    });
 }
 
 #[test]

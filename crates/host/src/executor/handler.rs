@@ -273,8 +273,8 @@ impl Handler<Executor> for RunHandler {
         match event {
             Event::Run(run) => self.run(executor, run),
             Event::Stop(run) => self.stop(executor, run),
-            Event::Argument { client, name, proof, bytes } => {
-                self.runner.arguments.came_along(client.ip(), name, proof, bytes);
+            Event::Argument { client, name, tag, bytes } => {
+                self.runner.arguments.came_along(client.ip(), name, tag, bytes);
             }
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);

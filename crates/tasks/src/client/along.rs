@@ -1,10 +1,10 @@
 //! The argument of a task that is alone is sent along to the executor that probably gets it: else that would fetch it, and the task
 //! would wait for a round trip more. Which one gets it nobody knows before; the client guesses that it is the one whose completion came
 //! last. After each wrong guess, more tasks go without. `docs/internals/arguments.md` ("Sent along") says when it is worth it, and why
-//! the packet has no reference: whoever has got the executor's port must not learn it.
+//! it is encrypted: who has got the executor's port by now must not be able to read it.
 
 use super::{Client, TaskKey};
-use crate::blob::{argument_name, argument_proof};
+use crate::blob::{argument_name, seal_argument};
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::{Argument, BlobRef, Builder, PACK_UNIT, PIECES_MAX, Piece};
 use std::collections::VecDeque;
@@ -81,15 +81,11 @@ impl Client {
 }
 
 fn packet(blob: &BlobRef, argument: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::new();
-    let fixed = Argument {
-        name: argument_name(blob).into(),
-        proof: argument_proof(blob, argument).into(),
-        length: blob.length,
-        ..Argument::new(0, 0)
-    };
+    let (mut packet, mut sealed) = (Vec::new(), argument.to_vec());
+    let tag = seal_argument(blob, &mut sealed);
+    let fixed = Argument { name: argument_name(blob).into(), tag, length: blob.length, ..Argument::new(0, 0) };
     let mut builder = Builder::new(&mut packet, &fixed);
-    for piece in argument.chunks(PIECE) {
+    for piece in sealed.chunks(PIECE) {
         let mut bytes = [0; PIECE];
         bytes[..piece.len()].copy_from_slice(piece);
         builder.push(&Piece { bytes });

@@ -2,8 +2,9 @@
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
 //! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
-//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one state to the next;
-//! `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names), `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
+//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one
+//! state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
+//! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
 //! ("The client") says what happens and why.
 
 mod acks;

@@ -224,8 +224,8 @@ impl Executor {
             return;
         }
         self.report.counters.arguments_came_along += 1;
-        let (name, proof, bytes) = (said.name.get(), said.proof.get(), room[..length].to_vec());
-        self.report.events.push_back(Event::Argument { client, name, proof, bytes });
+        let (name, tag, bytes) = (said.name.get(), said.tag, room[..length].to_vec());
+        self.report.events.push_back(Event::Argument { client, name, tag, bytes });
     }
 
     /// A client wants tasks to be stopped. Their token proves that it is their client: nobody else but the switch and the

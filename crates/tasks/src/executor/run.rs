@@ -1,5 +1,6 @@
 //! What an executor and its driver exchange: tasks to run, how they ended, and other events.
 
+use crate::blob::TAG_BYTES;
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
@@ -136,16 +137,16 @@ pub enum Event {
     /// or with its result if it has ended by itself. Once for each run.
     Stop(RunKey),
     /// A client has sent the argument of a task along, which probably comes next: then it need not be fetched. Anybody may have sent
-    /// it, so it counts only for a task of a client at this address, whose reference has this name and proves the bytes
+    /// it, so it counts only for a task of a client at this address, whose reference has this name and decrypts the bytes
     /// ([`crate::blob`]).
     Argument {
         /// Where it came from.
         client: SocketAddr,
         /// [`crate::blob::argument_name`], it says.
         name: u64,
-        /// [`crate::blob::argument_proof`], it says.
-        proof: u64,
-        /// As many as it says.
+        /// Of [`crate::blob::seal_argument`], it says.
+        tag: [u8; TAG_BYTES],
+        /// As many as it says, encrypted.
         bytes: Vec<u8>,
     },
     /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such

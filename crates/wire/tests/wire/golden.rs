@@ -286,7 +286,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 Argument {
                     header: Header { count: 2, ..Header::new(Op::Argument, 0, 0) },
                     name: 0x0102_0304_0506_0708.into(),
-                    proof: 0x1112_1314_1516_1718.into(),
+                    tag: *b"a tag of sixteen",
                     length: 17.into(),
                     reserved: 0.into(),
                 },

@@ -2,7 +2,7 @@
 //! and they stay for a moment only: what has no room is fetched when its task comes.
 
 use midflight_connections::Source;
-use midflight_tasks::blob::{argument_name, argument_proof};
+use midflight_tasks::blob::{TAG_BYTES, argument_name, open_argument};
 use midflight_wire::BlobRef;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -29,40 +29,46 @@ struct Kept {
     came: Instant,
     client: IpAddr,
     name: u64,
-    proof: u64,
+    tag: [u8; TAG_BYTES],
+    /// Encrypted.
     argument: Vec<u8>,
 }
 
 impl CameAlong {
     /// Keeps an argument until its task comes, if there is room. Those that are here already have come earlier, and so have their tasks,
     /// most probably: they stay.
-    pub(super) fn keep(&mut self, now: Instant, client: IpAddr, name: u64, proof: u64, argument: Vec<u8>) {
-        while self.kept.front().is_some_and(|kept| now.duration_since(kept.came) > KEPT_FOR) {
-            self.kept.pop_front();
-            self.unused += 1;
-        }
+    pub(super) fn keep(&mut self, now: Instant, client: IpAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
+        self.expire(now);
         let source = Source::of(client);
         let of_the_source = self.kept.iter().filter(|kept| Source::of(kept.client) == source).count();
         if self.kept.len() >= KEPT_MAX || of_the_source >= SHARE || self.place(client, name).is_some() {
             self.unused += 1;
             return;
         }
-        self.kept.push_back(Kept { came: now, client, name, proof, argument });
+        self.kept.push_back(Kept { came: now, client, name, tag, argument });
     }
 
     /// The argument of a task of a client at this address, once, if it came along and is genuine.
-    pub(super) fn take(&mut self, client: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, now: Instant, client: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+        self.expire(now);
         if self.kept.is_empty() {
             return None; // so that no name is computed where arguments do not come along
         }
-        let kept = self.kept.remove(self.place(client, argument_name(blob))?)?;
-        let length = blob.length.get() as usize;
-        if kept.argument.len() != length || kept.proof != argument_proof(blob, &kept.argument) {
+        let mut kept = self.kept.remove(self.place(client, argument_name(blob))?)?;
+        let has_length = kept.argument.len() == blob.length.get() as usize;
+        if !has_length || !open_argument(blob, &kept.tag, &mut kept.argument) {
             self.forged += 1;
             return None;
         }
         self.used += 1;
         Some(kept.argument)
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.kept.front().is_some_and(|kept| now.duration_since(kept.came) > KEPT_FOR) {
+            self.kept.pop_front();
+            self.unused += 1;
+        }
     }
 
     fn place(&self, client: IpAddr, name: u64) -> Option<usize> {
@@ -73,6 +79,7 @@ impl CameAlong {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use midflight_tasks::blob::seal_argument;
 
     fn host(number: u8) -> IpAddr {
         [10, 0, 0, number].into()
@@ -84,7 +91,9 @@ mod tests {
 
     /// The genuine argument of `blob` comes along from this address.
     fn keep(along: &mut CameAlong, now: Instant, client: IpAddr, blob: &BlobRef, argument: &[u8]) {
-        along.keep(now, client, argument_name(blob), argument_proof(blob, argument), argument.to_vec());
+        let mut sealed = argument.to_vec();
+        let tag = seal_argument(blob, &mut sealed);
+        along.keep(now, client, argument_name(blob), tag, sealed);
     }
 
     fn counts(along: &CameAlong) -> (usize, u64, u64, u64) {
@@ -95,12 +104,12 @@ mod tests {
     fn an_argument_is_taken_once_and_only_under_its_own_reference() {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         keep(&mut along, now, host(1), &blob(7, 20), &[1; 20]);
-        assert_eq!(along.take(host(2), &blob(7, 20)), None, "of another client");
-        assert_eq!(along.take(host(1), &blob(8, 20)), None, "of another pack");
-        assert_eq!(along.take(host(1), &blob(7, 19)), None, "another length");
-        assert_eq!(along.take(host(1), &BlobRef { at: 3.into(), ..blob(7, 20) }), None, "at another place");
-        assert_eq!(along.take(host(1), &blob(7, 20)), Some(vec![1; 20]));
-        assert_eq!(along.take(host(1), &blob(7, 20)), None);
+        assert_eq!(along.take(now, host(2), &blob(7, 20)), None, "of another client");
+        assert_eq!(along.take(now, host(1), &blob(8, 20)), None, "of another pack");
+        assert_eq!(along.take(now, host(1), &blob(7, 19)), None, "another length");
+        assert_eq!(along.take(now, host(1), &BlobRef { at: 3.into(), ..blob(7, 20) }), None, "at another place");
+        assert_eq!(along.take(now, host(1), &blob(7, 20)), Some(vec![1; 20]));
+        assert_eq!(along.take(now, host(1), &blob(7, 20)), None);
         assert_eq!(counts(&along), (0, 1, 0, 0));
     }
 
@@ -109,14 +118,23 @@ mod tests {
     #[test]
     fn t13_who_has_seen_an_argument_can_repeat_and_not_change_it() {
         let (mut along, now, blob) = (CameAlong::default(), Instant::now(), blob(7, 20));
-        let (name, proof) = (argument_name(&blob), argument_proof(&blob, &[1; 20]));
-        for (proof, forged) in [(proof, vec![2; 20]), (proof ^ 1, vec![1; 20]), (proof, vec![1; 19]), (proof, vec![])] {
-            along.keep(now, host(1), name, proof, forged.clone());
-            assert_eq!(along.take(host(1), &blob), None, "{forged:?}");
+        let mut sealed = vec![1; 20];
+        let (name, tag) = (argument_name(&blob), seal_argument(&blob, &mut sealed));
+        let changed: Vec<u8> = sealed.iter().map(|byte| byte ^ 1).collect();
+        let forgeries = [
+            (tag, vec![1; 20]),
+            (tag, changed),
+            ([0; TAG_BYTES], sealed.clone()),
+            (tag, sealed[..19].to_vec()),
+            (tag, vec![]),
+        ];
+        for (tag, forged) in forgeries {
+            along.keep(now, host(1), name, tag, forged.clone());
+            assert_eq!(along.take(now, host(1), &blob), None, "{forged:?}");
         }
-        assert_eq!(counts(&along), (0, 0, 0, 4));
-        along.keep(now, host(1), name, proof, vec![1; 20]);
-        assert_eq!(along.take(host(1), &blob), Some(vec![1; 20]));
+        assert_eq!(counts(&along), (0, 0, 0, 5));
+        along.keep(now, host(1), name, tag, sealed);
+        assert_eq!(along.take(now, host(1), &blob), Some(vec![1; 20]));
     }
 
     #[test]
@@ -124,7 +142,7 @@ mod tests {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         (1..=3).for_each(|byte| keep(&mut along, now, host(1), &blob(7, 17), &[byte; 17]));
         assert_eq!(counts(&along), (1, 0, 2, 0));
-        assert_eq!(along.take(host(1), &blob(7, 17)), Some(vec![1; 17]));
+        assert_eq!(along.take(now, host(1), &blob(7, 17)), Some(vec![1; 17]));
     }
 
     /// Tasks come in the order in which they were submitted, so those that came along first are needed first.
@@ -133,7 +151,7 @@ mod tests {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         (0..100).for_each(|id| keep(&mut along, now, host(2), &blob(id, 17), &[2; 17]));
         assert_eq!(counts(&along), (SHARE, 0, 100 - SHARE as u64, 0));
-        assert!((0..SHARE as u64).all(|id| along.take(host(2), &blob(id, 17)).is_some()));
+        assert!((0..SHARE as u64).all(|id| along.take(now, host(2), &blob(id, 17)).is_some()));
         for number in 0..100 {
             keep(&mut along, now, host(number), &blob(0, 17), &[3; 17]);
         }
@@ -157,10 +175,11 @@ mod tests {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         (0..100).for_each(|id| keep(&mut along, now, host(1), &blob(id, 17), &[1; 17]));
         keep(&mut along, now + KEPT_FOR, host(1), &blob(200, 17), &[1; 17]);
-        assert_eq!(along.take(host(1), &blob(200, 17)), None, "no room yet");
+        assert_eq!(along.take(now, host(1), &blob(200, 17)), None, "no room yet");
         let later = now + KEPT_FOR + Duration::from_nanos(1);
+        assert_eq!(along.take(later, host(1), &blob(0, 17)), None, "too late for its task");
+        assert_eq!(counts(&along), (0, 0, 101, 0));
         keep(&mut along, later, host(1), &blob(200, 17), &[1; 17]);
-        assert_eq!(counts(&along), (1, 0, 101, 0));
-        assert!(along.take(host(1), &blob(200, 17)).is_some());
+        assert!(along.take(later, host(1), &blob(200, 17)).is_some());
     }
 }

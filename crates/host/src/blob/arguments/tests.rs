@@ -2,7 +2,7 @@
 
 use super::parts::{KEPT_MAX, PART_OVERHEAD, WINDOWS_MAX};
 use super::*;
-use crate::blob::format::{Answer, Part, Request, STATUS_UNKNOWN};
+use crate::blob::format::{Answer, Greeting, Part, Request};
 use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore, PACKED_MAX, Packs};
 use midflight_tasks::blob::BlobSecret;
 use proptest::prelude::*;
@@ -61,6 +61,7 @@ impl Told {
                 if let Ok((mut stream, _)) = listener.accept() {
                     stream.set_nonblocking(false).unwrap();
                     let (mut request, mut part) = (Request::new_zeroed(), Part::new_zeroed());
+                    stream.write_all(Greeting::welcome(5).as_bytes()).unwrap();
                     stream.read_exact(request.as_mut_bytes()).unwrap();
                     stream.read_exact(part.as_mut_bytes()).unwrap();
                     streams.push((stream, request.nonce.get()));
@@ -70,7 +71,7 @@ impl Told {
                     Ok(length) => {
                         let (mut stream, nonce) = streams.remove(0);
                         let here = |length| Answer::here(length, BlobSecret::new(7).answer_proof(nonce, port, length));
-                        let head = length.map_or_else(|| Answer::nothing(STATUS_UNKNOWN), here);
+                        let head = length.map_or_else(|| Answer::not_here(), here);
                         let bytes = [head.as_bytes(), &vec![0; length.unwrap_or(0) as usize]].concat();
                         let _ = stream.write_all(&bytes); // who refuses it has closed
                     }

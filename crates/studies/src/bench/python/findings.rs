@@ -98,16 +98,18 @@ pub(super) fn of(systems: &[Measured]) -> Vec<Finding> {
 fn against(ours: &Measured, other: &Measured) -> Vec<Finding> {
     let name = other.name.as_str();
     let batches = name == "joblib";
-    let ratio = |name: String, value: &str, is_rate: bool, target: Option<Target>| {
-        let (this, that) = (ours.values(value)?, other.values(value)?);
-        let value = if is_rate { Ratio::of(&this, &that) } else { Ratio::of(&that, &this) }?;
-        Some(Finding { name, unit: "x", value, target })
+    let found = |name: String, of: Option<Ratio>, target| Some(Finding { name, unit: "x", value: of?, target });
+    let rate =
+        |name: String, value: &str, target| found(name, Ratio::of(&ours.values(value)?, &other.values(value)?), target);
+    // Of times, the other's first: a larger ratio is better for Midflight.
+    let time = |name: String, value: &str, of_other: &str, target| {
+        found(name, Ratio::of(&other.values(of_other)?, &ours.values(value)?), target)
     };
     let twelve = (!batches).then_some(Target::AtLeast(12.0));
     let mut findings = vec![
-        ratio(format!("{name}_ratio"), "submit_per_s", true, twelve),
-        ratio(format!("map_{name}_ratio"), "map_per_s", true, None),
-        ratio(format!("rtt_{name}_ratio"), "rtt_p50_us", false, None),
+        rate(format!("{name}_ratio"), "submit_per_s", twelve),
+        rate(format!("map_{name}_ratio"), "map_per_s", None),
+        time(format!("rtt_{name}_ratio"), "rtt_p50_us", "rtt_p50_us", None),
     ];
     for program in ours.turns.iter().take(1).flat_map(Turn::programs) {
         let target = match program.ends_with("_long") {
@@ -116,7 +118,11 @@ fn against(ours: &Measured, other: &Measured) -> Vec<Finding> {
             false => 3.0,
         };
         let target = Some(Target::AtLeast(target));
-        findings.push(ratio(format!("{program}_{name}_ratio"), &format!("{program}_s"), false, target));
+        let seconds = format!("{program}_s");
+        findings.push(time(format!("{program}_{name}_ratio"), &seconds, &seconds, target));
+        // Where the other's map has fewer tasks than calls.
+        let of_other = format!("{program}_task_each_s");
+        findings.push(time(format!("{program}_{name}_task_each_ratio"), &seconds, &of_other, target));
     }
     findings.into_iter().flatten().collect()
 }
@@ -157,10 +163,13 @@ pub(super) mod tests {
     /// Two turns, with a rate in the first and the second.
     pub(in super::super) fn system(name: &str, per_s: [f64; 2], seconds: [f64; 2]) -> Measured {
         let turn = |(per_s, seconds): (f64, f64)| {
-            let line = serde_json::json!({"system": name, "version": "1.0", "interface": format!("how {name} was used"),
+            let mut line = serde_json::json!({"system": name, "version": "1.0", "interface": format!("how {name} was used"),
                 "values": {"submit_per_s": per_s, "map_per_s": 2.0 * per_s, "rtt_p50_us": 1e6 / per_s,
                     "grid_long_s": seconds, "grid_long_task_ms": 25.0},
                 "answers": {"grid_long": "1"}});
+            if name == "ray" {
+                line["values"]["grid_long_task_each_s"] = (3.0 * seconds).into();
+            }
             Turn::parse(name, &line.to_string()).unwrap()
         };
         let turns = per_s.into_iter().zip(seconds).map(turn).collect();
@@ -196,6 +205,11 @@ pub(super) mod tests {
         assert_eq!(named(&findings, "joblib_ratio").target, None);
         // Both of a pair drifted alike.
         assert_eq!(named(&findings, "grid_long_ray_ratio").value, Ratio { value: 2.0, low: 2.0, high: 2.0 });
+        assert_eq!(named(&findings, "grid_long_ray_task_each_ratio").value.value, 6.0);
+        assert!(
+            findings.iter().all(|finding| finding.name != "grid_long_joblib_task_each_ratio"),
+            "it has no such time"
+        );
         let slower = named(&findings, "grid_long_joblib_ratio");
         assert_eq!((slower.value.value, slower.target.map(|target| target.verdict(slower.value))), (0.5, Some("fail")));
     }

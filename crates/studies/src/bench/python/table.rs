@@ -97,6 +97,7 @@ python.ray_ratio              20.0  (20.0 to 20.0) x            at least 12.0   
 python.map_ray_ratio          20.0  (20.0 to 20.0) x
 python.rtt_ray_ratio          20.0  (20.0 to 20.0) x
 python.grid_long_ray_ratio    2.00  (2.00 to 2.00) x            at least 0.95    pass
+python.grid_long_ray_task_each_ratio  6.00  (6.00 to 6.00) x            at least 0.95    pass
 
 SKIPPED: dask: pip cannot install distributed
 midflight 1.0: how midflight was used

@@ -80,7 +80,7 @@ enum Sent {
     Argument {
         to: SocketAddr,
         name: u64,
-        proof: u64,
+        tag: [u8; 16],
         bytes: Vec<u8>,
     },
     /// (token, submission, index)
@@ -116,9 +116,9 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             Sent::Stop { to, names: names.iter().map(name).collect() }
         }
         Packet::Argument(fixed, pieces) => {
-            let (name, proof, length) = (fixed.name.get(), fixed.proof.get(), fixed.length.get() as usize);
+            let (name, tag, length) = (fixed.name.get(), fixed.tag, fixed.length.get() as usize);
             assert!(pieces.as_bytes()[length..].iter().all(|&byte| byte == 0), "padded with zeros");
-            Sent::Argument { to, name, proof, bytes: pieces.as_bytes()[..length].to_vec() }
+            Sent::Argument { to, name, tag, bytes: pieces.as_bytes()[..length].to_vec() }
         }
         other => panic!("a client sends no {other:?}"),
     }

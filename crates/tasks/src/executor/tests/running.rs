@@ -189,12 +189,12 @@ fn t11_an_argument_that_came_along_is_as_long_as_it_says() {
     let mut world = World::registered(1);
     let pieces = [Piece { bytes: *b"an argument of 2" }, Piece { bytes: *b"0 by............" }];
     let argument = |length: u32| {
-        let said = Argument { name: 7.into(), proof: 8.into(), length: length.into(), ..Argument::new(0, 0) };
+        let said = Argument { name: 7.into(), tag: [8; 16], length: length.into(), ..Argument::new(0, 0) };
         packet(&said, &pieces)
     };
     world.deliver(client(1), &argument(20));
     let bytes = b"an argument of 20 by".to_vec();
-    assert_eq!(world.events, [Event::Argument { client: client(1), name: 7, proof: 8, bytes }]);
+    assert_eq!(world.events, [Event::Argument { client: client(1), name: 7, tag: [8; 16], bytes }]);
     for wrong in [0, 16, 33, u32::MAX] {
         world.deliver(client(1), &argument(wrong));
         assert_eq!(world.events, [], "{wrong}");
