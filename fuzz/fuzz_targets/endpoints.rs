@@ -8,7 +8,7 @@ use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
 use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
 use midflight_tasks::proof::Token;
-use midflight_wire::{Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
+use midflight_wire::{BlobRef, Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -67,10 +67,16 @@ impl<E: Endpoint> Side<E> {
             Operation::Complete => {
                 let Ok((fixed, records)) = Complete::mut_from_prefix(datagram) else { return };
                 let Ok((completion, rest)) = Completion::mut_from_prefix(records) else { return };
-                let Some(result) = rest.get(..usize::from(completion.result_length.get())) else { return };
+                let Some(result) = rest.get_mut(..usize::from(completion.result_length.get())) else { return };
                 let (submission, token) = self.submission;
                 completion.submission = submission.into();
-                completion.proof = Token::new(token).completion_proof(fixed.executor.get(), completion, result).into();
+                let proof = Token::new(token).completion_proof(fixed.executor.get(), completion, result);
+                completion.proof = proof.into();
+                if completion.by_reference == 1
+                    && let Ok(blob) = BlobRef::mut_from_bytes(result)
+                {
+                    *blob = Token::new(token).hide(proof, blob);
+                }
             }
             Operation::Reset => {
                 let Ok((reset, _)) = Reset::mut_from_prefix(datagram) else { return };

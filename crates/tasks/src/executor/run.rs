@@ -1,6 +1,7 @@
 //! What an executor and its driver exchange: tasks to run, how they ended, and other events.
 
 use crate::blob::TAG_BYTES;
+use crate::proof::Token;
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
@@ -95,8 +96,8 @@ pub struct Run {
     pub jid: u32,
     /// The client's address, as the switch sees it; an argument by reference is fetched from its IP.
     pub client: SocketAddr,
-    /// The token of the task's SUBMIT, by which its completion is proven: a secret.
-    pub token: u64,
+    /// The token of the task's SUBMIT, by which its completion is proven.
+    pub token: Token,
     /// From acceptance to assignment, by the switch's clock, in microseconds.
     pub waited_us: u32,
     /// When the ASSIGN arrived.

@@ -405,7 +405,7 @@ impl Slots {
             uid: assignment.uid.get(),
             jid: assignment.jid.get(),
             client: held.address,
-            token: held.token.number(),
+            token,
             waited_us: held.waited_us,
             arrived: *arrived,
             asked: *asked,
