@@ -1,13 +1,14 @@
 //! Any datagrams to a client and an executor, from the switch's address and from others: neither panics, and both keep
 //! what they send within the format. Headers are made right, so that bodies are reached; sequences follow those that the endpoint
-//! sent, and tokens and counters, which no fuzzer guesses, are those that it sent last.
+//! sent, and counters and proofs, which no fuzzer guesses, are made from what it sent last.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
 use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
-use midflight_wire::{Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
+use midflight_tasks::proof::Token;
+use midflight_wire::{BlobRef, Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -64,11 +65,18 @@ impl<E: Endpoint> Side<E> {
     fn make_true(&self, operation: Operation, datagram: &mut [u8]) {
         match operation {
             Operation::Complete => {
-                let Ok((_, records)) = Complete::mut_from_prefix(datagram) else { return };
-                let Ok((completion, _)) = Completion::mut_from_prefix(records) else { return };
+                let Ok((fixed, records)) = Complete::mut_from_prefix(datagram) else { return };
+                let Ok((completion, rest)) = Completion::mut_from_prefix(records) else { return };
+                let Some(result) = rest.get_mut(..usize::from(completion.result_length.get())) else { return };
                 let (submission, token) = self.submission;
                 completion.submission = submission.into();
-                completion.token = token.into();
+                let proof = Token::new(token).completion_proof(fixed.executor.get(), completion, result);
+                completion.proof = proof.into();
+                if completion.by_reference == 1
+                    && let Ok(blob) = BlobRef::mut_from_bytes(result)
+                {
+                    *blob = Token::new(token).hide(proof, blob);
+                }
             }
             Operation::Reset => {
                 let Ok((reset, _)) = Reset::mut_from_prefix(datagram) else { return };

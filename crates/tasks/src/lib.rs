@@ -7,6 +7,7 @@ pub mod executor;
 
 pub mod functions;
 pub mod place;
+pub mod proof;
 pub mod resources;
 
 #[doc(hidden)]

@@ -84,7 +84,8 @@ layout! {
         pub client: U64,
         /// Proves that the sender receives what is sent to its address (T13).
         pub cookie: U64,
-        /// An executor repeats it to prove that it was given a task of this SUBMIT.
+        /// Known to the executors that were given tasks of this SUBMIT: they and the client prove themselves to each other by it, and
+        /// do not send it.
         pub token: U64,
         pub uid: U32,
         /// Once for all tasks here: a SUBMIT never mixes jobs.
@@ -258,8 +259,8 @@ layout! {
 
     /// How an attempt ended.
     pub struct Completion {
-        /// As assigned: the client ignores another one.
-        pub token: U64,
+        /// That its sender knows the SUBMIT's token: the client ignores what is not proven.
+        pub proof: U64,
         /// For the client's statistics, as the next two times.
         pub ran_ns: U64,
         pub submission: U32,
@@ -283,7 +284,8 @@ layout! {
 
     /// A completion that the client has.
     pub struct Completed {
-        pub token: U64,
+        /// That its sender knows the SUBMIT's token.
+        pub proof: U64,
         pub submission: U32,
         pub index: u8,
         pub attempt: u8,
@@ -353,8 +355,8 @@ layout! {
 
     /// A task that an executor has.
     pub struct RunName {
-        /// Proves that the sender is the task's client.
-        pub token: U64,
+        /// That its sender knows the SUBMIT's token, and so is the task's client.
+        pub proof: U64,
         pub submission: U32,
         pub index: u8,
         pub reserved: [u8; 3],
@@ -419,10 +421,10 @@ impl SlotName {
 }
 
 impl RunName {
-    /// The task at this index of the SUBMIT with this token.
+    /// The task at this index of a SUBMIT, with this proof.
     #[must_use]
-    pub const fn new(token: u64, submission: u32, index: u8) -> Self {
-        Self { token: U64::new(token), submission: U32::new(submission), index, reserved: [0; 3] }
+    pub const fn new(proof: u64, submission: u32, index: u8) -> Self {
+        Self { proof: U64::new(proof), submission: U32::new(submission), index, reserved: [0; 3] }
     }
 }
 

@@ -105,7 +105,10 @@ enum mf_known {
  *   client, executor   random identity of a process. Only that process and the switch know it, so nobody else can act for it.
  *   cookie             the last one that the switch gave, or 0. It proves that the sender receives what is sent to its address;
  *                      without that the switch makes no record (T13).
- *   token              random, of one SUBMIT: an executor that repeats it proves that it was given a task of that SUBMIT.
+ *   token              random, of one SUBMIT. Only its client, the switch and the executors that were given tasks of it know it: it
+ *                      never travels between client and executor, because a process ends and another one gets its port.
+ *   proof              that its sender knows the token of the record's SUBMIT: SipHash-2-4, under (token, a number of the record's
+ *                      kind), of the record with a proof of 0. Who sees it can prove nothing else by it.
  *   slot, generation   a slot's number in the switch, and a random number of its registration: without the generation nobody
  *                      can act for the slot.
  *   counter            of the executor, +1 for each RETRIEVE, KEEPALIVE and RELEASE from a random start: a copy of an old packet
@@ -229,7 +232,7 @@ struct MF_WIRE mf_assign {
 
 /* A task for a slot, with all that the executor needs to run it and to answer its client without asking the switch. */
 struct MF_WIRE mf_assignment {
-    uint64_t token; /* the SUBMIT's; COMPLETE repeats it */
+    uint64_t token; /* the SUBMIT's, for proofs */
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence;  /* the wait that this answers; the executor ignores answers to older ones */
@@ -286,7 +289,7 @@ struct MF_WIRE mf_complete {
 
 /* The end of one attempt, in COMPLETE. */
 struct MF_WIRE mf_completion {
-    uint64_t token;         /* as assigned: the client ignores a completion with another one */
+    uint64_t proof;         /* under (token, 1), of `executor`, this record and its result: the client ignores what is not proven */
     uint64_t ran_ns;        /* from start to end of the function, for the client's statistics as the next two times */
     uint32_t submission;    /* with `index`: names the task to the client */
     uint32_t waited_us;     /* repeated from ASSIGN: the time in the queue */
@@ -295,7 +298,8 @@ struct MF_WIRE mf_completion {
     uint8_t index;        /* the task's record in the SUBMIT */
     uint8_t attempt;      /* as assigned: the acknowledgement says which attempt it means */
     uint8_t status;       /* enum mf_status */
-    uint8_t by_reference; /* 1: the result did not fit, and is a mf_blob_ref of 16 bytes */
+    uint8_t by_reference; /* 1: the result did not fit, and is a mf_blob_ref of 16 bytes, whose id is hidden: by XOR with SipHash-2-4
+                           * of the proof under (token, 4). The proof is of the reference before */
     uint16_t reserved;    /* 0 */
 };
 
@@ -304,9 +308,9 @@ struct MF_WIRE mf_complete_ack {
     struct mf_header header;
 };
 
-/* An acknowledged completion. All fields but the state are copied from it, and name it. */
+/* An acknowledged completion. All fields but the proof and the state are copied from it, and name it. */
 struct MF_WIRE mf_completed {
-    uint64_t token;
+    uint64_t proof; /* under (token, 2) */
     uint32_t submission;
     uint8_t index;
     uint8_t attempt;
@@ -374,7 +378,7 @@ struct MF_WIRE mf_stop {
 
 /* A task that an executor has, in STOP. */
 struct MF_WIRE mf_run_name {
-    uint64_t token;      /* the SUBMIT's, as the executor got it: only its client, the switch and executors of its tasks know it */
+    uint64_t proof;      /* under (token, 3) */
     uint32_t submission; /* the sequence of its SUBMIT */
     uint8_t index;       /* its record in that SUBMIT */
     uint8_t reserved[3];

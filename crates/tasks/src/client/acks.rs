@@ -1,25 +1,26 @@
 //! COMPLETE_ACKs that wait to be sent. All completions of one executor in one turn of the driver are acknowledged in one
 //! packet.
 
+use crate::proof::Token;
 use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// A completion, as its acknowledgement names it: with the token that it carried, whole or half.
+/// A completion, as its acknowledgement names it; and the token by which it was proven, whole or half, as its executor has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) executor: SocketAddr,
-    token: u64,
+    token: Token,
     submission: u32,
     index: u8,
     pub(super) attempt: u8,
 }
 
 impl Report {
-    pub(super) fn of(executor: SocketAddr, completion: &Completion) -> Self {
+    pub(super) fn of(executor: SocketAddr, token: Token, completion: &Completion) -> Self {
         Self {
             executor,
-            token: completion.token.get(),
+            token,
             submission: completion.submission.get(),
             index: completion.index,
             attempt: completion.attempt,
@@ -42,8 +43,9 @@ pub(super) struct Acks {
 impl Acks {
     pub(super) fn push(&mut self, report: Report, state: AckState) {
         let Report { executor: to, token, submission, index, attempt } = report;
-        let (token, submission) = (token.into(), submission.into());
-        let record = Completed { token, submission, index, attempt, state: state as u8, reserved: 0 };
+        let (submission, state) = (submission.into(), state as u8);
+        let mut record = Completed { proof: 0.into(), submission, index, attempt, state, reserved: 0 };
+        record.proof = token.acknowledgement_proof(&record).into();
         // From the back: the completions of one packet come one after the other.
         if let Some(batch) = self.batches.iter_mut().rev().find(|b| b.to == to)
             && batch.count < COMPLETE_MAX
@@ -72,22 +74,29 @@ mod tests {
     #[test]
     fn acks_of_a_turn_leave_in_one_packet_per_executor() {
         let mut acks = Acks::default();
-        let a = Report { executor: "10.0.0.1:1".parse().unwrap(), token: 7, submission: 0, index: 3, attempt: 1 };
+        let a = Report {
+            executor: "10.0.0.1:1".parse().unwrap(),
+            token: Token::new(7),
+            submission: 0,
+            index: 3,
+            attempt: 1,
+        };
         let b = Report { executor: "10.0.0.2:1".parse().unwrap(), ..a };
         for submission in 0..40 {
             acks.push(Report { submission, ..a }, AckState::Done);
             if submission < 5 {
                 acks.push(Report { submission, ..b }, AckState::Fetching);
-                acks.push(Report { submission, token: 8, ..b }, AckState::Done);
+                acks.push(Report { submission, token: Token::new(8), ..b }, AckState::Done);
             }
         }
         let mut buffer = Vec::new();
         let mut sent = Vec::new();
         while let Some(to) = acks.transmit(&mut buffer) {
             let Ok(Packet::CompleteAck(_, records)) = parse(&buffer) else { panic!("not a COMPLETE_ACK") };
-            let tokens: u64 = records.iter().map(|record| record.token.get()).sum();
-            sent.push((to, records.len(), tokens));
+            let is_by = |token, one: &Completed| Token::new(token).acknowledgement_proof(one) == one.proof.get();
+            let by = |token| records.iter().filter(|one| is_by(token, one)).count();
+            sent.push((to, records.len(), by(7), by(8)));
         }
-        assert_eq!(sent, [(a.executor, 32, 32 * 7), (b.executor, 10, 5 * 7 + 5 * 8), (a.executor, 8, 8 * 7)]);
+        assert_eq!(sent, [(a.executor, 32, 32, 0), (b.executor, 10, 5, 5), (a.executor, 8, 8, 0)]);
     }
 }

@@ -3,12 +3,14 @@
 
 use super::acks::Report;
 use super::table::{Cancel, Name, Record, State};
+use super::token::Tokens;
 use super::{CancelledHow, Client, Event, LostWhy, Outcome, Timing};
 use crate::mutants::planted;
+use crate::proof::Token;
 use midflight_endpoint::Nanos;
-use midflight_wire::{AckState, BlobRef, Completion, Completions, Status};
+use midflight_wire::{AckState, BlobRef, Complete, Completion, Completions, Status};
 use std::net::SocketAddr;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// What a completion does to its task.
 enum Verdict {
@@ -23,19 +25,26 @@ enum Verdict {
 }
 
 impl Client {
-    pub(super) fn handle_complete(&mut self, now: Nanos, from: SocketAddr, completions: Completions<'_>) {
+    pub(super) fn handle_complete(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        fixed: &Complete,
+        completions: Completions<'_>,
+    ) {
         for (completion, result) in completions {
             let name = Name { submission: completion.submission.get(), index: completion.index };
-            if !self.tokens.is_of(name.submission, completion.token.get()) {
-                self.counters.foreign_token += 1;
+            let Some((token, blob)) = proven(&self.tokens, fixed.executor.get(), completion, result) else {
+                self.counters.unproven += 1;
                 continue;
-            }
+            };
+            let result = blob.as_ref().map_or(result, |blob| blob.as_bytes());
             let Some(status) = Status::from_number(completion.status) else {
                 self.counters.malformed += 1;
                 continue;
             };
             self.stopping.forget(name);
-            let report = Report::of(from, completion);
+            let report = Report::of(from, token, completion);
             let state = self.completed(now, report, name, status, completion, result);
             if let Some(state) = state {
                 self.acks.push(report, state);
@@ -142,6 +151,18 @@ impl Client {
     fn provisional(&self, completion: &Completion) -> Option<AckState> {
         (completion.by_reference == 1).then_some(AckState::Fetching)
     }
+}
+
+/// The token by which a completion is proven, and its result if that is by reference.
+fn proven(tokens: &Tokens, executor: u64, completion: &Completion, result: &[u8]) -> Option<(Token, Option<BlobRef>)> {
+    let proof = completion.proof.get();
+    // The parser has checked the length of a reference.
+    let hidden = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
+    tokens.known_of(completion.submission.get()).find_map(|token| {
+        let blob = hidden.map(|hidden| token.hide(proof, &hidden));
+        let result = blob.as_ref().map_or(result, |blob| blob.as_bytes());
+        (token.completion_proof(executor, completion, result) == proof).then_some((token, blob))
+    })
 }
 
 /// A result counts from any attempt; a failure counts only for the attempt that it names.

@@ -46,8 +46,8 @@ pub struct Counters {
     pub other_version: u64,
     /// Datagrams dropped: an operation that is not for clients.
     pub not_for_client: u64,
-    /// Completions dropped: without the token of their SUBMIT (T13).
-    pub foreign_token: u64,
+    /// Completions dropped: their sender does not know the token of their SUBMIT (T13).
+    pub unproven: u64,
     /// Answers dropped: another client's identity.
     pub foreign_identity: u64,
     /// Answers dropped: not from the current switch's address.

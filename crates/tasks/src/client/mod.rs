@@ -1,7 +1,7 @@
 //! The client: submits tasks to a switch, and matches the completions that executors send.
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
-//! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
+//! requests for a cookie; `completions` handles those of executors, who prove that they know its `token`; `clock` handles
 //! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one
 //! state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
 //! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
@@ -268,7 +268,7 @@ impl Endpoint for Client {
             Ok(Packet::Version(said)) => self.handle_version(from, said.version),
             Err(Reject::BadVersion(version)) => self.handle_version(from, version),
             Err(_) => self.counters.malformed += 1,
-            Ok(Packet::Complete(_, completions)) => self.handle_complete(now, from, completions),
+            Ok(Packet::Complete(fixed, completions)) => self.handle_complete(now, from, fixed, completions),
             Ok(Packet::SubmitAck(ack)) => self.handle_submit_ack(now, from, ack),
             Ok(Packet::CancelAck(ack, holders)) => self.handle_cancel_ack(now, from, ack, holders),
             Ok(Packet::ProbeAck(ack)) => self.handle_probe_ack(now, from, ack),

@@ -9,7 +9,7 @@ use super::in_flight::Cancellation;
 use super::table::{Cancel, CountingMap, Name, State};
 use crate::mutants::planted;
 use midflight_endpoint::{Deadlines, Nanos};
-use midflight_wire::{Builder, CANCEL_MAX, RunName, Stop};
+use midflight_wire::{Builder, CANCEL_MAX, Stop};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -200,7 +200,7 @@ impl Client {
         let (executor, epoch, names) = self.stopping.take_ready()?;
         let mut packet = Builder::new(buffer, &Stop::new(epoch, 0));
         for name in names {
-            packet.push(&RunName::new(self.tokens.of(name.submission), name.submission, name.index));
+            packet.push(&self.tokens.of(name.submission).run_name(name.submission, name.index));
             self.counters.stops += 1;
         }
         Some(executor)

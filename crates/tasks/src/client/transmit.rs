@@ -154,7 +154,7 @@ impl Client {
     /// Writes the SUBMIT of these tasks, which prefer the same place, and returns their number.
     pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
-        let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
+        let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).number().into());
         let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
         let mut packet = Builder::new(buffer, &fixed);
         records.iter().for_each(|&at| packet.push(&self.table.get(at).info));

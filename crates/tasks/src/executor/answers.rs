@@ -228,8 +228,8 @@ impl Executor {
         self.report.events.push_back(Event::Argument { client, name, tag, bytes });
     }
 
-    /// A client wants tasks to be stopped. Their token proves that it is their client: nobody else but the switch and the
-    /// executors of that SUBMIT knows it (T13).
+    /// A client wants tasks to be stopped. Each proves that the sender knows the token of its SUBMIT, as only its client, the switch
+    /// and the executors of that SUBMIT do (T13).
     pub(super) fn on_stop(&mut self, names: &[RunName]) {
         for name in names {
             match self.slots.stop(name) {

@@ -5,11 +5,11 @@ use super::hash::Keyed;
 use super::run::Report;
 use super::timers::{RoundTrip, Timers};
 use super::{Event, ExecutorConfig, Output, RunKey};
+use crate::proof::Token;
 use midflight_endpoint::Nanos;
 use midflight_wire::{AckState, Builder, Complete, Completed, Completion};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use zerocopy::IntoBytes;
 
 /// Idle destinations are removed when there are more than this and more than half of all are idle.
 const IDLE_DESTINATIONS: usize = 1024;
@@ -21,29 +21,27 @@ pub(super) struct Recipient {
     pub(super) epoch: u32,
 }
 
-/// How a COMPLETE_ACK names a completion.
+/// What a COMPLETE_ACK says of a completion, with its proof: to know it beforehand is to check it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Name {
-    token: u64,
-    /// Submission, index and attempt.
-    task: u64,
+    proof: u64,
+    /// Submission, index, attempt and state.
+    said: u64,
 }
 
 impl Name {
-    fn new(token: u64, submission: u32, index: u8, attempt: u8) -> Self {
-        Self { token, task: u64::from(submission) << 16 | u64::from(index) << 8 | u64::from(attempt) }
-    }
-}
-
-impl From<&Completion> for Name {
-    fn from(c: &Completion) -> Self {
-        Self::new(c.token.get(), c.submission.get(), c.index, c.attempt)
+    /// Of the acknowledgement that this client will send.
+    fn expected(token: Token, of: &Completion, state: AckState) -> Self {
+        let Completion { submission, index, attempt, .. } = *of;
+        let completed = Completed { proof: 0.into(), submission, index, attempt, state: state as u8, reserved: 0 };
+        Self::from(&Completed { proof: token.acknowledgement_proof(&completed).into(), ..completed })
     }
 }
 
 impl From<&Completed> for Name {
     fn from(c: &Completed) -> Self {
-        Self::new(c.token.get(), c.submission.get(), c.index, c.attempt)
+        let task = u64::from(c.submission.get()) << 16 | u64::from(c.index) << 8 | u64::from(c.attempt);
+        Self { proof: c.proof.get(), said: task << 8 | u64::from(c.state) }
     }
 }
 
@@ -60,7 +58,10 @@ struct Destination {
 
 #[derive(Debug)]
 struct Kept {
-    name: Name,
+    /// The client has it.
+    done: Name,
+    /// The client fetches it, if it is by reference: an answer that the client never gives to a result in the packet.
+    fetching: Option<Name>,
     completion: Completion,
     result: Output,
     run: RunKey,
@@ -82,6 +83,7 @@ pub(super) struct Completions {
     round_trip: RoundTrip,
     kept: Vec<Option<Kept>>,
     vacant: Vec<u32>,
+    /// By the acknowledgements that are expected.
     names: HashMap<Name, u32, Keyed>,
     destinations: Vec<Option<Destination>>,
     vacant_destinations: Vec<u32>,
@@ -117,7 +119,7 @@ impl Completions {
 
     /// The number of completions that are not acknowledged.
     pub(super) fn len(&self) -> usize {
-        self.names.len()
+        self.kept.len() - self.vacant.len()
     }
 
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
@@ -128,13 +130,17 @@ impl Completions {
     pub(super) fn add(
         &mut self,
         recipient: Recipient,
-        completion: Completion,
-        result: Output,
+        token: Token,
+        mut completion: Completion,
+        mut result: Output,
         run: RunKey,
         report: &mut Report,
     ) {
-        let name = Name::from(&completion);
-        if let Some(&same) = self.names.get(&name) {
+        prove(token, self.public_name, &mut completion, &mut result);
+        let done = Name::expected(token, &completion, AckState::Done);
+        let is_fetched = matches!(result, Output::ByReference(_));
+        let fetching = is_fetched.then(|| Name::expected(token, &completion, AckState::Fetching));
+        if let Some(&same) = self.names.get(&done) {
             self.give_up(same, report); // the same attempt ran here before: the new result replaces it
         }
         if self.len() >= self.kept_max
@@ -145,7 +151,8 @@ impl Completions {
         let destination = self.destination(recipient);
         self.next_stamp = self.next_stamp.wrapping_add(1);
         let stamp = self.next_stamp;
-        let kept = Kept { name, completion, result, run, destination, stamp, tries: 0, first_sent: 0, step: 0 };
+        let kept =
+            Kept { done, fetching, completion, result, run, destination, stamp, tries: 0, first_sent: 0, step: 0 };
         if self.len() >= self.kept_max {
             settle(&kept, false, report);
             return;
@@ -155,7 +162,8 @@ impl Completions {
             self.kept.len() as u32 - 1
         });
         self.kept[number as usize] = Some(kept);
-        self.names.insert(name, number);
+        self.names.insert(done, number);
+        self.names.extend(fetching.map(|name| (name, number)));
         if let Some(to) = &mut self.destinations[destination as usize] {
             to.kept += 1;
         }
@@ -175,9 +183,7 @@ impl Completions {
             to.round_trip.sample(now.saturating_sub(kept.first_sent));
             self.round_trip = to.round_trip;
         }
-        // A result that was in the packet needs no fetching: this would make us keep it for ever.
-        let is_fetching = completed.state == AckState::Fetching as u8 && matches!(kept.result, Output::ByReference(_));
-        if is_fetching {
+        if completed.state == AckState::Fetching as u8 {
             // The client is alive and knows of the result: send again at the slowest pace, as long as it answers.
             (kept.tries, kept.step, kept.first_sent) = (0, u8::MAX, now);
             self.timers.arm(number, now, kept.step, self.delay_max, self.delay_max);
@@ -228,11 +234,7 @@ impl Completions {
         let base = to.round_trip.twice(self.delay_min);
         while let Some(&(number, stamp)) = to.unsent.front() {
             if let Some(kept) = self.kept[number as usize].as_mut().filter(|kept| kept.stamp == stamp) {
-                let result = match &kept.result {
-                    Output::Inline(bytes) => bytes.as_slice(),
-                    Output::ByReference(blob) => blob.as_bytes(),
-                };
-                if !packet.push_completion(&kept.completion, result) {
+                if !packet.push_completion(&kept.completion, kept.result.as_bytes()) {
                     break;
                 }
                 if kept.tries == 0 {
@@ -266,7 +268,10 @@ impl Completions {
     fn forget(&mut self, number: u32) -> Option<Kept> {
         let kept = self.kept[number as usize].take()?;
         self.timers.disarm(number);
-        self.names.remove(&kept.name);
+        self.names.remove(&kept.done);
+        if let Some(fetching) = &kept.fetching {
+            self.names.remove(fetching);
+        }
         self.vacant.push(number);
         if let Some(to) = &mut self.destinations[kept.destination as usize] {
             to.kept -= 1;
@@ -313,6 +318,15 @@ impl Completions {
                 self.vacant_destinations.push(number as u32);
             }
         }
+    }
+}
+
+/// Proves a completion to the client, and hides the id of a result by reference from all others.
+fn prove(token: Token, public_name: u64, completion: &mut Completion, result: &mut Output) {
+    let proof = token.completion_proof(public_name, completion, result.as_bytes());
+    completion.proof = proof.into();
+    if let Output::ByReference(blob) = result {
+        *blob = token.hide(proof, blob);
     }
 }
 

@@ -221,7 +221,7 @@ impl Executor {
         };
         let held_us = end.started.saturating_sub(held.arrived) / 1000;
         let completion = Completion {
-            token: held.token.into(),
+            proof: 0.into(),
             submission: held.submission.into(),
             index: held.index,
             attempt: held.attempt,
@@ -234,7 +234,7 @@ impl Executor {
             reserved: 0.into(),
         };
         let recipient = Recipient { address: held.address, epoch: held.epoch };
-        self.completions.add(recipient, completion, result, run, &mut self.report);
+        self.completions.add(recipient, held.token, completion, result, run, &mut self.report);
     }
 
     fn void_all(&mut self) {

@@ -1,11 +1,13 @@
 //! What an executor and its driver exchange: tasks to run, how they ended, and other events.
 
 use crate::blob::TAG_BYTES;
+use crate::proof::Token;
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use zerocopy::IntoBytes;
 
 /// Identifies a run; unique as long as the executor lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,8 +96,8 @@ pub struct Run {
     pub jid: u32,
     /// The client's address, as the switch sees it; an argument by reference is fetched from its IP.
     pub client: SocketAddr,
-    /// The token of the task's SUBMIT, which its completion repeats.
-    pub token: u64,
+    /// The token of the task's SUBMIT, by which its completion is proven.
+    pub token: Token,
     /// From acceptance to assignment, by the switch's clock, in microseconds.
     pub waited_us: u32,
     /// When the ASSIGN arrived.
@@ -126,6 +128,16 @@ pub enum Output {
     Inline(Vec<u8>),
     /// Served over TCP by the driver, until [`Event::Settled`].
     ByReference(BlobRef),
+}
+
+impl Output {
+    /// As they stand in a completion.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::ByReference(blob) => blob.as_bytes(),
+        }
+    }
 }
 
 /// What the driver has to know or do.
@@ -241,13 +253,13 @@ pub struct Counters {
     /// Well-formed datagrams that came from another address than the current switch's, had an earlier epoch, or answered
     /// nothing, ignored.
     pub foreign: u64,
-    /// Acknowledgements of completions that are not kept, or no longer.
+    /// Acknowledgements of completions that are not kept, or no longer, or not of their client.
     pub unknown_acks: u64,
     /// Arguments that clients have sent along, or somebody in their place.
     pub arguments_came_along: u64,
     /// Runs that their client wanted to be stopped.
     pub stops: u64,
-    /// Tasks in STOPs that do not run here, or whose run was to be stopped already, ignored.
+    /// Tasks in STOPs that do not run here, or whose run was to be stopped already, or not of their client, ignored.
     pub unknown_stops: u64,
     /// Calls of `finish` for a run that does not run, ignored.
     pub unknown_finishes: u64,

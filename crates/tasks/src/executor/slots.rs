@@ -10,6 +10,7 @@ use super::hash::Keyed;
 use super::timers::Timers;
 use super::{Bundles, ExecutorConfig, Run, RunKey};
 use crate::mutants::planted;
+use crate::proof::Token;
 use ahead::Asked;
 use bundles::Pool;
 pub(super) use census::Census;
@@ -43,7 +44,9 @@ pub(super) enum State {
 /// The task that a slot runs, as far as its completion needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    pub(super) token: u64,
+    pub(super) token: Token,
+    /// How its client names it to stop it.
+    name: TaskName,
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
     pub(super) submission: u32,
@@ -55,13 +58,12 @@ pub(super) struct Held {
     stopped: bool,
 }
 
-/// How a client names a task: token, submission, index.
+/// How a client names a task in STOP: proof, submission, index. Two clients may have the same submission and index, and nobody else
+/// than the task's client knows its proof.
 type TaskName = (u64, u32, u8);
 
-impl Held {
-    fn name(&self) -> TaskName {
-        (self.token, self.submission, self.index)
-    }
+fn task_name(name: &RunName) -> TaskName {
+    (name.proof.get(), name.submission.get(), name.index)
 }
 
 #[derive(Debug)]
@@ -378,8 +380,10 @@ impl Slots {
     /// A slot starts an assignment.
     fn begin(&mut self, now: Nanos, local: u32, given: &Given) -> Run {
         let Given { assignment, epoch, arrived, asked } = given;
+        let token = Token::new(assignment.token.get());
         let held = Held {
-            token: assignment.token.get(),
+            token,
+            name: task_name(&token.run_name(assignment.submission.get(), assignment.index)),
             address: assignment.address.into(),
             epoch: *epoch,
             submission: assignment.submission.get(),
@@ -389,7 +393,7 @@ impl Slots {
             arrived: *arrived,
             stopped: false,
         };
-        self.by_task.insert(held.name(), local);
+        self.by_task.insert(held.name, local);
         let required = self.counted_of(assignment.task.resources);
         let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
@@ -401,7 +405,7 @@ impl Slots {
             uid: assignment.uid.get(),
             jid: assignment.jid.get(),
             client: held.address,
-            token: held.token,
+            token,
             waited_us: held.waited_us,
             arrived: *arrived,
             asked: *asked,
@@ -423,8 +427,8 @@ impl Slots {
         slot.done = true;
         let (held, started) = (slot.held.take()?, slot.started);
         self.census.overdue -= u32::from(std::mem::take(&mut slot.is_overdue));
-        if self.by_task.get(&held.name()) == Some(&run.slot) {
-            self.by_task.remove(&held.name());
+        if self.by_task.get(&held.name) == Some(&run.slot) {
+            self.by_task.remove(&held.name);
         }
         self.ended(run.slot);
         Some((held, started))
@@ -433,7 +437,7 @@ impl Slots {
     /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet. One that has not
     /// started yet does so within two spans, or goes back: its client asks again.
     pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
-        let &local = self.by_task.get(&(name.token.get(), name.submission.get(), name.index))?;
+        let &local = self.by_task.get(&task_name(name))?;
         let slot = &mut self.slots[local as usize];
         if slot.state != State::Running {
             return None;

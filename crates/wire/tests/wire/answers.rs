@@ -5,7 +5,7 @@ use crate::properties::{Shape, shapes};
 use midflight_wire::*;
 
 /// Answers to a sender that is known: by its cookie, by the generation of a slot and its address, by the identity of a
-/// client and its address, or by the token of a SUBMIT. They may be longer than what asked for them.
+/// client and its address, or by a proof that it knows the token of a SUBMIT. They may be longer than what asked for them.
 const KNOWN: [&str; 5] = ["REGISTERED", "ASSIGN", "PROBE_ACK", "CANCEL_ACK", "COMPLETE"];
 
 /// A line of the table of operations: the operation's name and those of its answers.

@@ -5,6 +5,7 @@ use crate::owned::Owned;
 use midflight_wire::*;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use zerocopy::IntoBytes;
 
 const EPOCH: u32 = 0xE9_0C_00_01;
 const CLIENT: u64 = 0xC11E_0000_0000_0001;
@@ -15,6 +16,12 @@ const CLIENTS_COOKIE: u64 = 0xC00C_1E00_0000_0004;
 const EXECUTORS_COOKIE: u64 = 0xC00C_1E00_0000_0005;
 /// Of the client's first SUBMIT.
 const TOKEN: u64 = 0x70CE_0000_0000_0006;
+/// Proofs under it, of what the packets say. `crates/tasks/src/proof.rs` checks them.
+const COMPLETION_PROOFS: [u64; 2] = [0x35D5_9ADB_B1CC_300A, 0xF957_0910_5846_1BC1];
+const ACKNOWLEDGEMENT_PROOFS: [u64; 2] = [0xD5B5_1EAA_6090_FDC5, 0x8FE7_2E69_3A5F_C8D3];
+const STOP_PROOF: u64 = 0x6DA2_7115_4377_A02F;
+/// The id of the second task's result, which is 0xB10B, as its completion hides it.
+const HIDDEN_ID: u64 = 0x1774_C2BB_B0B5_BAAC;
 /// Of the executor's first packet to the switch.
 const COUNTER: u64 = 0xC047_0000_0000_0100;
 
@@ -195,7 +202,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "The first task returned \"world\", padded to eight bytes; the second one's result is by reference.",
             Owned::Complete(
                 Complete { header: header(Op::Complete, 2, 0), executor: PUBLIC_NAME.into() },
-                vec![completion(0, 0, b"world"), completion(1, 1, &[0xB1; 16])],
+                vec![completion(0, 0, b"world"), completion(1, 1, hidden_result().as_bytes())],
             ),
         ),
         (
@@ -207,7 +214,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     .iter()
                     .enumerate()
                     .map(|(index, state)| Completed {
-                        token: TOKEN.into(),
+                        proof: ACKNOWLEDGEMENT_PROOFS[index].into(),
                         submission: 1.into(),
                         index: index as u8,
                         attempt: 1,
@@ -277,7 +284,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         (
             "stop",
             "The client asks that executor to stop it.",
-            Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(TOKEN, 1, 0)]),
+            Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(STOP_PROOF, 1, 0)]),
         ),
         (
             "argument",
@@ -297,9 +304,13 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
     ]
 }
 
+fn hidden_result() -> BlobRef {
+    BlobRef { id: HIDDEN_ID.into(), length: 1_000_000.into(), port: 4243.into(), at: 0.into() }
+}
+
 fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8>) {
     let completion = Completion {
-        token: TOKEN.into(),
+        proof: COMPLETION_PROOFS[usize::from(index)].into(),
         ran_ns: 5_000_000.into(),
         submission: 1.into(),
         waited_us: 250.into(),

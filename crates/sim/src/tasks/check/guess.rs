@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 /// Fields that only two parties know.
-const SECRETS: [&str; 7] = ["client", "cookie", "token", "identity", "executor", "counter", "generation"];
+const SECRETS: [&str; 8] = ["client", "cookie", "token", "proof", "identity", "executor", "counter", "generation"];
 
 /// What an attacker knows of the program's packets.
 pub(super) const CRAFT: Craft =

@@ -159,7 +159,7 @@ pub(super) fn complete(forge: &mut Forge) {
 
 fn completion(forge: &mut Forge) -> Completion {
     Completion {
-        token: forge.name().into(),
+        proof: forge.name().into(),
         ran_ns: 1.into(),
         submission: forge.submission().into(),
         waited_us: 0.into(),
@@ -176,7 +176,7 @@ fn completion(forge: &mut Forge) -> Completion {
 pub(super) fn complete_ack(forge: &mut Forge) {
     let fixed = CompleteAck { header: header_of_any_epoch(forge, Operation::CompleteAck) };
     let completed = std::array::from_fn::<_, 32, _>(|_| Completed {
-        token: forge.name().into(),
+        proof: forge.name().into(),
         submission: forge.submission().into(),
         index: forge.random.random_range(0..32),
         attempt: 1,

@@ -68,7 +68,7 @@ fn t16_the_attacks_and_faults_really_happen() {
     for seed in 0..10 {
         let c = live_through(Faults { seed, ..faults.clone() }).unwrap();
         let answers = [c.cookies, c.old_epoch, c.too_old, c.bad_answers, c.unexpected_answers];
-        let remedies = [c.gone, c.resubmitted, c.failovers, c.over_share, c.foreign_token, c.other_version];
+        let remedies = [c.gone, c.resubmitted, c.failovers, c.over_share, c.unproven, c.other_version];
         seen.iter_mut().zip(answers.into_iter().chain(remedies)).for_each(|(all, one)| *all += one);
     }
     assert!(seen.iter().all(|&times| times > 0), "{seen:?}");

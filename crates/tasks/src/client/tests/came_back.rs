@@ -28,7 +28,7 @@ impl Pair {
             }
             for Queued { name, token, attempt } in self.switch.assign(executors.min(self.switch.queued())) {
                 self.switch.done(name);
-                self.hand.executor_says(&complete_with(token, name, attempt, Status::Ok, false, b""));
+                self.hand.executor_says(&complete_with(Token::new(token), name, attempt, Status::Ok, false, b""));
             }
         }
     }

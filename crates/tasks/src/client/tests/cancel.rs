@@ -19,7 +19,7 @@ fn the_cancel(sent: &[Sent]) -> (u32, Vec<(u32, u8)>) {
     cancel.clone()
 }
 
-fn stops(sent: &[Sent]) -> Vec<Vec<(u64, u32, u8)>> {
+fn stops(sent: &[Sent]) -> Vec<Vec<(u32, u8)>> {
     let named = |sent: &Sent| match sent {
         Sent::Stop { to, names } => {
             assert_eq!(*to, executor());
@@ -37,7 +37,7 @@ fn running() -> (Hand, u32, TaskKey) {
     hand.client.cancel(hand.now, &keys);
     let (cancel, _) = the_cancel(&hand.sent());
     hand.switch_says(&cancel_ack(EPOCH, cancel, 0, &[0]));
-    assert_eq!(stops(&hand.sent()), [[(token(submission), submission, 0)]]);
+    assert_eq!(stops(&hand.sent()), [[(submission, 0)]]);
     (hand, submission, keys[0])
 }
 
@@ -136,7 +136,7 @@ fn t17_after_a_change_of_the_switch_the_executor_that_was_named_is_told_eight_ti
     hand.switch_says(&probe_ack(EPOCH + 1, sequence, 1, 0));
     assert_eq!(hand.events()[0], cancelled(key, Vanished), "no switch has it, and none gets it");
     let sent = hand.pass(10_000 * MS);
-    assert_eq!(stops(&sent), vec![[(token(submission), submission, 0)]; 8]);
+    assert_eq!(stops(&sent), vec![[(submission, 0)]; 8]);
     assert!(!sent.iter().any(|s| matches!(s, Sent::Submit { .. } | Sent::Cancel { .. })));
     assert!(!hand.client.is_stopping());
 }
@@ -178,7 +178,7 @@ fn t17_an_attempt_that_took_too_long_is_stopped_and_its_end_does_not_count() {
     let (cancel, names) = the_cancel(&sent);
     assert_eq!(names, [(first, 0)]);
     hand.switch_says(&cancel_ack(EPOCH, cancel, 0, &[0]));
-    assert_eq!(stops(&hand.sent()), [[(token(first), first, 0)]]);
+    assert_eq!(stops(&hand.sent()), [[(first, 0)]]);
     let second = sent.iter().find_map(|s| if let Sent::Submit { sequence, .. } = s { Some(*sequence) } else { None });
     let second = second.expect("the next attempt does not wait");
     hand.switch_says(&submit_ack(EPOCH, second, 1, 1, Reason::None));

@@ -58,19 +58,26 @@ fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_o
 }
 
 /// The token of the SUBMIT that is sent now, as an executor would get it, and its sequence.
-fn token_on_the_wire(hand: &mut Hand) -> (u64, u32) {
+fn token_on_the_wire(hand: &mut Hand) -> (Token, u32) {
     let mut buffer = Vec::new();
     assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
     let Ok(Packet::Submit(fixed, ..)) = parse(&buffer) else { panic!("{buffer:02x?}") };
-    (fixed.token.get(), fixed.header.sequence.get())
+    (Token::new(fixed.token.get()), fixed.header.sequence.get())
 }
 
-/// Tokens and states of the COMPLETE_ACK that is sent now.
-fn acks(hand: &mut Hand) -> Vec<(u64, u8)> {
+/// The states in the COMPLETE_ACK that is sent now. Each must be proven by its token.
+fn acks(hand: &mut Hand, tokens: &[Token]) -> Vec<u8> {
     let mut buffer = Vec::new();
     assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
     let Ok(Packet::CompleteAck(_, records)) = parse(&buffer) else { panic!("{buffer:02x?}") };
-    records.iter().map(|record| (record.token.get(), record.state)).collect()
+    assert_eq!(records.len(), tokens.len());
+    let proofs = records.iter().zip(tokens).map(|(record, token)| token.acknowledgement_proof(record));
+    assert!(proofs.eq(records.iter().map(|record| record.proof.get())), "proven by the token that its executor has");
+    records.iter().map(|record| record.state).collect()
+}
+
+fn half(token: Token) -> Token {
+    Token::new(token.number() & 0xFFFF_FFFF)
 }
 
 #[test]
@@ -80,30 +87,98 @@ fn t13_completion_without_the_token_is_refused() {
     let (token, sequence) = token_on_the_wire(&mut hand);
     hand.client.submit(hand.now, 1, &[task()]).unwrap();
     let (of_the_next, _) = token_on_the_wire(&mut hand);
-    let half = token & 0xFFFF_FFFF;
-    let foreign = [0, half, token ^ 1, token ^ 1 << 63, token >> 32, token << 32, IDENTITY, of_the_next];
-    for foreign in foreign {
+    let number = token.number();
+    let foreign = [0, number ^ 1, number ^ 1 << 63, number >> 32, number << 32, IDENTITY].map(Token::new);
+    let foreign = [&foreign[..], &[half(token), of_the_next]].concat();
+    for &foreign in &foreign {
         hand.executor_says(&complete_with(foreign, (sequence, 0), 1, Status::Ok, false, b""));
     }
     assert_eq!((hand.events(), hand.sent()), (vec![], vec![]), "neither taken nor acknowledged");
-    assert_eq!(hand.client.counters().foreign_token, foreign.len() as u64);
+    assert_eq!(hand.client.counters().unproven, foreign.len() as u64);
     hand.executor_says(&complete_with(token, (sequence, 0), 1, Status::Ok, false, b""));
-    assert_eq!((hand.events().len(), acks(&mut hand)), (1, vec![(token, DONE)]));
+    assert_eq!((hand.events().len(), acks(&mut hand, &[token])), (1, vec![DONE]));
+}
+
+/// Somebody has the port of a client that has ended, and gets a COMPLETE for it; the client comes back. Of the packet he can make
+/// no other that counts: of another task or attempt, or with another field, result, or executor.
+#[test]
+fn t13_of_a_completion_nothing_can_be_changed() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.open(&[task(), task()]);
+    let seen = complete((sequence, 0), 1, Status::Ok, false, b"value");
+    let header = size_of::<midflight_wire::Header>();
+    for byte in header..seen.len() - 3 {
+        let mut forged = seen.clone();
+        forged[byte] ^= 1;
+        hand.executor_says(&forged);
+    }
+    assert_eq!((hand.events(), hand.sent(), hand.client.open()), (vec![], vec![], 2));
+    let c = hand.client.counters();
+    assert!(c.unproven > 40, "{c:?}");
+    assert_eq!(
+        c.unproven + c.malformed,
+        (seen.len() - 3 - header) as u64,
+        "what is no packet any more is counted, too"
+    );
+    hand.executor_says(&seen);
+    assert_eq!(hand.events().len(), 1, "the packet itself is the executor's");
+    hand.executor_says(&seen);
+    assert_eq!((hand.events(), hand.client.open()), (vec![], 1), "a repeat is harmless");
+}
+
+/// Neither is what the client sends to the port of an executor that has ended a proof of a completion.
+#[test]
+fn t13_a_stop_or_an_acknowledgement_proves_no_completion() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.open(&[task(), task()]);
+    let stop = token(sequence).run_name(sequence, 0).proof;
+    hand.executor_says(&complete((sequence, 0), 1, Status::Ok, false, b""));
+    let mut buffer = Vec::new();
+    assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
+    let Ok(Packet::CompleteAck(_, [acknowledged])) = parse(&buffer) else { panic!("{buffer:02x?}") };
+    for proof in [stop, acknowledged.proof] {
+        for index in 0..2 {
+            for token in [Token::new(proof.get()), half(Token::new(proof.get()))] {
+                hand.executor_says(&complete_with(token, (sequence, index), 1, Status::Ok, false, b"forged"));
+            }
+            let mut forged = complete((sequence, index), 1, Status::Ok, false, b"forged");
+            let at = size_of::<Complete>();
+            forged[at..at + 8].copy_from_slice(proof.as_bytes());
+            hand.executor_says(&forged);
+        }
+    }
+    assert_eq!((hand.client.counters().unproven, hand.client.open()), (12, 1));
+}
+
+/// Who has seen it could send the completion from an address where he serves other bytes under that id.
+#[test]
+fn t13_a_result_by_reference_does_not_show_its_id() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.open(&[task()]);
+    let sent = complete((sequence, 0), 1, Status::Ok, true, blob().as_bytes());
+    let (shown, rest) = sent.last_chunk::<16>().unwrap().split_at(8);
+    assert_ne!(shown, blob().id.as_bytes());
+    assert_eq!(rest, &blob().as_bytes()[8..]);
+    hand.executor_says(&sent);
+    let expected = Outcome::ByReference { executor: executor(), blob: blob() };
+    assert!(matches!(&hand.events()[..], [Event::Completed { result, .. }] if *result == expected));
 }
 
 /// An entry of the asic engine has room for 32 bits.
 #[test]
-fn t13_a_completion_with_the_lower_half_of_the_token_counts_and_is_acknowledged_with_it() {
+fn t13_a_completion_proven_by_the_lower_half_of_the_token_counts_and_is_acknowledged_so() {
     let mut hand = Hand::settled_at(Known::NoRecord, |_| {});
     let keys = hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap();
     let (token, sequence) = token_on_the_wire(&mut hand);
-    let half = token & 0xFFFF_FFFF;
+    let half = half(token);
     hand.executor_says(&complete_with(half, (sequence, 0), 1, Status::Ok, false, b""));
     hand.executor_says(&complete_with(token, (sequence, 1), 1, Status::Ok, false, b""));
     hand.executor_says(&complete_with(half, (sequence, 2), 1, Status::Ok, true, blob().as_bytes()));
-    assert_eq!(acks(&mut hand), [(half, DONE), (token, DONE), (half, FETCHING)]);
+    let expected = Outcome::ByReference { executor: executor(), blob: blob() };
+    assert!(matches!(&hand.events()[2], Event::Completed { result, .. } if *result == expected));
+    assert_eq!(acks(&mut hand, &[half, token, half]), [DONE, DONE, FETCHING]);
     hand.client.fetched(hand.now, TaskKey(keys.start + 2), true);
-    assert_eq!((acks(&mut hand), hand.client.open()), (vec![(half, DONE)], 0));
+    assert_eq!((acks(&mut hand, &[half]), hand.client.open()), (vec![DONE], 0));
 }
 
 #[test]

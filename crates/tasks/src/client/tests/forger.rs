@@ -77,7 +77,14 @@ impl Forger {
         }
         match rng.random_range(0..8) {
             0 | 1 => cookie_for(IDENTITY, epoch, sequence, rng.random()),
-            2 => complete_with(rng.random(), (sequence, rng.random_range(0..32)), 1, Status::Ok, false, RESULT),
+            2 => complete_with(
+                Token::new(rng.random()),
+                (sequence, rng.random_range(0..32)),
+                1,
+                Status::Ok,
+                false,
+                RESULT,
+            ),
             3 => vec![0x4D, 0x46, rng.random(), 0, 0, 0, 0, 0],
             _ => self.of_its_kind(rng, epoch, sequence, packet),
         }

@@ -19,13 +19,14 @@ mod world;
 
 use super::token::Tokens;
 use super::{Argument, CancelledHow, Client, ClientConfig, Event, Task, TaskKey};
+use crate::proof::Token;
 use midflight_endpoint::{Endpoint, MS, Nanos};
 use midflight_wire::{
     Address, BlobRef, Builder, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck,
     Reason, Status, SubmitAck, TaskInfo, counting, packet, parse,
 };
 use std::net::SocketAddr;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const IDENTITY: u64 = 77;
 const SECRET: u128 = 78;
@@ -83,10 +84,9 @@ enum Sent {
         tag: [u8; 16],
         bytes: Vec<u8>,
     },
-    /// (token, submission, index)
     Stop {
         to: SocketAddr,
-        names: Vec<(u64, u32, u8)>,
+        names: Vec<(u32, u8)>,
     },
 }
 
@@ -112,7 +112,10 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             Sent::CompleteAck { to, records: records.iter().map(|r| (r.submission.get(), r.index, r.state)).collect() }
         }
         Packet::Stop(_, names) => {
-            let name = |n: &midflight_wire::RunName| (n.token.get(), n.submission.get(), n.index);
+            let name = |n: &midflight_wire::RunName| {
+                assert_eq!(*n, token(n.submission.get()).run_name(n.submission.get(), n.index), "T13: proven");
+                (n.submission.get(), n.index)
+            };
             Sent::Stop { to, names: names.iter().map(name).collect() }
         }
         Packet::Argument(fixed, pieces) => {
@@ -165,7 +168,7 @@ fn cookie_for(identity: u64, epoch: u32, sequence: u32, cookie: u64) -> Vec<u8> 
 }
 
 /// The token of a SUBMIT of the client's.
-fn token(submission: u32) -> u64 {
+fn token(submission: u32) -> Token {
     Tokens::new(SECRET).of(submission)
 }
 
@@ -174,8 +177,9 @@ fn complete(name: (u32, u8), attempt: u8, status: Status, by_reference: bool, re
     complete_with(token(name.0), name, attempt, status, by_reference, result)
 }
 
+/// The same, proven by this token.
 fn complete_with(
-    token: u64,
+    token: Token,
     name: (u32, u8),
     attempt: u8,
     status: Status,
@@ -184,8 +188,8 @@ fn complete_with(
 ) -> Vec<u8> {
     let mut datagram = Vec::new();
     let mut packet = Builder::new(&mut datagram, &Complete { executor: 1.into(), ..Complete::new(EPOCH, 0) });
-    let completion = Completion {
-        token: token.into(),
+    let mut completion = Completion {
+        proof: 0.into(),
         submission: name.0.into(),
         index: name.1,
         attempt,
@@ -197,7 +201,10 @@ fn complete_with(
         result_length: (result.len() as u16).into(),
         reserved: 0.into(),
     };
-    assert!(packet.push_completion(&completion, result));
+    let proof = token.completion_proof(1, &completion, result);
+    completion.proof = proof.into();
+    let hidden = BlobRef::read_from_bytes(result).ok().filter(|_| by_reference).map(|blob| token.hide(proof, &blob));
+    assert!(packet.push_completion(&completion, hidden.as_ref().map_or(result, |blob| blob.as_bytes())));
     datagram
 }
 

@@ -368,16 +368,15 @@ impl World {
     }
 
     /// Executors stop what they run of these; some do not listen.
-    fn stop(&mut self, names: &[(u64, u32, u8)]) {
-        for &(token, submission, index) in names {
-            let stopped = (submission, index);
+    fn stop(&mut self, names: &[(u32, u8)]) {
+        for &stopped in names {
             let run = self.happenings.values_mut().find_map(|happening| match happening {
                 Happening::Ends { name, datagram, tries: 0, .. } if *name == stopped => Some(datagram),
                 _ => None,
             });
             let listens = self.rng.random_range(0..4) > 0;
             if let Some(datagram) = run.filter(|_| listens) {
-                *datagram = complete_with(token, stopped, 1, Status::Cancelled, false, b"");
+                *datagram = complete(stopped, 1, Status::Cancelled, false, b"");
             }
         }
     }
@@ -396,13 +395,13 @@ impl World {
             }
             let blob = BlobRef { id: 1.into(), length: 9.into(), port: 9.into(), at: 0.into() };
             let datagram = if self.chance(self.faults.failed) {
-                complete_with(token, name, attempt, Status::Failed, false, b"failed")
+                complete_with(Token::new(token), name, attempt, Status::Failed, false, b"failed")
             } else if self.chance(self.faults.abandoned) {
-                complete_with(token, name, attempt, Status::Abandoned, false, b"")
+                complete_with(Token::new(token), name, attempt, Status::Abandoned, false, b"")
             } else if self.chance(self.faults.by_reference) {
-                complete_with(token, name, attempt, Status::Ok, true, blob.as_bytes())
+                complete_with(Token::new(token), name, attempt, Status::Ok, true, blob.as_bytes())
             } else {
-                complete_with(token, name, attempt, Status::Ok, false, b"value")
+                complete_with(Token::new(token), name, attempt, Status::Ok, false, b"value")
             };
             let after = self.rng.random_range(0..30 * MS);
             self.plan(after, Happening::Ends { epoch, to, name, datagram, tries: 0 });

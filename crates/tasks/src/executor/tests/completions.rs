@@ -2,6 +2,7 @@
 
 use super::*;
 use midflight_wire::BlobRef;
+use zerocopy::{FromBytes, IntoBytes};
 
 fn completes(world: &World) -> Vec<Complete> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
@@ -67,8 +68,11 @@ fn t16_a_result_inside_the_packet_is_not_kept_for_who_says_that_he_fetches_it() 
     let mut world = World::registered(1);
     let run = world.start(0, 1, 0);
     world.finish(&run, b"7");
-    world.deliver(client(1), &ack(0, AckState::Fetching));
-    assert_eq!((world.executor.unacknowledged(), world.counters().delivered), (0, 1));
+    for _ in 0..30 {
+        world.deliver(client(1), &ack(0, AckState::Fetching));
+        world.pass(world.now + 250 * MS);
+    }
+    assert_eq!((world.executor.unacknowledged(), world.counters().given_up), (0, 1));
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn completions_are_bounded_and_the_one_sent_most_often_goes_first() {
 }
 
 #[test]
-fn what_one_address_is_owed_shares_a_packet_and_each_keeps_its_token() {
+fn t13_what_one_address_is_owed_shares_a_packet_and_each_is_proven_by_its_token() {
     let mut world = World::registered(2);
     let tasks: Vec<_> =
         (0..2).map(|slot| Assignment { token: slot.into(), ..assignment(slot as u32, 7, 1, 0) }).collect();
@@ -135,20 +139,82 @@ fn what_one_address_is_owed_shares_a_packet_and_each_keeps_its_token() {
     let end = End { status: Status::Ok, result: Output::Inline(Vec::new()), started: 0, ended: 0 };
     world.runs().iter().for_each(|run| world.executor.finish(world.now, run.key, end.clone()));
     world.turn();
-    let Ok(Packet::Complete(_, completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
-    assert_eq!(completions.map(|(completion, _)| completion.token.get()).collect::<Vec<_>>(), [0, 1]);
+    let Ok(Packet::Complete(fixed, completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    for (token, (completion, result)) in (0..2).zip(completions) {
+        let proof = Token::new(token).completion_proof(fixed.executor.get(), completion, result);
+        assert_eq!(completion.proof.get(), proof);
+    }
+    // Two clients may give their tasks equal names: each acknowledges its own.
+    world.deliver(client(1), &ack_by(Token::new(1), 0, 2));
+    assert_eq!(world.executor.unacknowledged(), 1);
+    world.deliver(client(1), &ack_by(Token::new(1), 0, 2));
+    assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 1));
+    world.deliver(client(1), &ack_by(Token::new(0), 0, 2));
+    assert_eq!(world.executor.unacknowledged(), 0);
 }
 
+/// DONE for this task and attempt.
+fn ack_by(token: Token, index: u8, attempt: u8) -> Vec<u8> {
+    let state = AckState::Done as u8;
+    let one = Completed { proof: 0.into(), submission: 9.into(), index, attempt, state, reserved: 0 };
+    packet(&CompleteAck::new(EPOCH, 0), &[proven(token, one)])
+}
+
+/// Somebody has the port of another executor, which has ended, and sees what the client sends there.
 #[test]
-fn t13_an_acknowledgement_with_another_token_settles_nothing() {
+fn t13_an_acknowledgement_of_another_completion_settles_nothing() {
     let mut world = World::registered(1);
     let run = world.start(0, 1, 0);
     world.finish(&run, b"");
-    let mut forged = ack(0, AckState::Done);
-    let token = size_of::<CompleteAck>() + 7;
-    forged[token] ^= 1;
+    let token = Token::new(TOKEN);
+    let of_another = [ack_by(Token::new(TOKEN + 1), 0, 2), ack_by(token, 1, 2), ack_by(token, 0, 1)];
+    of_another.iter().for_each(|seen| world.deliver(client(1), seen));
+    let good = ack(0, AckState::Done);
+    // All but the byte that is reserved.
+    for byte in size_of::<CompleteAck>()..good.len() - 1 {
+        let mut forged = good.clone();
+        forged[byte] ^= 1;
+        world.deliver(client(1), &forged);
+        if let Some(seen) = of_another.first() {
+            forged = seen.clone();
+            forged[byte] = good[byte];
+            world.deliver(client(1), &forged);
+        }
+    }
+    assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 3 + 2 * 15));
+    world.deliver(client(1), &good);
+    assert_eq!(world.executor.unacknowledged(), 0);
+}
+
+/// That a client fetches a result does not prove that it has it, and no STOP is an acknowledgement.
+#[test]
+fn t13_nobody_makes_done_of_fetching_or_of_a_stop() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    finish_by_reference(&mut world, &run);
+    let mut forged = ack(0, AckState::Fetching);
+    let state = forged.len() - 2;
+    forged[state] = AckState::Done as u8;
     world.deliver(client(1), &forged);
-    assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 1));
+    let proof = size_of::<CompleteAck>();
+    forged[proof..proof + 8].copy_from_slice(Token::new(TOKEN).run_name(9, 0).proof.as_bytes());
+    world.deliver(client(1), &forged);
+    assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 2));
+}
+
+/// Who has the port of a client that has ended cannot fetch the result, nor serve another one in its place.
+#[test]
+fn t13_only_the_client_learns_the_id_of_a_result() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    finish_by_reference(&mut world, &run);
+    let Ok(Packet::Complete(fixed, mut completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    let (completion, result) = completions.next().unwrap();
+    let hidden = BlobRef::read_from_bytes(result).unwrap();
+    assert_ne!(hidden.id, blob().id);
+    let token = Token::new(TOKEN);
+    assert_eq!(token.hide(completion.proof.get(), &hidden), blob());
+    assert_eq!(completion.proof.get(), token.completion_proof(fixed.executor.get(), completion, blob().as_bytes()));
 }
 
 #[test]

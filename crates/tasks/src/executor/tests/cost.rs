@@ -86,7 +86,8 @@ fn at_round(mut assignment: Assignment, round: u32) -> Assignment {
 fn ack_all(tasks: &[Assignment]) -> Vec<u8> {
     let done = |&Assignment { token, submission, index, task, .. }: &Assignment| {
         let (attempt, state) = (task.attempt, AckState::Done as u8);
-        Completed { token, submission, index, attempt, state, reserved: 0 }
+        let one = Completed { proof: 0.into(), submission, index, attempt, state, reserved: 0 };
+        proven(Token::new(token.get()), one)
     };
     packet(&CompleteAck::new(EPOCH, 0), &tasks.iter().map(done).collect::<Vec<_>>())
 }

@@ -15,6 +15,7 @@ mod versions;
 
 use super::link::ANSWERABLE;
 use super::*;
+use crate::proof::Token;
 use midflight_endpoint::MS;
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, PACKET_MAX,
@@ -298,9 +299,13 @@ pub(super) fn no_op(epoch: u32, waits: &[(u32, u32, u32)]) -> Vec<u8> {
 }
 
 pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
-    let one =
-        Completed { token: TOKEN.into(), submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
-    packet(&CompleteAck::new(EPOCH, 0), &[one])
+    let one = Completed { proof: 0.into(), submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
+    packet(&CompleteAck::new(EPOCH, 0), &[proven(Token::new(TOKEN), one)])
+}
+
+/// With the proof that its sender knows this token.
+pub(super) fn proven(token: Token, one: Completed) -> Completed {
+    Completed { proof: token.acknowledgement_proof(&one).into(), ..one }
 }
 
 /// Slot numbers named by the packets of one operation in the last turn, a list a packet.

@@ -64,7 +64,7 @@ fn a_run_says_what_its_task_is() {
     let run = world.start(0, 1, 4);
     assert_eq!((run.key.slot, run.uid, run.jid, run.waited_us, run.arrived), (0, 5, 6, 11, 3 * MS));
     assert_eq!((run.task.tid.get(), run.task.attempt), (4, 2));
-    assert_eq!((run.client, run.token), (client(1), TOKEN));
+    assert_eq!((run.client, run.token), (client(1), Token::new(TOKEN)));
 }
 
 #[test]
@@ -78,8 +78,9 @@ fn done_completes_first_then_waits_under_the_next_sequence() {
     let public_name = ExecutorConfig::new(42, 1, vec![], 1, 0).public_name;
     assert_eq!((world.sent[0].0, complete.executor.get()), (client(1), public_name));
     let (completion, result) = completions.next().unwrap();
-    let Completion { token, submission, index, attempt, .. } = *completion;
-    assert_eq!((token.get(), submission.get(), index, attempt), (TOKEN, 9, 0, 2));
+    let Completion { proof, submission, index, attempt, .. } = *completion;
+    assert_eq!((submission.get(), index, attempt), (9, 0, 2));
+    assert_eq!(proof.get(), Token::new(TOKEN).completion_proof(public_name, completion, result));
     assert_eq!((completion.waited_us.get(), completion.held_us.get(), completion.ran_ns.get()), (11, 5, 4_000));
     assert_eq!((completion.status, result), (Status::Ok as u8, b"value".as_slice()));
 }
@@ -204,7 +205,7 @@ fn t11_an_argument_that_came_along_is_as_long_as_it_says() {
 
 /// The task that `assignment` gives to a slot, as its client names it.
 fn stop(index: u8) -> Vec<u8> {
-    packet(&Stop::new(EPOCH, 0), &[RunName::new(TOKEN, 9, index)])
+    packet(&Stop::new(EPOCH, 0), &[Token::new(TOKEN).run_name(9, index)])
 }
 
 #[test]
@@ -237,11 +238,32 @@ fn t17_a_stop_before_the_assignment_or_after_the_end_does_nothing() {
 }
 
 #[test]
-fn t13_only_the_token_of_its_submit_stops_a_run() {
+fn t13_only_who_knows_the_token_of_its_submit_stops_a_run() {
     let mut world = World::registered(1);
     world.start(0, 1, 4);
-    for name in [RunName::new(TOKEN + 1, 9, 4), RunName::new(TOKEN, 8, 4), RunName::new(TOKEN, 9, 5)] {
-        world.deliver(client(1), &packet(&Stop::new(EPOCH, 0), &[name]));
+    let token = Token::new(TOKEN);
+    let stop = |name| packet(&Stop::new(EPOCH, 0), &[name]);
+    let true_proof = token.run_name(9, 4).proof.get();
+    let of_others = [Token::new(TOKEN + 1).run_name(9, 4), token.run_name(8, 4), token.run_name(9, 5)];
+    // What somebody has seen that went to the executor of another task, and then names this one.
+    let of_another_task = [token.run_name(9, 5).proof.get(), true_proof ^ 1, 0, TOKEN].map(|p| RunName::new(p, 9, 4));
+    for name in of_others.into_iter().chain(of_another_task) {
+        world.deliver(client(1), &stop(name));
     }
-    assert_eq!((world.events.len(), world.counters().unknown_stops), (0, 3));
+    assert_eq!((world.events.len(), world.counters().unknown_stops), (0, 7));
+    world.deliver(client(1), &stop(RunName::new(true_proof, 9, 4)));
+    assert_eq!(world.counters().stops, 1);
+}
+
+/// Sequences of clients may be equal.
+#[test]
+fn t13_of_two_clients_with_equal_names_each_stops_its_own_run() {
+    let mut world = World::registered(2);
+    let of_another = Assignment { token: (TOKEN + 1).into(), ..assignment(1, 7, 1, 4) };
+    world.assign(&[assignment(0, 7, 1, 4), of_another]);
+    let runs = world.runs();
+    for (number, token) in [TOKEN, TOKEN + 1].into_iter().enumerate() {
+        world.deliver(client(1), &packet(&Stop::new(EPOCH, 0), &[Token::new(token).run_name(9, 4)]));
+        assert_eq!(world.events, [Event::Stop(runs[number].key)]);
+    }
 }

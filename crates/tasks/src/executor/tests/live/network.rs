@@ -127,7 +127,7 @@ impl Network {
                 let end = self.now + if is_long { 15 * MS } else { self.run_time };
                 let place = self.ends.iter().position(|(other, _)| *other > end).unwrap_or(self.ends.len());
                 self.ends.insert(place, (end, run.key));
-                self.held.insert(run.key, (run.token, run.task.tid.get()));
+                self.held.insert(run.key, (run.token.number(), run.task.tid.get()));
             }
         }
         let mut buffer = Vec::new();
