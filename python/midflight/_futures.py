@@ -40,21 +40,32 @@ class Future(concurrent.futures.Future[T]):
     """
 
     # The base class makes a condition, a lock and lists for each future: a dozen objects, which the garbage collector looks at again and
-    # again while many futures are open. Most never need them.
-    _state = "PENDING"
-    _result = None
-    _exception = None
-    _own_condition: threading.Condition | None = None
-
-    #: The native module's; 0 is nobody's. `_token_again` is that of the call when it was submitted again.
-    _token = 0
-    _token_again = 0
+    # again while many futures are open. Most never need them. Nor a dict, which these names would be in without slots.
+    __slots__ = (
+        "_call",
+        "_client",
+        "_done_callbacks",
+        "_exception",
+        "_function",
+        "_own_condition",
+        "_result",
+        "_state",
+        "_token",
+        "_token_again",
+        "_waiters",
+    )
 
     def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
         self._client = client  # one that nobody has is closed
         self._function = function
         #: To submit it again.
         self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
+        #: The native module's; 0 is nobody's. `_token_again` is that of the call when it was submitted again.
+        self._token = self._token_again = 0
+        self._state = "PENDING"
+        self._result: Any = None
+        self._exception: BaseException | None = None
+        self._own_condition: threading.Condition | None = None
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -70,7 +81,7 @@ class Future(concurrent.futures.Future[T]):
         """The value, or the exception that the function has raised, with the remote traceback as its cause."""
         self._wait(timeout)
         if self._state == "FINISHED" and self._exception is None:
-            return self._result  # type: ignore[return-value] # no lock, which Ctrl-C could leave locked
+            return self._result  # type: ignore[no-any-return] # no lock, which Ctrl-C could leave locked
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
