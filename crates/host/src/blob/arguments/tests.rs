@@ -71,7 +71,7 @@ impl Told {
                     Ok(length) => {
                         let (mut stream, nonce) = streams.remove(0);
                         let here = |length| Answer::here(length, BlobSecret::new(7).answer_proof(nonce, port, length));
-                        let head = length.map_or_else(|| Answer::not_here(), here);
+                        let head = length.map_or_else(Answer::not_here, here);
                         let bytes = [head.as_bytes(), &vec![0; length.unwrap_or(0) as usize]].concat();
                         let _ = stream.write_all(&bytes); // who refuses it has closed
                     }
