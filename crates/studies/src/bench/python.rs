@@ -48,6 +48,9 @@ other system Midflight is)
   python.PROGRAM_ray_ratio, ...
                               PROGRAM is grid_long, grid_short, images_... or montecarlo_...
                               target: long 0.952 (5 % behind), short 3 (Ray, Dask) or 1 (joblib)
+  python.PROGRAM_ray_task_each_ratio
+                              the same of short images and Monte Carlo where Ray has a task for
+                              each call; its pool's map cuts the list into a few chunks
   python.PROGRAM_task_ms      a task, in one process without any system
   python.SYSTEM.version, .tasks_per_s, .map_tasks_per_s, .rtt_p50_us, .PROGRAM_s
                               medians of each system (what has an interval is a geometric mean)
