@@ -150,7 +150,7 @@ class Pace:
         self._last.append(max(nanoseconds / calls, 1.0))
         of_one = sorted(self._last)[len(self._last) // 2]
         wanted = max(1, int(self.TARGET_NS / of_one))
-        self.size = min(wanted, max(self.size, 4 * calls), self.SIZE_MAX)
+        self.size = min(wanted, max(self.size, 2 * calls), self.SIZE_MAX)
         self.grows = self.size < min(wanted, self.SIZE_MAX)
 
 
