@@ -198,8 +198,8 @@ impl Fetcher {
         let mut greeting = Greeting::new_zeroed();
         let greeted = self.within(&stream).read_exact(greeting.as_mut_bytes());
         greeted.map_err(|error| unanswered(address, error))?;
-        match greeting.status {
-            _ if !greeting.is_ours() => Err(FetchError::NotABlobServer(address)),
+        match greeting.start.code {
+            _ if !greeting.start.is_ours() => Err(FetchError::NotABlobServer(address)),
             STATUS_OK => Ok(Connection { stream, challenge: greeting.challenge.get(), requests: 0 }),
             STATUS_REFUSED => Err(FetchError::NoPlace(address)),
             _ => Err(FetchError::NotABlobServer(address)),
@@ -222,8 +222,8 @@ impl Fetcher {
         answered.map_err(|error| unanswered(address, error))?;
 
         let (expected, got) = (wanted.length, answer.length.get());
-        match answer.status {
-            _ if !answer.is_ours() => return Err(FetchError::NotABlobServer(address)),
+        match answer.start.code {
+            _ if !answer.start.is_ours() => return Err(FetchError::NotABlobServer(address)),
             STATUS_REFUSED => return Err(FetchError::Gone),
             STATUS_OK if !wanted.is_proved(nonce, &answer) => return Err(FetchError::Forged(address)),
             STATUS_OK if !(expected..=wanted.most).contains(&got) => return Err(FetchError::Length { expected, got }),

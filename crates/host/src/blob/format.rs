@@ -39,13 +39,21 @@ pub(super) const STATUS_OK: u8 = 0;
 /// Of a greeting: the server has no place for more connections. Of an answer: there is no such blob.
 pub(super) const STATUS_REFUSED: u8 = 1;
 
+/// How all that is sent begins.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct Start {
+    magic: [u8; 2],
+    version: u8,
+    /// The operation of a request, else a status.
+    pub(super) code: u8,
+}
+
 /// How a server begins a connection.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Greeting {
-    magic: [u8; 2],
-    version: u8,
-    pub(super) status: u8,
+    pub(super) start: Start,
     reserved: U32,
     pub(super) challenge: U64,
 }
@@ -54,9 +62,7 @@ pub(super) struct Greeting {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Request {
-    magic: [u8; 2],
-    version: u8,
-    pub(super) operation: u8,
+    pub(super) start: Start,
     reserved: U32,
     pub(super) name: U64,
     pub(super) nonce: U64,
@@ -75,27 +81,31 @@ pub(super) struct Part {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Answer {
-    magic: [u8; 2],
-    version: u8,
-    pub(super) status: u8,
+    pub(super) start: Start,
     pub(super) length: U32,
     pub(super) proof: U64,
+}
+
+impl Start {
+    fn new(code: u8) -> Self {
+        Self { magic: MAGIC, version: VERSION, code }
+    }
+
+    /// Whether it is of this version.
+    pub(super) fn is_ours(&self) -> bool {
+        (self.magic, self.version) == (MAGIC, VERSION)
+    }
 }
 
 impl Greeting {
     /// There is a place.
     pub(super) fn welcome(challenge: u64) -> Self {
-        Self { magic: MAGIC, version: VERSION, status: STATUS_OK, reserved: 0.into(), challenge: challenge.into() }
+        Self { start: Start::new(STATUS_OK), reserved: 0.into(), challenge: challenge.into() }
     }
 
     /// There is none.
     pub(super) fn no_place() -> Self {
-        Self { status: STATUS_REFUSED, ..Self::welcome(0) }
-    }
-
-    /// Whether it is one of this version.
-    pub(super) fn is_ours(&self) -> bool {
-        (self.magic, self.version) == (MAGIC, VERSION)
+        Self { start: Start::new(STATUS_REFUSED), ..Self::welcome(0) }
     }
 }
 
@@ -103,20 +113,8 @@ impl Request {
     /// Asks for a blob, or for a part of a pack, which then follows.
     pub(super) fn new(operation: u8, secret: BlobSecret, asked: &Asked) -> Self {
         let (name, nonce, proof) = (secret.request_name(), asked.nonce, secret.request_proof(asked));
-        Self {
-            magic: MAGIC,
-            version: VERSION,
-            operation,
-            reserved: 0.into(),
-            name: name.into(),
-            nonce: nonce.into(),
-            proof: proof.into(),
-        }
-    }
-
-    /// Whether it is one of this version.
-    pub(super) fn is_ours(&self) -> bool {
-        (self.magic, self.version) == (MAGIC, VERSION)
+        let (start, reserved) = (Start::new(operation), 0.into());
+        Self { start, reserved, name: name.into(), nonce: nonce.into(), proof: proof.into() }
     }
 
     /// Whether who asks knows the id. `earlier`: requests before this one on the connection.
@@ -130,16 +128,11 @@ impl Request {
 impl Answer {
     /// `length` bytes follow, and this is who has them.
     pub(super) fn here(length: u32, proof: u64) -> Self {
-        Self { magic: MAGIC, version: VERSION, status: STATUS_OK, length: length.into(), proof: proof.into() }
+        Self { start: Start::new(STATUS_OK), length: length.into(), proof: proof.into() }
     }
 
     /// There is no such blob.
     pub(super) fn not_here() -> Self {
-        Self { status: STATUS_REFUSED, ..Self::here(0, 0) }
-    }
-
-    /// Whether it is one of this version.
-    pub(super) fn is_ours(&self) -> bool {
-        (self.magic, self.version) == (MAGIC, VERSION)
+        Self { start: Start::new(STATUS_REFUSED), ..Self::here(0, 0) }
     }
 }

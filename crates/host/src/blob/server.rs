@@ -225,8 +225,8 @@ async fn read_request(
 /// Reads what is left of a request that has come up to `length`.
 async fn finish_request(stream: &mut TcpStream, request: &mut Request, length: usize) -> Result<Option<Part>, Closing> {
     stream.read_exact(&mut request.as_mut_bytes()[length..]).await.map_err(broken)?;
-    match request.operation {
-        _ if !request.is_ours() => Err(Closing::Malformed),
+    match request.start.code {
+        _ if !request.start.is_ours() => Err(Closing::Malformed),
         OPERATION_WHOLE => Ok(None),
         OPERATION_PART => {
             let mut part = Part::new_zeroed();

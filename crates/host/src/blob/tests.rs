@@ -41,7 +41,7 @@ struct Open {
 fn open(source: u8, address: SocketAddr) -> Open {
     let (mut stream, mut greeting) = (connect(source, address), Greeting::new_zeroed());
     stream.read_exact(greeting.as_mut_bytes()).unwrap();
-    assert!(greeting.is_ours() && greeting.status == STATUS_OK, "{greeting:?}");
+    assert!(greeting.start.is_ours() && greeting.start.code == STATUS_OK, "{greeting:?}");
     Open { stream, challenge: greeting.challenge.get(), requests: 0 }
 }
 
