@@ -22,8 +22,9 @@ T = TypeVar("T")
 
 _ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
-#: Held while a future ends that has no condition, or is given one.
-_lock = threading.Lock()
+#: Held while a future ends that has no condition, or is given one. The garbage collector and handlers of signals may run meanwhile, in
+#: the same thread, and end other futures, or ask for a condition.
+_lock = threading.RLock()
 os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined] # as the standard library does
 
 
@@ -131,13 +132,13 @@ class Future(concurrent.futures.Future[T]):
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
         with _lock:
+            is_noted = self._own_condition is None and self._note(outcome)
             condition = self._own_condition
             if condition is None:  # so nobody waits for it, but for its state
-                self._note(outcome)
                 return
         # As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``.
         with condition._lock:  # type: ignore[attr-defined]
-            if not self._note(outcome):
+            if not is_noted and not self._note(outcome):
                 return
             for waiter in self._waiters:
                 (waiter.add_result if outcome[0] else waiter.add_exception)(self)

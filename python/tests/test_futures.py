@@ -80,6 +80,26 @@ def test_who_comes_while_a_future_ends_is_told_once() -> None:
     assert sorted(future.result() for future in told) == list(range(MANY))
 
 
+def test_who_comes_in_the_middle_of_the_end_of_a_future_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a handler of a signal, or what the garbage collector calls: in the same thread."""
+    told: list[midflight.Future[Any]] = []
+    note = midflight.Future._note
+
+    def interrupted(future: midflight.Future[Any], outcome: Any) -> bool:
+        monkeypatch.setattr(midflight.Future, "_note", note)
+        future.add_done_callback(told.append)
+        other._settle((True, 2))
+        return note(future, outcome)
+
+    future, other = futures(2)
+    monkeypatch.setattr(midflight.Future, "_note", interrupted)
+    settling = threading.Thread(target=future._settle, args=((True, 1),), daemon=True)
+    settling.start()
+    settling.join(PATIENCE)
+    assert not settling.is_alive(), "it waits for itself"
+    assert told == [future] and (future.result(), other.result()) == (1, 2)
+
+
 def test_a_future_is_cancelled_or_ends_and_not_both() -> None:
     many = futures(MANY)
     cancelled: list[bool] = []
