@@ -64,11 +64,10 @@ function page(main) {
     section("did", "What it has done", did.element),
     section("shell", "Streams to operators", shell.element),
   );
-  return function show(view) {
+  return function show(view, now) {
     const { status, detail } = view;
     const perSecond = ratesOf(view);
     const isActive = status.role === "active";
-    const now = Date.now() / 1000;
     const selecting = detail.operators.shown.filter((o) => o.may_select);
     selecting.sort((a, b) => a.switch.localeCompare(b.switch, "en", { numeric: true }));
     loads.add(now, selecting.map((o) => ({ key: o.switch, name: o.switch, value: o.load_per_s })));

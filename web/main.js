@@ -10,16 +10,29 @@ import { tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
 import { about } from "./units.js";
 
-/** By program: what `about(view)` it is, and its `page(main)`, a function that shows a view and returns the rate for the title. */
+/** By program: what `about(view)` it is, and its `page(main)`, a function that shows a view of a moment (seconds of Unix time) and returns the rate for the title. */
 const PAGES = { tasks, reads, replicas, replica, controller };
 const byId = (id) => document.getElementById(id);
 const [main, state, pause, keys] = ["main", "state", "pause", "keys"].map(byId);
+/** How many views are held while the page is paused: at one a second, what the histograms of the last minute need. */
+const HELD_MAX = 60;
+const held = [];
 let show = null;
 let program = null;
 let isPaused = false;
 
+/** A paused page shows nothing new, but charts and histograms miss nothing once it goes on. */
 function onView(view) {
-  if (isPaused) return;
+  held.push({ view, now: Date.now() / 1000 });
+  if (held.length > HELD_MAX) held.shift();
+  if (!isPaused) showHeld();
+}
+
+function showHeld() {
+  for (const { view, now } of held.splice(0)) showView(view, now);
+}
+
+function showView(view, now) {
   if (view.program !== program) {
     program = view.program;
     main.replaceChildren();
@@ -28,7 +41,7 @@ function onView(view) {
   }
   const what = PAGES[program]?.about(view) ?? "this page does not know it";
   say(byId("about"), `${what}, version ${view.status.version}, ${view.viewers} watching`);
-  const rate = show?.(view);
+  const rate = show?.(view, now);
   document.title = rate ? `${about(rate)}/s – Midflight` : "Midflight";
 }
 
@@ -44,6 +57,7 @@ function togglePause() {
   say(pause, isPaused ? "Go on" : "Pause");
   state.dataset.state = "wait";
   say(state, isPaused ? "paused" : "connecting");
+  if (!isPaused) showHeld();
 }
 
 const PRESSED = { p: () => pause.click(), t: () => byId("theme").click(), "?": () => byId("help").click() };

@@ -71,12 +71,11 @@ function page(main) {
     section("became", "What became of reads", became.element),
     section("drops", "Drops by reason", drops.element),
   );
-  return function show(view) {
+  return function show(view, now) {
     const { status, detail } = view;
     const perSecond = ratesOf(view);
     const ofSets = (name) => perSecond(...status.sets.map(({ set }) => `sets.${set}.${name}`));
     const kinds = ["reads_to_followers", "reads_to_leader", "reads_leader_only"].map(ofSets);
-    const now = Date.now() / 1000;
     who.add(now, [...kinds, ofSets("reads_turned_back")]);
     writes.add(now, [ofSets("writes"), ofSets("closed")]);
     const all = kinds.reduce((sum, rate) => sum + rate, 0);

@@ -54,11 +54,10 @@ function page(main) {
     section("did", "What it has done", did.element),
     section("shell", "Socket and links", shell.element),
   );
-  return function show(view) {
+  return function show(view, now) {
     const { status } = view;
     const perSecond = ratesOf(view);
     const of = (name) => perSecond(`counters.${name}`);
-    const now = Date.now() / 1000;
     const isLeader = status.role === "leader";
     reads.add(now, [of("reads_served"), of("reads_as_leader"), of("reads_direct"), of("reads_refused")]);
     entries.add(now, [perSecond("committed"), perSecond("applied"), of("writes")]);

@@ -75,12 +75,11 @@ function page(main) {
     section("selector", "Its selector, and the controller's orders", beside.element),
     section("drops", "Drops by reason", drops.element),
   );
-  return function show(view) {
+  return function show(view, now) {
     const { status, rates, detail } = view;
     const perSecond = ratesOf(view);
     const backups = perSecond("degraded", "without_rsnode", "unknown_group");
     const all = perSecond("labelled", "degraded", "without_rsnode");
-    const now = Date.now() / 1000;
     requests.add(now, [perSecond("labelled"), perSecond("selected"), backups]);
     answers.add(now, [perSecond("delivered"), perSecond("copied"), perSecond("not_copied")]);
     numbers.set("requests", rateText(all), "of its rack");

@@ -94,12 +94,11 @@ function page(main) {
     }
   }
 
-  return function show(view) {
+  return function show(view, now) {
     latest = view;
     const { status, rates: rate, detail, period_ms: period } = view;
     const perSecond = (name) => (period == null ? null : rate[name] ?? 0);
     const queued = status.queued.reduce((all, n) => all + n, 0);
-    const now = Date.now() / 1000;
     rates.add(now, [perSecond("tasks.submitted"), perSecond("tasks.completed"), period == null ? null : (rate["tasks.expired"] ?? 0) + (rate["tasks.returned"] ?? 0)]);
     queue.add(now, levels.map((_, i) => status.queued[i] ?? 0));
     slots.add(now, [status.busy, status.parked, status.slots]);

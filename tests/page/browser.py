@@ -122,6 +122,13 @@ def wait_for(pages, what, condition):
                 page.wait_for_timeout(50)
 
 
+def wait_until(holds, what):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, f"never so: {what}"
+        time.sleep(0.05)
+
+
 def fits(pages):
     for name, page in pages.items():
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
