@@ -71,7 +71,7 @@ class Submitter:
     ) -> Results[T]:
         """Calls the function with each item; the results come in order.
 
-        Short calls travel several in a task: as many as take two milliseconds, by their measured time, or `chunksize`. At most
+        Short calls travel several in a task: as many as take four milliseconds, by their measured time, or `chunksize`. At most
         `window` calls are open at a time, so the iterables may be endless. `progress` shows a bar of tqdm.
 
         >>> with midflight.Client() as client:

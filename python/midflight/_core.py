@@ -131,11 +131,11 @@ class Function:
 
 
 class Pace:
-    """How many calls of a function make a task: as many as take two milliseconds."""
+    """How many calls of a function make a task: as many as take four milliseconds, a time slice of Linux."""
 
     __slots__ = ("_last", "grows", "size")
 
-    TARGET_NS = 2_000_000
+    TARGET_NS = 4_000_000
     SIZE_MAX = 1024
 
     def __init__(self) -> None:

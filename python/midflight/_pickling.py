@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import pickle
 import struct
 import sys
@@ -60,16 +61,48 @@ def dumps(value: object) -> Pickled:
         buffers.append(raw)
         return False
 
-    try:
-        data = pickle.dumps(value, 5, buffer_callback=keep)
-        # A class of `__main__` is another one at the worker.
-        if b"__main__" not in data and not cloudpickle.list_registry_pickle_by_value():
+    # What pickle cannot do, cloudpickle may; its error is told.
+    with contextlib.suppress(Exception):
+        if not cloudpickle.list_registry_pickle_by_value():
+            data = _dumps_by_reference(value, buffers, keep)
             return (data, buffers) if buffers else data
-    except Exception:  # what pickle cannot do, cloudpickle may; its error is told
-        pass
     buffers.clear()
     data = cloudpickle.dumps(value, 5, buffer_callback=keep)
     return (data, buffers) if buffers else data
+
+
+class _OfMain(Exception):
+    """Something is defined in ``__main__``, which is another module at the worker."""
+
+
+class _ByReference(pickle.Pickler):
+    """Pickle, which looks at each object that is more than a number, a string or a container of Python."""
+
+    def reducer_override(self, value: object) -> Any:
+        if getattr(value, "__module__", None) == "__main__":
+            raise _OfMain
+        return NotImplemented
+
+
+#: Whether the last pickles had the name of ``__main__``, as a module or as a text: scikit-learn sends filters of warnings with each call,
+#: and one of them has it.
+_has_main = False
+
+
+def _dumps_by_reference(value: object, buffers: list[memoryview], keep: Callable[[pickle.PickleBuffer], bool]) -> bytes:
+    """Pickles a value in which nothing is of ``__main__``; raises if something is."""
+    global _has_main
+    if not _has_main:
+        data = pickle.dumps(value, 5, buffer_callback=keep)
+        if b"__main__" not in data:
+            return data
+        buffers.clear()
+        _has_main = True
+    out = io.BytesIO()
+    _ByReference(out, 5, buffer_callback=keep).dump(value)
+    data = out.getvalue()
+    _has_main = b"__main__" in data
+    return data
 
 
 def join(entry: Pickled) -> list[bytes | memoryview]:

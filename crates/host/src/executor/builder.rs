@@ -28,8 +28,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The span of asking ahead with Python: tasks of `map` take two milliseconds ([`ExecutorBuilder::ahead_span`]).
-const PYTHON_SPAN: Duration = Duration::from_millis(4);
+/// The span of asking ahead with Python: tasks of `map` take four milliseconds ([`ExecutorBuilder::ahead_span`]).
+const PYTHON_SPAN: Duration = Duration::from_millis(8);
 
 /// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin`, `exec` and `command`.
 #[derive(Default)]
@@ -124,7 +124,7 @@ impl ExecutorBuilder {
 
     /// Asks ahead also where tasks take longer than a round trip, up to this: then for one task a slot. Worth it where the next
     /// task is prepared for long, such as a call of Python. Such a task may wait at this executor for twice this time, and goes
-    /// back if it could not start. At most 20 ms. Default zero; with [`Self::python`] 4 ms.
+    /// back if it could not start. At most 20 ms. Default zero; with [`Self::python`] 8 ms.
     #[must_use]
     pub fn ahead_span(mut self, longest: Duration) -> Self {
         self.ahead_span = Some(longest);
