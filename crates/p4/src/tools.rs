@@ -44,7 +44,7 @@ impl Tool {
 /// How long BMv2's tools may take on a busy machine, before they count as hanging.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// p4c: seconds on a free machine.
+    /// p4c: seconds on a free machine, a minute if it was built without optimisation.
     pub compiling: Duration,
     /// simple_switch, until it listens for its controller.
     pub starting: Duration,
@@ -56,7 +56,7 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        let [compiling, starting, answering, passing] = [180, 10, 20, 10].map(Duration::from_secs);
+        let [compiling, starting, answering, passing] = [600, 10, 20, 10].map(Duration::from_secs);
         Self { compiling, starting, answering, passing }
     }
 }
