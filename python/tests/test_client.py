@@ -317,6 +317,33 @@ def test_a_client_does_not_survive_fork(cluster: Cluster, how: str) -> None:
     assert done.stdout == "7 True\n", done.stderr
 
 
+def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluster: Cluster) -> None:
+    program = """
+        import midflight, os, sys
+        from midflight import _native
+
+        def secret():
+            \"""The id of what a new client serves: it is drawn at random, as the client's identity and secret are.\"""
+            client = _native.Client([os.environ["MIDFLIGHT_SWITCH"]], bind=None, max_open=10, value_max=1 << 20, blob_max=1 << 20, timeout=10)
+            calls = _native.Calls(client, [client.share([b"it"])], priority=1, resources=0, timeout=None,
+                python=(3, 11), environment=0, attempts=3, retries=0)
+            client.close(lambda *_: None)
+            return bytes(calls.argument([b"it"], []))[16:24].hex()
+
+        secrets = {secret()}
+        for _ in range(2):
+            out, into = os.pipe()
+            if os.fork() == 0:
+                os.write(into, secret().encode())
+                os._exit(0)
+            os.wait()
+            secrets.add(os.read(out, 16).decode())
+        print(len(secrets))
+    """
+    done = run(program, cluster)
+    assert done.stdout == "3\n", done.stderr
+
+
 # How often calls run.
 
 

@@ -61,6 +61,7 @@ mod pending;
 mod poller;
 pub mod privileges;
 mod python;
+mod random;
 #[cfg(feature = "replica")]
 pub mod replica;
 #[cfg(feature = "operator")]
@@ -92,6 +93,7 @@ pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use open_files::raise_open_files;
 pub use python::{PYTHON, PythonCounts, PythonOptions};
+pub use random::draw_anew;
 pub use results::{
     CancelReport, CompletionStream, Completions, JobHandle, ResultFile, ResultReader, TaskError, TaskHandle,
     TaskOutcome, TaskResult, TaskTiming,

@@ -1,5 +1,5 @@
 //! What belongs to the process that has made it. After a fork the child has a copy of a client, but neither its threads nor a right to its
-//! socket, and locks may be held by threads that are not there.
+//! socket, and locks may be held by threads that are not there. It has a copy of the generator of random numbers, too.
 
 use crate::client::ClientClosed;
 use pyo3::PyResult;
@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Forks between this process and the one that has loaded the module.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Python calls it in a child.
+/// Python calls it in a child, which is to draw other identities and secrets than its parent and its siblings.
 pub(crate) fn after_fork() {
+    midflight_host::draw_anew();
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
