@@ -34,8 +34,8 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// Those of the client with this identity.
-    Client(u64),
+    /// Those of the client with this label (`watch::label`).
+    Client(String),
     /// Those that need all of these resources, a mask.
     Resources(u8),
     /// Those of clients at this address; an IPv6 address stands for its /64.
@@ -214,7 +214,7 @@ mod tests {
         });
         let purge = |which| ask::<u32>(&path, &Request::Purge(which), PATIENCE).unwrap();
         assert_eq!(purge(Which::Resources(4)), Ok(4));
-        assert_eq!(purge(Which::Client(7)), Err("Client(7)".into()));
+        assert_eq!(purge(Which::Client("07".into())), Err("Client(\"07\")".into()));
         let mut raw = UnixStream::connect(&path).unwrap();
         raw.write_all(b"nonsense\n").unwrap();
         let mut said = String::new();
@@ -226,7 +226,8 @@ mod tests {
     fn nobody_waits_for_ever_for_a_process_that_is_stopped() {
         let path = directory("silent").join("switch.sock");
         let _listens = listen(&path).unwrap();
-        let said = ask::<u32>(&path, &Request::Purge(Which::Client(7)), Duration::from_millis(50)).unwrap_err();
+        let said =
+            ask::<u32>(&path, &Request::Purge(Which::Client("07".into())), Duration::from_millis(50)).unwrap_err();
         assert_eq!((said.kind(), said.to_string()), (io::ErrorKind::TimedOut, "no answer for 0.05 s".into()));
     }
 

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight purge --resources gpu         tasks that need a resource which no executor has
   midflight purge --address 10.0.0.17     tasks of all clients of a machine
-  midflight purge --client 9f3c…          tasks of one client: 16 hexadecimal digits
+  midflight purge --client 9f3c…          tasks of one client: its id in midflight top --json
 
 Only tasks that are queued are taken out; those that run end. A client that is still there finds
 out, and submits them again: end it first. What clients leave behind that died goes by itself,
@@ -30,9 +30,9 @@ EXIT CODES
 #[command(after_help = EXAMPLES)]
 #[group(id = "which", required = true, multiple = false, args = ["client", "resources", "address"])]
 pub(crate) struct Args {
-    /// Tasks of the client with this identity
-    #[arg(long, value_name = "IDENTITY", value_parser = identity)]
-    client: Option<u64>,
+    /// Tasks of the client with this id: of a client or job in `midflight top --json`, and on the page
+    #[arg(long, value_name = "ID", value_parser = client_id)]
+    client: Option<String>,
     /// Tasks that need all of these resources (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES")]
     resources: Option<String>,
@@ -81,8 +81,8 @@ fn path(args: &Args) -> Result<PathBuf> {
 }
 
 fn which(args: &Args) -> Result<Which> {
-    Ok(match (args.client, &args.resources, args.address) {
-        (Some(identity), ..) => Which::Client(identity),
+    Ok(match (&args.client, &args.resources, args.address) {
+        (Some(label), ..) => Which::Client(label.clone()),
         (_, Some(names), _) => match args.file.mask(names)? {
             0 => return Err(usage::error("--resources names none: every task would be taken out")),
             mask => Which::Resources(mask),
@@ -92,7 +92,8 @@ fn which(args: &Args) -> Result<Which> {
     })
 }
 
-fn identity(text: &str) -> Result<u64, String> {
-    let digits = text.trim_start_matches("0x");
-    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no identity: it has up to 16 hexadecimal digits"))
+fn client_id(text: &str) -> Result<String, String> {
+    let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    let is_id = text.len() == 16 && text.bytes().all(is_digit);
+    is_id.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is no id of a client: it has 16 hexadecimal digits"))
 }

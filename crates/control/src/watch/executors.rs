@@ -1,6 +1,7 @@
 //! Executors, as the slots of a survey show them, and those that have gone.
 
 use super::Listed;
+use super::label::label;
 use midflight_dataplane::{SurveyedSlot, SurveyedState};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_tasks::resources::ResourceNames;
@@ -30,7 +31,7 @@ pub enum ExecutorState {
 /// An executor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorView {
-    /// The number that it has drawn, in hexadecimal.
+    /// Its [`label`].
     pub id: String,
     /// Where it is.
     pub address: String,
@@ -99,7 +100,7 @@ impl Executors {
         let missed: Vec<_> = self.before.iter().filter(|(id, _)| !seen.contains_key(id)).collect();
         let missed: Vec<_> = missed.into_iter().map(|(&id, executor)| self.gone_one(now, id, executor)).collect();
         self.gone.retain(|(since, view)| {
-            now.saturating_sub(*since) < GONE_FOR && !seen.keys().any(|id| hexadecimal(*id) == view.id)
+            now.saturating_sub(*since) < GONE_FOR && !seen.keys().any(|id| label(*id) == view.id)
         });
         self.gone.extend(missed.into_iter().map(|view| (now, view)));
         while self.gone.len() > GONE_MAX {
@@ -135,7 +136,7 @@ impl Executors {
             _ => ExecutorState::Alive,
         };
         ExecutorView {
-            id: hexadecimal(id),
+            id: label(id),
             address: executor.address.to_string(),
             state,
             heard_ms: silent / MS,
@@ -147,10 +148,6 @@ impl Executors {
             had: if state == ExecutorState::Lost { executor.had } else { 0 },
         }
     }
-}
-
-pub(super) fn hexadecimal(id: u64) -> String {
-    format!("{id:016x}")
 }
 
 fn added_up(slots: &[SurveyedSlot]) -> HashMap<u64, Seen> {

@@ -1,7 +1,7 @@
 //! Clients and their jobs, as clients and tasks of a survey show them.
 
 use super::Listed;
-use super::executors::hexadecimal;
+use super::label::label;
 use midflight_dataplane::{SurveyedClient, SurveyedTask};
 use midflight_endpoint::{MS, Nanos};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// A client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
-    /// The number that it has drawn, in hexadecimal.
+    /// Its [`label`].
     pub id: String,
     /// Where it is.
     pub address: String,
@@ -53,7 +53,7 @@ pub(super) fn clients(now: Nanos, surveyed: &[SurveyedClient]) -> Listed<ClientV
 
 fn client_view(now: Nanos, client: &SurveyedClient) -> ClientView {
     ClientView {
-        id: hexadecimal(client.identity()),
+        id: label(client.identity()),
         address: client.address().to_string(),
         uid: client.uid,
         heard_ms: now.saturating_sub(client.heard_ns) / MS,
@@ -71,7 +71,7 @@ pub(super) fn jobs(now: Nanos, clients: &[SurveyedClient], tasks: &[SurveyedTask
         // Tasks of a client that came while the survey went on are in the next one.
         let Some(client) = clients.get(&first.client) else { continue };
         let job = jobs.entry((first.client, first.jid)).or_insert_with(|| JobView {
-            client: hexadecimal(client.identity()),
+            client: label(client.identity()),
             address: client.address().to_string(),
             jid: first.jid,
             level: first.level,

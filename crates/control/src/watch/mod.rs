@@ -3,7 +3,7 @@
 //!
 //! | where | what a view adds to the status |
 //! |---|---|
-//! | `tasks`, with `executors` and `jobs` | of a task queue |
+//! | `tasks`, with `executors`, `jobs` and `label` | of a task queue |
 //! | `reads` | of the switch of a store: its replicas |
 //! | `replicas` | of an operator: traffic groups, RSNodes, servers |
 //! | `controller` | of a controller: its lists, bounded |
@@ -11,6 +11,7 @@
 mod controller;
 mod executors;
 mod jobs;
+mod label;
 mod reads;
 mod replicas;
 mod tasks;
@@ -18,6 +19,7 @@ mod tasks;
 pub use controller::ControllerDetail;
 pub use executors::{ExecutorState, ExecutorView};
 pub use jobs::{ClientView, JobView};
+pub use label::label;
 pub use reads::{ReadsDetail, ReadsWatch, ReplicaState, ReplicaView, SessionView, SetView};
 pub use replicas::{
     GroupState, GroupView, OperatorParts, ReplicasDetail, ReplicasWatch, RsNodeView, SelectorView, ServerState,

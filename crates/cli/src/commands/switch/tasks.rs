@@ -4,9 +4,9 @@ use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
 use midflight_control::admin::{Request, Which};
-use midflight_control::watch::TasksWatch;
+use midflight_control::watch::{TasksWatch, label};
 use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
-use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
+use midflight_dataplane::{Stats, SurveyedClient, TasksConfig, TasksProgram};
 use midflight_host::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
@@ -95,11 +95,18 @@ fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
 
 /// Carries out `midflight purge`.
 fn purge(switch: &Weak<Switch>, Request::Purge(which): Request) -> Result<u32, String> {
+    let switch = switch.upgrade().ok_or("the switch is ending")?;
     let which = match which {
-        Which::Client(identity) => midflight_host::Which::Client(identity),
+        Which::Client(client) => midflight_host::Which::Client(identity(&switch, &client)?),
         Which::Resources(mask) => midflight_host::Which::Resources(mask),
         Which::Address(ip) => midflight_host::Which::Address(ip),
     };
-    let switch = switch.upgrade().ok_or("the switch is ending")?;
     switch.purge(which).map_err(|error| error.to_string())
+}
+
+/// Of the client with this label.
+fn identity(switch: &Switch, client: &str) -> Result<u64, String> {
+    let (_, survey) = switch.survey(SURVEYED_WITHIN).map_err(|error| error.to_string())?;
+    let found = survey.clients.iter().map(SurveyedClient::identity).find(|identity| label(*identity) == client);
+    found.ok_or_else(|| format!("no client has the id {client}: midflight top --json names those that are here"))
 }
