@@ -1,5 +1,6 @@
 //! Functions and shared arguments that were fetched from clients, for all workers. One thread fetches a blob; others that need
-//! the same one wait for it.
+//! the same one wait for it. If that fails, one of them tries once more, and if that fails, too, all give up: they may be large, so no more
+//! than one is fetched at a time, and a client that is gone must not occupy one slot after the other.
 
 use super::counts::{Counters, count};
 use crate::blob::Fetcher;
@@ -42,6 +43,8 @@ pub(super) enum Content {
 const ENTRIES_MAX: usize = 65_536;
 /// How often a thread that waits for another one's fetch looks whether its task is cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// For how many fetches by others, one after the other, a thread waits.
+const OTHERS_MAX: u32 = 2;
 
 /// At most so many bytes and [`ENTRIES_MAX`] blobs, but for what tasks use.
 pub(super) struct Cache {
@@ -59,13 +62,14 @@ struct Kept {
     by_use: BTreeMap<u64, Name>,
     bytes: u64,
     next_number: u32,
+    fetches: u64,
     /// Counts uses.
     uses: u64,
 }
 
 enum Entry {
-    /// By another thread.
-    Fetching,
+    /// By another thread; its number, among all fetches.
+    Fetching(u64),
     Here {
         blob: Arc<Blob>,
         used: u64,
@@ -75,8 +79,8 @@ enum Entry {
 /// Where a blob is.
 enum Found {
     Here(Arc<Blob>),
-    /// Another thread fetches it.
-    Coming,
+    /// Another thread fetches it; which fetch that is.
+    Coming(u64),
     Nowhere,
 }
 
@@ -101,17 +105,29 @@ impl Cache {
     ) -> Result<Arc<Blob>, String> {
         let name = (ip, reference.port.get(), reference.id.get());
         let mut kept = lock(&self.kept);
+        let (mut waits_for, mut failed) = (None, 0);
         loop {
-            match kept.find(name) {
+            let coming = match kept.find(name) {
                 Found::Here(blob) => return Ok(blob),
-                Found::Nowhere => break,
-                Found::Coming if cancellation.is_cancelled() => return Err("cancelled".to_owned()),
-                Found::Coming => {
-                    kept = self.changed.wait_timeout(kept, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
-                }
+                Found::Nowhere => None,
+                Found::Coming(fetch) => Some(fetch),
+            };
+            if waits_for.is_some() && waits_for != coming {
+                failed += 1;
             }
+            if failed == OTHERS_MAX {
+                return Err(format!("it is not here, and {failed} fetches by other tasks have failed"));
+            }
+            if coming.is_none() {
+                break;
+            }
+            if cancellation.is_cancelled() {
+                return Err("cancelled".to_owned());
+            }
+            waits_for = coming;
+            kept = self.changed.wait_timeout(kept, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
         }
-        kept.entries.insert(name, Entry::Fetching);
+        kept.begin(name);
         drop(kept);
         let fetch = Fetch { cache: self, name };
         let content = self.fetch(ip, reference).inspect_err(|_| count(&self.counters.blobs_not_fetched))?;
@@ -148,7 +164,7 @@ impl Fetch<'_> {
 impl Drop for Fetch<'_> {
     fn drop(&mut self) {
         let mut kept = lock(&self.cache.kept);
-        if let Some(Entry::Fetching) = kept.entries.get(&self.name) {
+        if let Some(Entry::Fetching(_)) = kept.entries.get(&self.name) {
             kept.entries.remove(&self.name); // it has failed
         }
         drop(kept);
@@ -160,7 +176,7 @@ impl Kept {
     fn find(&mut self, name: Name) -> Found {
         match self.entries.get_mut(&name) {
             None => Found::Nowhere,
-            Some(Entry::Fetching) => Found::Coming,
+            Some(Entry::Fetching(fetch)) => Found::Coming(*fetch),
             Some(Entry::Here { blob, used }) => {
                 self.by_use.remove(used);
                 self.uses += 1;
@@ -169,6 +185,12 @@ impl Kept {
                 Found::Here(Arc::clone(blob))
             }
         }
+    }
+
+    /// A fetch.
+    fn begin(&mut self, name: Name) {
+        self.fetches += 1;
+        self.entries.insert(name, Entry::Fetching(self.fetches));
     }
 
     fn keep(&mut self, name: Name, length: u64, content: Content) -> Arc<Blob> {
@@ -244,6 +266,27 @@ mod tests {
         assert_eq!(cache.drops(), 1);
     }
 
+    /// Its client has ended, and who has its port now accepts connections and says nothing.
+    #[test]
+    fn t8_a_client_that_is_gone_occupies_all_slots_for_two_fetches_and_not_one_after_the_other() {
+        let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let reference = BlobRef { id: 7.into(), length: 10.into(), port: port.into(), at: 0.into() };
+        let (counters, never) = (Arc::<Counters>::default(), CancellationToken::never());
+        let cache = Cache::new(1 << 20, Duration::from_millis(500), Arc::clone(&counters));
+        let begin = std::sync::Barrier::new(16);
+        let failures: Vec<String> = std::thread::scope(|scope| {
+            let get = || {
+                begin.wait();
+                cache.get(Ipv4Addr::LOCALHOST.into(), &reference, &never).unwrap_err()
+            };
+            let slots: Vec<_> = (0..16).map(|_| scope.spawn(get)).collect();
+            slots.into_iter().map(|slot| slot.join().unwrap()).collect()
+        });
+        assert_eq!(counters.read().blobs_not_fetched, 2);
+        assert_eq!(failures.iter().filter(|why| why.contains("by other tasks")).count(), 14, "{failures:?}");
+    }
+
     #[test]
     fn small_blobs_are_bounded_in_number_and_what_tasks_use_stays() {
         let mut kept = Kept::default();
@@ -267,7 +310,7 @@ mod tests {
         let name = (Ipv4Addr::LOCALHOST.into(), 1, 1);
         let panics = std::thread::scope(|scope| {
             let fetch = || {
-                lock(&cache.kept).entries.insert(name, Entry::Fetching);
+                lock(&cache.kept).begin(name);
                 let _fetch = Fetch { cache: &cache, name };
                 panic!("planted");
             };
