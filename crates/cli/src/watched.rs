@@ -86,5 +86,5 @@ fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
         ("workers", counts.workers as u64),
         ("unacknowledged", unacknowledged as u64),
     ];
-    owned(counts.socket.by_name().into_iter().chain(own).chain(counts.python.by_name()))
+    owned(counts.socket.by_name().into_iter().chain(own).chain(counts.blobs.by_name()).chain(counts.python.by_name()))
 }

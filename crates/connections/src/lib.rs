@@ -8,7 +8,8 @@
 //!
 //! Where a server is told to ([`Connections::where_silent_give_way`]), a source that holds its share still gets a further place while one
 //! of its own connections has made no progress for 100 ms since it was opened; that one is closed. So who opens connections and sends
-//! nothing keeps out neither others nor those who share its address, such as a probe on the same machine.
+//! nothing keeps out neither others nor those who share its address, such as a probe on the same machine. Where progress is worth more,
+//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]).
 
 mod table;
 #[doc(hidden)]
@@ -20,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::Table;
+use table::{SILENT, Table};
 pub use table::{Source, may_take};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -78,19 +79,26 @@ impl Connections {
     /// otherwise it could keep megabytes for a connection that we have closed.
     #[must_use]
     pub fn new(max: usize, unread_timeout: Duration) -> Arc<Self> {
-        Self::with(max, unread_timeout, false)
+        Self::with(max, unread_timeout, None)
     }
 
     /// The same, where silent connections give way to others of their source. Each must tell of its [`ConnectionPlace::progress`].
     #[must_use]
     pub fn where_silent_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
-        Self::with(max, unread_timeout, true)
+        Self::with(max, unread_timeout, Some(SILENT))
     }
 
-    fn with(max: usize, unread_timeout: Duration, silent_give_way: bool) -> Arc<Self> {
+    /// The same, where those without progress give way at once: however many its neighbours open, a further connection has a place for as
+    /// long as they need to fill the table anew.
+    #[must_use]
+    pub fn where_unheard_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
+        Self::with(max, unread_timeout, Some(Duration::ZERO))
+    }
+
+    fn with(max: usize, unread_timeout: Duration, give_way_after: Option<Duration>) -> Arc<Self> {
         Arc::new(Self {
             unread_timeout,
-            table: Mutex::new(Table::new(max, silent_give_way)),
+            table: Mutex::new(Table::new(max, give_way_after)),
             refused: AtomicU64::new(0),
             made_room: AtomicU64::new(0),
             accept_failed: AtomicU64::new(0),

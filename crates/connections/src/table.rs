@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const SHARE: usize = 8;
 /// Where silent connections give way: one that has made no progress for this long since it was opened. A request that needs longer, by a
 /// slow link, is lost only where its address holds its share. A burst that is being accepted is younger.
-const SILENT: Duration = Duration::from_millis(100);
+pub(super) const SILENT: Duration = Duration::from_millis(100);
 
 /// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
 /// all of it.
@@ -45,8 +45,8 @@ pub const fn may_take(holds: usize, free: usize) -> bool {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     max: usize,
-    /// A source that holds its share gets a further place if one of its own connections has been silent, which is closed.
-    silent_give_way: bool,
+    /// A source that holds its share gets a further place if one of its own connections has been silent for so long, which is closed.
+    give_way_after: Option<Duration>,
     open: HashMap<u64, Entry<T>>,
     held: HashMap<Source, usize>,
     next: u64,
@@ -74,8 +74,8 @@ pub(super) struct Admitted<T> {
 pub(super) struct ShareHeld;
 
 impl<T> Table<T> {
-    pub(super) fn new(max: usize, silent_give_way: bool) -> Self {
-        Self { max, silent_give_way, open: HashMap::new(), held: HashMap::new(), next: 0 }
+    pub(super) fn new(max: usize, give_way_after: Option<Duration>) -> Self {
+        Self { max, give_way_after, open: HashMap::new(), held: HashMap::new(), next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -133,12 +133,9 @@ impl<T> Table<T> {
 
     /// The oldest connection of the source that has to give way because it is silent.
     fn silent(&self, source: Source, now: Instant) -> Option<u64> {
-        if !self.silent_give_way {
-            return None;
-        }
-        let is_silent = |entry: &Entry<T>| {
-            entry.source == source && !entry.is_heard && now.duration_since(entry.progress) >= SILENT
-        };
+        let after = self.give_way_after?;
+        let is_silent =
+            |entry: &Entry<T>| entry.source == source && !entry.is_heard && now.duration_since(entry.progress) >= after;
         let silent = self.open.iter().filter(|(_, entry)| is_silent(entry));
         silent.min_by_key(|&(&id, entry)| (entry.progress, id)).map(|(&id, _)| id)
     }
@@ -162,7 +159,7 @@ mod tests {
     #[test]
     fn t14_alone_a_source_gets_eight_ninths_and_a_second_one_always_finds_room() {
         for max in 9..600 {
-            let mut table = Table::new(max, false);
+            let mut table = Table::new(max, None);
             assert_eq!(fill(&mut table, source(1), max), (8 * max).div_ceil(9), "of {max}");
             assert_eq!(fill(&mut table, source(1), 1), 0, "of {max}");
             let admitted = table.admit(source(2), Instant::now(), ()).unwrap();
@@ -173,16 +170,16 @@ mod tests {
     #[test]
     fn t14_tables_of_up_to_8_entries_know_no_shares() {
         for max in 1..=8 {
-            let mut table = Table::new(max, false);
+            let mut table = Table::new(max, None);
             assert_eq!(fill(&mut table, source(1), 100), 100, "of {max}");
             assert_eq!((table.len(), fill(&mut table, source(2), 1)), (max, 1), "of {max}");
         }
-        assert_eq!(fill(&mut Table::new(9, false), source(1), 100), 8);
+        assert_eq!(fill(&mut Table::new(9, None), source(1), 100), 8);
     }
 
     #[test]
     fn t14_a_place_given_back_may_be_taken_again() {
-        let mut table = Table::new(9, false);
+        let mut table = Table::new(9, None);
         let first = table.admit(source(1), Instant::now(), ()).unwrap();
         assert_eq!(fill(&mut table, source(1), 9), 7);
         assert!(table.leave(first.id).is_some() && table.leave(first.id).is_none());
@@ -193,7 +190,7 @@ mod tests {
     fn t14_in_a_full_table_the_idlest_makes_room_for_who_holds_few() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut table = Table::new(3, false);
+        let mut table = Table::new(3, None);
         let ids: Vec<u64> = (0..3).map(|n| table.admit(source(n), at(0), n).unwrap().id).collect();
         table.progress(ids[0], at(2));
         table.progress(ids[1], at(1));
@@ -207,7 +204,7 @@ mod tests {
 
     #[test]
     fn t14_a_full_table_has_no_room_for_who_holds_eight() {
-        let mut table = Table::new(20, false);
+        let mut table = Table::new(20, None);
         for n in 0..12 {
             table.admit(source(n), Instant::now(), ()).unwrap();
         }
@@ -220,7 +217,7 @@ mod tests {
     fn t14_who_has_been_silent_makes_room_for_its_own_source_only() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        let mut table = Table::new(9, true);
+        let mut table = Table::new(9, Some(SILENT));
         let ids: Vec<u64> = (0..8).map(|n| table.admit(source(1), at(n), n).unwrap().id).collect();
         assert_eq!(table.admit(source(1), at(99), 8).unwrap_err(), ShareHeld);
         table.progress(ids[0], at(50));
@@ -233,12 +230,26 @@ mod tests {
         assert_eq!(table.len(), 9);
     }
 
+    #[test]
+    fn t14_who_must_not_be_silent_at_all_makes_room_at_once() {
+        let now = Instant::now();
+        let mut table = Table::new(9, Some(Duration::ZERO));
+        let ids: Vec<u64> = (0..8).map(|n| table.admit(source(1), now, n).unwrap().id).collect();
+        table.progress(ids[0], now);
+        assert_eq!(table.admit(source(1), now, 8).unwrap().made_room, Some(1));
+        ids.iter().for_each(|id| table.progress(*id, now));
+        let last = table.admit(source(1), now, 9).unwrap();
+        assert_eq!(last.made_room, Some(8), "the one that was admitted last, and has not been heard");
+        table.progress(last.id, now);
+        assert_eq!(table.admit(source(1), now, 10).unwrap_err(), ShareHeld, "all were heard");
+    }
+
     /// In a full table nothing changes: the idlest gives way where the share allows it, and the source's own where it does not.
     #[test]
     fn t14_in_a_full_table_one_connection_gives_way() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
-        let mut table = Table::new(18, true);
+        let mut table = Table::new(18, Some(SILENT));
         for n in 0..16 {
             table.admit(source(1), start, n).unwrap();
         }
@@ -252,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_table_without_places_refuses_everybody() {
-        assert_eq!(Table::new(0, false).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
+        assert_eq!(Table::new(0, None).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
 //! of tasks that probably come next (`docs/internals/arguments.md`).
 //!
-//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14); a client that gets
-//! none is told so, and tries again a little later. A connection is closed on an unknown name, on a request without proof, on a
+//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14), and in its share those
+//! that have not proved anything give way to later ones; a client that gets none is told so, and tries again a little later. A connection is closed on an unknown name, on a request without proof, on a
 //! malformed one, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a counter of its own in
 //! [`BlobCounters`].
 
@@ -96,7 +96,7 @@ pub struct BlobCounters {
     pub connections: u64,
     /// Connections refused: their source address held its share (T14).
     pub refused: u64,
-    /// Connections closed to make room: they were the idlest of a full table.
+    /// Connections closed to make room: they were the idlest of a full table, or of a source that held its share, and had proved nothing.
     pub made_room: u64,
     /// Connections that the kernel could not hand over, usually for want of file descriptors.
     pub accept_failed: u64,
@@ -116,6 +116,28 @@ pub struct BlobCounters {
     pub broken: u64,
     /// Connections closed because the file of an answer could not be read.
     pub unreadable: u64,
+}
+
+impl BlobCounters {
+    /// What has happened so far, by name; not what there is now.
+    #[must_use]
+    pub fn by_name(&self) -> [(&'static str, u64); 13] {
+        [
+            ("blobs_served", self.served),
+            ("blobs_expired", self.expired),
+            ("blobs_refused", self.refused),
+            ("blobs_made_room", self.made_room),
+            ("blobs_accept_failed", self.accept_failed),
+            ("blobs_unknown", self.unknown),
+            ("blobs_malformed", self.malformed),
+            ("blobs_silent", self.silent),
+            ("blobs_idle", self.idle),
+            ("blobs_late", self.late),
+            ("blobs_stalled", self.stalled),
+            ("blobs_broken", self.broken),
+            ("blobs_unreadable", self.unreadable),
+        ]
+    }
 }
 
 /// Why a connection ended in the middle of something, or was closed.
@@ -224,7 +246,7 @@ impl BlobStore {
     pub(crate) fn new(mut options: BlobOptions) -> Arc<Self> {
         options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
-            connections: Connections::new(options.max_connections, options.progress_timeout),
+            connections: Connections::where_unheard_give_way(options.max_connections, options.progress_timeout),
             files: SpillRoom::new(options.directory.as_deref(), options.max_file_bytes),
             options,
             kept: Mutex::default(),

@@ -7,6 +7,7 @@ use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use midflight_wire::BlobRef;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
+use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of the tag of an argument that is encrypted.
 pub const TAG_BYTES: usize = 16;
@@ -25,9 +26,35 @@ enum Use {
     ArgumentKey = 5,
 }
 
+/// A connection, as both of its ends see it: nobody translates addresses between them. Who stands between two ends, and passes on what
+/// each says to the other, has two connections, with other ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Who serves blobs.
+    pub server: SocketAddr,
+    /// Who asks for them.
+    pub client: SocketAddr,
+}
+
+impl Ends {
+    /// Of each end the address, an IPv4 one mapped to IPv6, and the port: 36 bytes.
+    fn to_bytes(self) -> Vec<u8> {
+        let bytes = |end: SocketAddr| {
+            let ip = match end.ip().to_canonical() {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                IpAddr::V6(ip) => ip,
+            };
+            [&ip.octets()[..], &end.port().to_be_bytes()].concat()
+        };
+        [bytes(self.server), bytes(self.client)].concat()
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
+    /// Of the connection.
+    pub ends: Ends,
     /// Of the connection: the server's random number for it.
     pub challenge: u64,
     /// Requests before this one on the connection.
@@ -62,15 +89,16 @@ impl BlobSecret {
     /// Proves that who asks knows the id.
     #[must_use]
     pub fn request_proof(self, asked: &Asked) -> u64 {
-        let Asked { challenge, earlier, nonce, offset, most } = asked;
+        let Asked { ends, challenge, earlier, nonce, offset, most } = asked;
         let [challenge, earlier, nonce] = [challenge, earlier, nonce].map(|part| part.to_be_bytes());
-        self.hash(Use::RequestProof, &[&challenge, &earlier, &nonce, &offset.to_be_bytes(), &most.to_be_bytes()])
+        let part = [offset.to_be_bytes(), most.to_be_bytes()].concat();
+        self.hash(Use::RequestProof, &[&challenge, &earlier, &nonce, &part, &ends.to_bytes()])
     }
 
-    /// Proves that the answer to a request with this random number comes from who serves the blob at this port, and has so many bytes.
+    /// Proves that the answer to a request with this random number, of so many bytes, comes from who serves the blob, on this connection.
     #[must_use]
-    pub fn answer_proof(self, nonce: u64, port: u16, length: u32) -> u64 {
-        self.hash(Use::AnswerProof, &[&nonce.to_be_bytes(), &port.to_be_bytes(), &length.to_be_bytes()])
+    pub fn answer_proof(self, nonce: u64, ends: Ends, length: u32) -> u64 {
+        self.hash(Use::AnswerProof, &[&nonce.to_be_bytes(), &length.to_be_bytes(), &ends.to_bytes()])
     }
 
     /// Of parts with a fixed length, one after the other.
@@ -134,7 +162,15 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    const ASKED: Asked = Asked { challenge: 0x01, earlier: 0x02, nonce: 0x03, offset: 0x04, most: 0x05 };
+    fn ends(server: &str, client: &str) -> Ends {
+        let [server, client] = [server, client].map(|end| end.parse().unwrap());
+        Ends { server, client }
+    }
+
+    fn asked() -> Asked {
+        let ends = ends("10.0.0.1:258", "[2001:db8::7]:772");
+        Asked { ends, challenge: 0x01, earlier: 0x02, nonce: 0x03, offset: 0x04, most: 0x05 }
+    }
 
     fn blob(id: u64, length: u32, at: u16) -> BlobRef {
         BlobRef { id: id.into(), length: length.into(), port: 80.into(), at: at.into() }
@@ -146,31 +182,51 @@ mod tests {
         let hash = |what_for: u64, bytes: &[u8]| SipHasher24::new_with_keys(7, what_for).hash(bytes);
         let secret = BlobSecret::new(7);
         assert_eq!(secret.request_name(), hash(1, b""));
-        let asked = b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x04\0\0\0\x05";
-        assert_eq!(secret.request_proof(&ASKED), hash(2, asked));
-        assert_eq!(secret.answer_proof(0x0102, 0x0304, 0x0506), hash(3, b"\0\0\0\0\0\0\x01\x02\x03\x04\0\0\x05\x06"));
+        let ends =
+            b"\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x01\x01\x02\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x07\x03\x04";
+        let asked_for = b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+        assert_eq!(secret.request_proof(&asked()), hash(2, &[&asked_for[..], ends].concat()));
+        let answered = [&b"\0\0\0\0\0\0\x01\x02\0\0\x05\x06"[..], ends].concat();
+        assert_eq!(secret.answer_proof(0x0102, asked().ends, 0x0506), hash(3, &answered));
         assert_eq!(argument_name(&blob(7, 20, 3)), hash(4, b"\0\x03\0\0\0\x14"));
     }
 
     #[test]
     fn t13_each_part_changes_a_hash() {
         let names = [blob(7, 20, 3), blob(8, 20, 3), blob(7, 21, 3), blob(7, 20, 4)].map(|blob| argument_name(&blob));
-        let asked = [
-            ASKED,
-            Asked { challenge: 9, ..ASKED },
-            Asked { earlier: 9, ..ASKED },
-            Asked { nonce: 9, ..ASKED },
-            Asked { offset: 9, ..ASKED },
-            Asked { most: 9, ..ASKED },
+        let (here, there) = (asked().ends, ends("10.0.0.9:1", "10.0.0.9:2"));
+        let others = [
+            Ends { server: there.server, ..here },
+            Ends { client: there.client, ..here },
+            Ends { server: here.client, client: here.server },
         ];
-        let answers = [(1, 2, 3), (4, 2, 3), (1, 4, 3), (1, 2, 4)];
+        let asked = [
+            asked(),
+            Asked { challenge: 9, ..asked() },
+            Asked { earlier: 9, ..asked() },
+            Asked { nonce: 9, ..asked() },
+            Asked { offset: 9, ..asked() },
+            Asked { most: 9, ..asked() },
+            Asked { ends: others[0], ..asked() },
+            Asked { ends: others[1], ..asked() },
+            Asked { ends: others[2], ..asked() },
+        ];
+        let [one, two, three] = others;
+        let answers = [(1, here, 3), (4, here, 3), (1, here, 4), (1, one, 3), (1, two, 3), (1, three, 3)];
         let of = |id| {
             let secret = BlobSecret::new(id);
-            let proofs = answers.map(|(nonce, port, length)| secret.answer_proof(nonce, port, length));
+            let proofs = answers.map(|(nonce, ends, length)| secret.answer_proof(nonce, ends, length));
             proofs.into_iter().chain(asked.map(|asked| secret.request_proof(&asked))).chain([secret.request_name()])
         };
         let all: HashSet<u64> = names.into_iter().chain(of(7)).chain(of(8)).collect();
-        assert_eq!(all.len(), 4 + 2 * (4 + 6 + 1));
+        assert_eq!(all.len(), 4 + 2 * (6 + 9 + 1));
+    }
+
+    /// A socket that listens on `[::]` sees IPv4 addresses as IPv6 ones.
+    #[test]
+    fn t13_both_ends_of_a_connection_see_the_same() {
+        let mapped = ends("[::ffff:10.0.0.1]:80", "[::ffff:10.0.0.2]:81");
+        assert_eq!(mapped.to_bytes(), ends("10.0.0.1:80", "10.0.0.2:81").to_bytes());
     }
 
     #[test]
@@ -180,16 +236,19 @@ mod tests {
         let tag = seal_argument(&whose, &mut sealed);
         assert!(sealed.iter().zip(plain).filter(|(one, other)| **one == *other).count() < 6, "{sealed:?}");
         for other in [blob(8, 20, 3), blob(7, 20, 4), blob(7, 21, 3)] {
-            assert!(!open_argument(&other, &tag, &mut sealed.clone()), "{other:?}");
+            let mut copy = sealed;
+            assert!(!open_argument(&other, &tag, &mut copy), "{other:?}");
         }
         for place in 0..20 {
             let (mut changed, mut tag) = (sealed, tag);
             changed[place] ^= 1;
             assert!(!open_argument(&whose, &tag, &mut changed), "byte {place}");
             tag[place % TAG_BYTES] ^= 1;
-            assert!(!open_argument(&whose, &tag, &mut sealed.clone()), "byte {place} of the tag");
+            changed = sealed;
+            assert!(!open_argument(&whose, &tag, &mut changed), "byte {place} of the tag");
         }
-        assert!(!open_argument(&whose, &tag, &mut sealed.clone()[..19]), "shorter");
+        let mut copy = sealed;
+        assert!(!open_argument(&whose, &tag, &mut copy[..19]), "shorter");
         assert!(open_argument(&whose, &tag, &mut sealed));
         assert_eq!(sealed, plain);
     }

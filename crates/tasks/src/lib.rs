@@ -1,7 +1,6 @@
 //! Client and executor of the tasks program, as state machines without I/O. `docs/internals/tasks.md` is the
 //! protocol; `docs/internals/endpoints.md` says how drivers use them.
 
-#[cfg_attr(test, allow(clippy::clone_on_copy, reason = "tests change a copy, and say so"))]
 pub mod blob;
 pub mod client;
 pub mod executor;

@@ -10,7 +10,7 @@ use along::CameAlong;
 use midflight_tasks::blob::TAG_BYTES;
 use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
 use parts::{Found, LARGEST_WINDOW, Name, Parts};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -62,18 +62,19 @@ impl Arguments {
     }
 
     /// A client at this address has sent an argument along, encrypted, with this name and tag.
-    pub(crate) fn came_along(&self, ip: IpAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
-        lock(&self.along).keep(Instant::now(), ip, name, tag, argument);
+    pub(crate) fn came_along(&self, client: SocketAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
+        lock(&self.along).keep(Instant::now(), client, name, tag, argument);
     }
 
     /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
     /// its own.
-    pub(crate) fn get(&self, ip: IpAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
+    pub(crate) fn get(&self, client: SocketAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
+        let ip = client.ip();
         let Some((name, range)) = place(ip, blob)? else {
             self.fetches.fetch_add(1, Relaxed);
             return self.fetcher.fetch(ip, blob, ARGUMENT_BLOB_MAX);
         };
-        if let Some(argument) = lock(&self.along).take(Instant::now(), ip, blob) {
+        if let Some(argument) = lock(&self.along).take(Instant::now(), client, blob) {
             return Ok(argument);
         }
         let (most, number) = match self.look(name, &range) {
@@ -107,9 +108,9 @@ impl Arguments {
     }
 
     /// The argument as [`Self::get`] has it, if no fetch is needed.
-    pub(crate) fn at_hand(&self, ip: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
-        let (name, range) = place(ip, blob).ok()??;
-        let along = lock(&self.along).take(Instant::now(), ip, blob);
+    pub(crate) fn at_hand(&self, client: SocketAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+        let (name, range) = place(client.ip(), blob).ok()??;
+        let along = lock(&self.along).take(Instant::now(), client, blob);
         along.or_else(|| lock(&self.parts).find(name, &range))
     }
 }

@@ -4,7 +4,7 @@ use super::PROGRESS_BYTES;
 use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK, STATUS_REFUSED};
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
-use midflight_tasks::blob::{Asked, BlobSecret};
+use midflight_tasks::blob::{Asked, BlobSecret, Ends};
 use midflight_wire::BlobRef;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a connection that was kept may be silent: its other end may be somebody else's meanwhile. Then a new one is tried.
+const KEPT_PATIENCE: Duration = Duration::from_secs(1);
 /// Connections kept for the next fetch, over all servers.
 const IDLE_MAX: usize = 32;
 /// The largest buffer that is allocated before bytes arrive, so that a forged length costs no more.
@@ -33,7 +35,7 @@ pub(crate) enum FetchError {
          blobs.max_connections there (or it is of an earlier version)"
     )]
     NoPlace(SocketAddr),
-    #[error("the bytes are not kept any more")]
+    #[error("the bytes are not kept any more, or addresses are translated on the way (NAT)")]
     Gone,
     #[error("{expected} bytes were announced, {got} are there")]
     Length { expected: u32, got: u32 },
@@ -81,8 +83,6 @@ impl Sink for SpillFile {
 /// What is asked for.
 struct Wanted {
     secret: BlobSecret,
-    /// Of the server, as its maker has written it.
-    port: u16,
     /// Where in a pack it begins; `None`: a blob.
     offset: Option<u32>,
     /// Bytes, at least.
@@ -94,7 +94,7 @@ struct Wanted {
 impl Wanted {
     fn whole(blob: &BlobRef) -> Self {
         let length = blob.length.get();
-        Self { secret: blob.into(), port: blob.port.get(), offset: None, length, most: length }
+        Self { secret: blob.into(), offset: None, length, most: length }
     }
 
     fn part(blob: &BlobRef, most: u32) -> Self {
@@ -103,8 +103,8 @@ impl Wanted {
 
     /// As it is sent.
     fn request(&self, connection: &Connection, nonce: u64) -> Vec<u8> {
-        let Connection { challenge, requests: earlier, .. } = *connection;
-        let asked = Asked { challenge, earlier, nonce, offset: 0, most: 0 };
+        let Connection { ends, challenge, requests: earlier, .. } = *connection;
+        let asked = Asked { ends, challenge, earlier, nonce, offset: 0, most: 0 };
         let Some(offset) = self.offset else {
             return Request::new(OPERATION_WHOLE, self.secret, &asked).as_bytes().to_vec();
         };
@@ -114,8 +114,8 @@ impl Wanted {
     }
 
     /// Whether it was answered by who serves it.
-    fn is_proved(&self, nonce: u64, answer: &Answer) -> bool {
-        self.secret.answer_proof(nonce, self.port, answer.length.get()) == answer.proof.get()
+    fn is_proved(&self, connection: &Connection, nonce: u64, answer: &Answer) -> bool {
+        self.secret.answer_proof(nonce, connection.ends, answer.length.get()) == answer.proof.get()
     }
 }
 
@@ -123,6 +123,7 @@ impl Wanted {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
+    ends: Ends,
     challenge: u64,
     /// How many were sent.
     requests: u64,
@@ -168,91 +169,73 @@ impl Fetcher {
         self.fetch_into(file, server(ip, blob), &Wanted::whole(blob))
     }
 
+    /// An answer has begun within the progress timeout, whatever was tried until then.
     fn fetch_into(&self, sink: &mut impl Sink, address: SocketAddr, wanted: &Wanted) -> Result<(), FetchError> {
+        let (connection, length) = self.answered(address, wanted)?;
+        self.receive(sink, &connection.stream, length as usize).map_err(|refused| match refused {
+            Refused::Reading(source) => FetchError::Io { address, source },
+            Refused::Keeping(source) => FetchError::NotKept { length, source },
+        })?;
+        self.keep_idle(address, connection);
+        Ok(())
+    }
+
+    /// A connection on which so many bytes follow. Whatever is wrong with one that was kept, a new one is tried: the server may have ended,
+    /// and be there again, or have closed it.
+    fn answered(&self, address: SocketAddr, wanted: &Wanted) -> Result<(Connection, u32), FetchError> {
+        let begun = Instant::now();
+        let (deadline, mut pause) = (begun + self.progress_timeout, FIRST_PAUSE);
         if let Some(kept) = self.take_idle(address) {
-            match self.request(sink, kept, address, wanted) {
-                // The server may have closed a kept connection meanwhile, or have ended, and the other end be somebody else's.
-                Err(FetchError::NoPlace(_) | FetchError::Forged(_) | FetchError::NotABlobServer(_)) => {}
-                answer => return answer,
+            match ask(kept, address, wanted, deadline.min(begun + KEPT_PATIENCE)) {
+                Ok(answered) => return Ok(answered),
+                Err(error) => tracing::debug!("a kept connection to {address} is of no use: {error}"),
             }
         }
-        let (deadline, mut pause) = (Instant::now() + self.progress_timeout, FIRST_PAUSE);
         loop {
-            let fetched = self.connect(address).and_then(|connection| self.request(sink, connection, address, wanted));
-            match fetched {
+            let connected = self.connect(address, deadline);
+            match connected.and_then(|connection| ask(connection, address, wanted, deadline)) {
                 Err(FetchError::NoPlace(_)) if Instant::now() + pause < deadline => sleep(pause),
-                answer => return answer,
+                answered => return answered,
             }
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
 
-    fn connect(&self, address: SocketAddr) -> Result<Connection, FetchError> {
+    fn connect(&self, address: SocketAddr, deadline: Instant) -> Result<Connection, FetchError> {
         let connect = || {
-            let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+            let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT_TIMEOUT);
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let stream = TcpStream::connect_timeout(&address, left)?;
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(self.progress_timeout))?;
-            Ok(stream)
+            let ends = Ends { server: stream.peer_addr()?, client: stream.local_addr()? };
+            Ok((stream, ends))
         };
-        let stream = connect().map_err(|source| FetchError::Io { address, source })?;
+        let (stream, ends) = connect().map_err(|source| FetchError::Io { address, source })?;
         let mut greeting = Greeting::new_zeroed();
-        let greeted = self.within(&stream).read_exact(greeting.as_mut_bytes());
+        let greeted = Within { stream: &stream, deadline }.read_exact(greeting.as_mut_bytes());
         greeted.map_err(|error| unanswered(address, error))?;
         match greeting.start.code {
             _ if !greeting.start.is_ours() => Err(FetchError::NotABlobServer(address)),
-            STATUS_OK => Ok(Connection { stream, challenge: greeting.challenge.get(), requests: 0 }),
+            STATUS_OK => Ok(Connection { stream, ends, challenge: greeting.challenge.get(), requests: 0 }),
             STATUS_REFUSED => Err(FetchError::NoPlace(address)),
             _ => Err(FetchError::NotABlobServer(address)),
         }
-    }
-
-    /// Nothing has gone to `sink` where the other end has closed the connection, or is not who serves the blob.
-    fn request(
-        &self,
-        sink: &mut impl Sink,
-        mut connection: Connection,
-        address: SocketAddr,
-        wanted: &Wanted,
-    ) -> Result<(), FetchError> {
-        let (nonce, mut answer) = (rand::random(), Answer::new_zeroed());
-        let request = wanted.request(&connection, nonce);
-        connection.requests += 1;
-        let asked = connection.stream.write_all(&request);
-        let answered = asked.and_then(|()| self.within(&connection.stream).read_exact(answer.as_mut_bytes()));
-        answered.map_err(|error| unanswered(address, error))?;
-
-        let (expected, got) = (wanted.length, answer.length.get());
-        match answer.start.code {
-            _ if !answer.start.is_ours() => return Err(FetchError::NotABlobServer(address)),
-            STATUS_REFUSED => return Err(FetchError::Gone),
-            STATUS_OK if !wanted.is_proved(nonce, &answer) => return Err(FetchError::Forged(address)),
-            STATUS_OK if !(expected..=wanted.most).contains(&got) => return Err(FetchError::Length { expected, got }),
-            STATUS_OK => {}
-            _ => return Err(FetchError::NotABlobServer(address)),
-        }
-        self.receive(sink, &connection.stream, got as usize).map_err(|refused| match refused {
-            Refused::Reading(source) => FetchError::Io { address, source },
-            Refused::Keeping(source) => FetchError::NotKept { length: got, source },
-        })?;
-        self.keep_idle(address, connection);
-        Ok(())
     }
 
     fn receive(&self, sink: &mut impl Sink, stream: &TcpStream, length: usize) -> Result<(), Refused> {
         let mut left = length;
         while left > 0 {
             let wanted = PROGRESS_BYTES.min(left);
-            if sink.take(self.within(stream), wanted)? < wanted {
+            let deadline = Instant::now() + self.progress_timeout;
+            if sink.take(Within { stream, deadline }, wanted)? < wanted {
                 return Err(Refused::Reading(ErrorKind::UnexpectedEof.into()));
             }
             left -= wanted;
         }
         Ok(())
-    }
-
-    /// `stream` for reading what has to come within the progress timeout.
-    fn within<'a>(&self, stream: &'a TcpStream) -> Within<'a> {
-        Within { stream, deadline: Instant::now() + self.progress_timeout }
     }
 
     fn take_idle(&self, address: SocketAddr) -> Option<Connection> {
@@ -271,6 +254,34 @@ impl Fetcher {
             idle.clear(); // connections to servers that are gone must not fill the list
         }
         idle.entry(address).or_default().push(connection);
+    }
+}
+
+/// Asks, and reads how the answer begins, which has to come by the deadline.
+fn ask(
+    mut connection: Connection,
+    address: SocketAddr,
+    wanted: &Wanted,
+    deadline: Instant,
+) -> Result<(Connection, u32), FetchError> {
+    let (nonce, mut answer) = (rand::random(), Answer::new_zeroed());
+    let request = wanted.request(&connection, nonce);
+    connection.requests += 1;
+    let asked = connection.stream.write_all(&request);
+    let answered = asked.and_then(|()| {
+        let mut reader = Within { stream: &connection.stream, deadline };
+        reader.read_exact(answer.as_mut_bytes())
+    });
+    answered.map_err(|error| unanswered(address, error))?;
+
+    let (expected, got) = (wanted.length, answer.length.get());
+    match answer.start.code {
+        _ if !answer.start.is_ours() => Err(FetchError::NotABlobServer(address)),
+        STATUS_REFUSED => Err(FetchError::Gone),
+        STATUS_OK if !wanted.is_proved(&connection, nonce, &answer) => Err(FetchError::Forged(address)),
+        STATUS_OK if !(expected..=wanted.most).contains(&got) => Err(FetchError::Length { expected, got }),
+        STATUS_OK => Ok((connection, got)),
+        _ => Err(FetchError::NotABlobServer(address)),
     }
 }
 

@@ -18,13 +18,16 @@
 //!
 //! An id is random, and does not travel here: who listens at a port now may be another process than the one that made the reference,
 //! because that one has ended. The request has a name instead, and both ends prove that they know the id, each by a hash of what the
-//! other has just drawn at random ([`midflight_tasks::blob`]). All are SipHash-2-4, k0 is the id, and k1 says what the hash is for:
+//! other has just drawn at random, and of both ends' addresses, as each sees them: what is proved to a relay has its addresses
+//! ([`midflight_tasks::blob`]). All are SipHash-2-4, k0 is the id, and k1 says what the hash is for:
 //!
 //! | | k1 | of |
 //! |---|---|---|
 //! | name | 1 | nothing |
-//! | proof of a request | 2 | challenge, requests before this one on the connection (64 bits), nonce, offset and bytes at most (32 bits each; 0 for a whole blob) |
-//! | proof of an answer | 3 | nonce, port of the reference (16 bits), length |
+//! | proof of a request | 2 | challenge, requests before this one on the connection (64 bits), nonce, offset and bytes at most (32 bits each; 0 for a whole blob), ends |
+//! | proof of an answer | 3 | nonce, length, ends |
+//!
+//! *Ends* are the server's and then the client's IP address (128 bits; IPv4 ones mapped to IPv6) and port.
 
 use midflight_tasks::blob::{Asked, BlobSecret};
 use zerocopy::byteorder::network_endian::{U32, U64};
@@ -117,11 +120,10 @@ impl Request {
         Self { start, reserved, name: name.into(), nonce: nonce.into(), proof: proof.into() }
     }
 
-    /// Whether who asks knows the id. `earlier`: requests before this one on the connection.
-    pub(super) fn is_proved(&self, secret: BlobSecret, challenge: u64, earlier: u64, part: Option<&Part>) -> bool {
+    /// Whether who asks knows the id. `next`: of the connection, with nothing of this request yet.
+    pub(super) fn is_proved(&self, secret: BlobSecret, next: &Asked, part: Option<&Part>) -> bool {
         let (offset, most) = part.map_or((0, 0), |part| (part.offset.get(), part.most.get()));
-        let asked = Asked { challenge, earlier, nonce: self.nonce.get(), offset, most };
-        secret.request_proof(&asked) == self.proof.get()
+        secret.request_proof(&Asked { nonce: self.nonce.get(), offset, most, ..*next }) == self.proof.get()
     }
 }
 

@@ -4,7 +4,7 @@ use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Req
 use super::{BlobStore, Closing, Content, PROGRESS_BYTES, Piece};
 use crate::error::Error;
 use midflight_connections::{ConnectionPlace, listen};
-use midflight_tasks::blob::BlobSecret;
+use midflight_tasks::blob::{Asked, BlobSecret, Ends};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl BlobServer {
         let thread = std::thread::Builder::new().name("mf-blobs".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    error = accept(listener, port, &store) => {
+                    error = accept(listener, &store) => {
                         tracing::error!("the blob server on port {port} cannot begin: {error}");
                     }
                     () = sweep(&store, expire) => {}
@@ -79,42 +79,43 @@ async fn sweep(store: &BlobStore, expire: bool) {
 }
 
 /// Returns only if it cannot start.
-async fn accept(listener: std::net::TcpListener, port: u16, store: &Arc<BlobStore>) -> io::Error {
+async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
     };
     let serve = |stream, place| {
         let store = Arc::clone(store);
-        async move { serve(stream, port, &store, &place).await }
+        async move { serve(stream, &store, &place).await }
     };
     match store.connections.accept(&listener, Greeting::no_place().as_bytes(), serve).await {}
 }
 
-async fn serve(mut stream: TcpStream, port: u16, store: &BlobStore, place: &ConnectionPlace) {
+async fn serve(mut stream: TcpStream, store: &BlobStore, place: &ConnectionPlace) {
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
-    if let Err(closing) = converse(&mut stream, port, store, place).await {
+    if let Err(closing) = converse(&mut stream, store, place).await {
         store.counts.closed(closing);
     }
 }
 
 /// Serves one request after the other, until the other end closes between two of them or asks for an unknown name.
-async fn converse(
-    stream: &mut TcpStream,
-    port: u16,
-    store: &BlobStore,
-    place: &ConnectionPlace,
-) -> Result<(), Closing> {
+async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionPlace) -> Result<(), Closing> {
     let options = store.options();
-    let challenge = rand::random();
+    let [server, client] = [stream.local_addr(), stream.peer_addr()].map(|end| end.map_err(broken));
+    let (ends, challenge) = (Ends { server: server?, client: client? }, rand::random());
+    let mut next = Asked { ends, challenge, earlier: 0, nonce: 0, offset: 0, most: 0 };
     write(stream, Greeting::welcome(challenge).as_bytes(), options.progress_timeout).await?;
     let mut patience = (options.request_timeout, Closing::Silent);
-    let mut earlier = 0;
     while let Some((request, part)) = read_request(stream, patience, options.request_timeout).await? {
-        place.progress();
         let here =
-            |secret: BlobSecret, length| Answer::here(length, secret.answer_proof(request.nonce.get(), port, length));
-        let may = |secret| request.is_proved(secret, challenge, earlier, part.as_ref());
+            |secret: BlobSecret, length| Answer::here(length, secret.answer_proof(request.nonce.get(), ends, length));
+        let may = |secret| {
+            let is_proved = request.is_proved(secret, &next, part.as_ref());
+            if is_proved {
+                place.progress();
+            }
+            is_proved
+        };
         let is_here = match &part {
             None => {
                 send_whole(stream, store.find(request.name.get(), may), here, options.progress_timeout, place).await?
@@ -127,7 +128,7 @@ async fn converse(
         if !is_here {
             return write(stream, Answer::not_here().as_bytes(), options.progress_timeout).await;
         }
-        earlier += 1;
+        next.earlier += 1;
         patience = (options.idle_timeout, Closing::Idle);
     }
     Ok(())

@@ -274,7 +274,7 @@ impl Handler<Executor> for RunHandler {
             Event::Run(run) => self.run(executor, run),
             Event::Stop(run) => self.stop(executor, run),
             Event::Argument { client, name, tag, bytes } => {
-                self.runner.arguments.came_along(client.ip(), name, tag, bytes);
+                self.runner.arguments.came_along(client, name, tag, bytes);
             }
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);
@@ -359,7 +359,7 @@ impl Runner {
     fn at_hand<'a>(&self, run: &Run, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
         match argument {
             Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
-            Argument::ByReference(blob) => self.arguments.at_hand(run.client.ip(), blob).map(Cow::Owned),
+            Argument::ByReference(blob) => self.arguments.at_hand(run.client, blob).map(Cow::Owned),
         }
     }
 
@@ -368,7 +368,7 @@ impl Runner {
         match argument {
             Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
             Argument::ByReference(blob) => {
-                let fetched = self.arguments.get(context.client.ip(), blob);
+                let fetched = self.arguments.get(context.client, blob);
                 fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok().map(Cow::Owned)
             }
         }

@@ -5,7 +5,7 @@ use midflight_connections::Source;
 use midflight_tasks::blob::{TAG_BYTES, argument_name, open_argument};
 use midflight_wire::BlobRef;
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How many are kept, and how many of one source (T14).
@@ -27,7 +27,7 @@ pub(super) struct CameAlong {
 #[derive(Debug)]
 struct Kept {
     came: Instant,
-    client: IpAddr,
+    client: SocketAddr,
     name: u64,
     tag: [u8; TAG_BYTES],
     /// Encrypted.
@@ -37,10 +37,17 @@ struct Kept {
 impl CameAlong {
     /// Keeps an argument until its task comes, if there is room. Those that are here already have come earlier, and so have their tasks,
     /// most probably: they stay.
-    pub(super) fn keep(&mut self, now: Instant, client: IpAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        name: u64,
+        tag: [u8; TAG_BYTES],
+        argument: Vec<u8>,
+    ) {
         self.expire(now);
-        let source = Source::of(client);
-        let of_the_source = self.kept.iter().filter(|kept| Source::of(kept.client) == source).count();
+        let source = Source::of(client.ip());
+        let of_the_source = self.kept.iter().filter(|kept| Source::of(kept.client.ip()) == source).count();
         if self.kept.len() >= KEPT_MAX || of_the_source >= SHARE || self.place(client, name).is_some() {
             self.unused += 1;
             return;
@@ -49,7 +56,7 @@ impl CameAlong {
     }
 
     /// The argument of a task of a client at this address, once, if it came along and is genuine.
-    pub(super) fn take(&mut self, now: Instant, client: IpAddr, blob: &BlobRef) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, now: Instant, client: SocketAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         self.expire(now);
         if self.kept.is_empty() {
             return None; // so that no name is computed where arguments do not come along
@@ -71,7 +78,7 @@ impl CameAlong {
         }
     }
 
-    fn place(&self, client: IpAddr, name: u64) -> Option<usize> {
+    fn place(&self, client: SocketAddr, name: u64) -> Option<usize> {
         self.kept.iter().position(|kept| kept.client == client && kept.name == name)
     }
 }
@@ -81,8 +88,8 @@ mod tests {
     use super::*;
     use midflight_tasks::blob::seal_argument;
 
-    fn host(number: u8) -> IpAddr {
-        [10, 0, 0, number].into()
+    fn host(number: u8) -> SocketAddr {
+        ([10, 0, 0, number], 70).into()
     }
 
     fn blob(id: u64, length: u32) -> BlobRef {
@@ -90,7 +97,7 @@ mod tests {
     }
 
     /// The genuine argument of `blob` comes along from this address.
-    fn keep(along: &mut CameAlong, now: Instant, client: IpAddr, blob: &BlobRef, argument: &[u8]) {
+    fn keep(along: &mut CameAlong, now: Instant, client: SocketAddr, blob: &BlobRef, argument: &[u8]) {
         let mut sealed = argument.to_vec();
         let tag = seal_argument(blob, &mut sealed);
         along.keep(now, client, argument_name(blob), tag, sealed);
@@ -105,6 +112,7 @@ mod tests {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         keep(&mut along, now, host(1), &blob(7, 20), &[1; 20]);
         assert_eq!(along.take(now, host(2), &blob(7, 20)), None, "of another client");
+        assert_eq!(along.take(now, SocketAddr::new(host(1).ip(), 71), &blob(7, 20)), None, "of another process there");
         assert_eq!(along.take(now, host(1), &blob(8, 20)), None, "of another pack");
         assert_eq!(along.take(now, host(1), &blob(7, 19)), None, "another length");
         assert_eq!(along.take(now, host(1), &BlobRef { at: 3.into(), ..blob(7, 20) }), None, "at another place");
@@ -162,11 +170,11 @@ mod tests {
     fn t14_addresses_of_one_network_of_ipv6_are_one_source() {
         let (mut along, now) = (CameAlong::default(), Instant::now());
         for number in 0..100 {
-            let client = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]);
+            let client = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, number], 70));
             keep(&mut along, now, client, &blob(0, 17), &[1; 17]);
         }
         assert_eq!(along.kept.len(), SHARE);
-        keep(&mut along, now, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1]), &blob(0, 17), &[1; 17]);
+        keep(&mut along, now, SocketAddr::from(([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1], 70)), &blob(0, 17), &[1; 17]);
         assert_eq!(along.kept.len(), SHARE + 1);
     }
 

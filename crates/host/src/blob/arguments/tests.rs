@@ -4,7 +4,7 @@ use super::parts::{KEPT_MAX, PART_OVERHEAD, WINDOWS_MAX};
 use super::*;
 use crate::blob::format::{Answer, Greeting, Part, Request};
 use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore, PACKED_MAX, Packs};
-use midflight_tasks::blob::BlobSecret;
+use midflight_tasks::blob::{BlobSecret, Ends};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,6 +16,8 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// Of a client, not of its server of blobs.
+const CLIENT: SocketAddr = SocketAddr::new(HERE, 70);
 
 /// A client's side.
 struct Client {
@@ -70,7 +72,9 @@ impl Told {
                 match told.recv_timeout(Duration::from_millis(1)) {
                     Ok(length) => {
                         let (mut stream, nonce) = streams.remove(0);
-                        let here = |length| Answer::here(length, BlobSecret::new(7).answer_proof(nonce, port, length));
+                        let [server, client] = [stream.local_addr(), stream.peer_addr()].map(Result::unwrap);
+                        let proof = |length| BlobSecret::new(7).answer_proof(nonce, Ends { server, client }, length);
+                        let here = |length| Answer::here(length, proof(length));
                         let head = length.map_or_else(Answer::not_here, here);
                         let bytes = [head.as_bytes(), &vec![0; length.unwrap_or(0) as usize]].concat();
                         let _ = stream.write_all(&bytes); // who refuses it has closed
@@ -118,7 +122,7 @@ fn one_fetch_brings_the_arguments_of_many_tasks() {
     let (client, executor) = (Client::new(1 << 30), executor());
     let kept = client.many(10_000);
     for (number, (_, blob)) in (0..).zip(&kept) {
-        assert_eq!(executor.get(HERE, blob).unwrap(), argument(number));
+        assert_eq!(executor.get(CLIENT, blob).unwrap(), argument(number));
     }
     assert!(executor.counts().fetches < 60, "{} for 2 MB", executor.counts().fetches);
     drop(kept);
@@ -130,7 +134,7 @@ fn an_executor_among_many_fetches_little_that_it_does_not_need() {
     let (client, executor) = (Client::new(1 << 30), executor());
     let kept = client.many(20_000);
     let mine = (0u32..).zip(&kept).step_by(100);
-    mine.for_each(|(number, (_, blob))| assert_eq!(executor.get(HERE, blob).unwrap(), argument(number)));
+    mine.for_each(|(number, (_, blob))| assert_eq!(executor.get(CLIENT, blob).unwrap(), argument(number)));
     let parts = lock(&executor.parts);
     let bytes: usize = parts.kept.values().flat_map(BTreeMap::values).map(|part| part.bytes.len()).sum();
     assert!(bytes < 10 * 200 * 200, "{bytes} bytes for 200 arguments of 200 bytes, of 4 MB");
@@ -156,12 +160,12 @@ fn parts_that_are_dropped_before_they_were_of_use_make_windows_smaller() {
 fn an_argument_that_was_fetched_with_others_is_at_hand() {
     let (client, executor) = (Client::new(1 << 30), executor());
     let kept = client.many(3);
-    assert_eq!(executor.at_hand(HERE, &kept[1].1), None);
-    executor.get(HERE, &kept[0].1).unwrap();
-    assert_eq!(executor.at_hand(HERE, &kept[2].1), Some(argument(2)));
+    assert_eq!(executor.at_hand(CLIENT, &kept[1].1), None);
+    executor.get(CLIENT, &kept[0].1).unwrap();
+    assert_eq!(executor.at_hand(CLIENT, &kept[2].1), Some(argument(2)));
     let later = client.add(&argument(3));
-    assert_eq!(executor.at_hand(HERE, &later.1), None, "it was added afterwards");
-    assert_eq!(executor.get(HERE, &later.1).unwrap(), argument(3));
+    assert_eq!(executor.at_hand(CLIENT, &later.1), None, "it was added afterwards");
+    assert_eq!(executor.get(CLIENT, &later.1).unwrap(), argument(3));
 }
 
 #[test]
@@ -169,11 +173,11 @@ fn threads_that_need_what_is_coming_wait_for_it() {
     let (executor, server) = (executor(), Told::start());
     let (begin, rest) = (server.reference(0), (1..16).map(|number| server.reference(number)));
     std::thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(executor.get(HERE, &begin).unwrap(), [0; 200]));
+        scope.spawn(|| assert_eq!(executor.get(CLIENT, &begin).unwrap(), [0; 200]));
         server.wait_for_requests(1);
         for blob in rest {
             let executor = &executor;
-            scope.spawn(move || assert_eq!(executor.get(HERE, &blob).unwrap(), [0; 200]));
+            scope.spawn(move || assert_eq!(executor.get(CLIENT, &blob).unwrap(), [0; 200]));
         }
         wait_until(|| lock(&executor.parts).waiting == 15);
         server.answer(1, true);
@@ -186,7 +190,7 @@ fn threads_that_need_what_is_coming_wait_for_it() {
 fn threads_whose_fetch_has_failed_try_side_by_side() {
     let (executor, server) = (executor(), Told::start());
     let (begin, rest) = (server.reference(0), (1..8).map(|number| server.reference(number)));
-    let get = |blob: BlobRef| assert!(matches!(executor.get(HERE, &blob), Err(FetchError::Gone)));
+    let get = |blob: BlobRef| assert!(matches!(executor.get(CLIENT, &blob), Err(FetchError::Gone)));
     std::thread::scope(|scope| {
         scope.spawn(|| get(begin));
         server.wait_for_requests(1);
@@ -203,7 +207,7 @@ fn threads_whose_fetch_has_failed_try_side_by_side() {
 fn a_server_that_sends_more_than_it_was_asked_for_is_refused() {
     let (executor, server) = (executor(), Told::start());
     std::thread::scope(|scope| {
-        let got = scope.spawn(|| executor.get(HERE, &server.reference(0)));
+        let got = scope.spawn(|| executor.get(CLIENT, &server.reference(0)));
         server.wait_for_requests(1);
         server.answers.send(Some(LARGEST_WINDOW)).unwrap();
         let got = got.join().unwrap();
@@ -217,7 +221,7 @@ fn what_is_gone_is_gone_for_each_thread() {
     let (lease, blob) = client.add(&[1; 20]);
     drop(lease);
     std::thread::scope(|scope| {
-        let get = || executor.get(HERE, &blob);
+        let get = || executor.get(CLIENT, &blob);
         let threads = [scope.spawn(get), scope.spawn(get)];
         for thread in threads {
             let got = thread.join().unwrap();
@@ -244,13 +248,13 @@ fn a_reference_beyond_what_a_pack_has_is_refused() {
     let (client, executor) = (Client::new(1 << 30), executor());
     let (_lease, blob) = client.add(&[1; 20]);
     let short = BlobRef { length: 33.into(), ..blob };
-    assert!(matches!(executor.get(HERE, &short), Err(FetchError::Length { expected: 33, got: 32 })));
+    assert!(matches!(executor.get(CLIENT, &short), Err(FetchError::Length { expected: 33, got: 32 })));
     for length in [0, LARGEST_WINDOW + 1] {
         let wrong = BlobRef { length: length.into(), ..blob };
-        assert!(matches!(executor.get(HERE, &wrong), Err(FetchError::NotPacked { .. })));
+        assert!(matches!(executor.get(CLIENT, &wrong), Err(FetchError::NotPacked { .. })));
     }
     let behind = BlobRef { at: u16::MAX.into(), ..blob };
-    assert!(matches!(executor.get(HERE, &behind), Err(FetchError::Gone)));
+    assert!(matches!(executor.get(CLIENT, &behind), Err(FetchError::Gone)));
 }
 
 #[test]
@@ -293,7 +297,7 @@ proptest! {
         let mut kept: Vec<_> = arguments.iter().map(|argument| client.add(argument)).map(|(l, b)| (Some(l), b)).collect();
         for (index, which, ends) in order {
             let (number, executor) = (index.index(kept.len()), &executors[usize::from(which)]);
-            match executor.get(HERE, &kept[number].1) {
+            match executor.get(CLIENT, &kept[number].1) {
                 Ok(got) => prop_assert!(got == arguments[number]),
                 Err(error) => {
                     prop_assert!(matches!(error, FetchError::Gone), "{}", error);
