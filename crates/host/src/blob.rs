@@ -58,7 +58,7 @@ pub struct BlobOptions {
     /// A connection on which nothing more is asked for this long is closed. Default 5 s.
     pub idle_timeout: Duration,
     /// A connection on which 256 KiB of an answer, or what is left of it, take longer than this is closed, by either end.
-    /// A fetch waits as long for a place. At most a day; default 10 s.
+    /// A fetch waits as long until its answer begins, also for a place. At most a day; default 10 s.
     pub progress_timeout: Duration,
     /// An executor drops a result that nobody has fetched or refused for this long. Default 10 minutes.
     pub result_ttl: Duration,
