@@ -9,7 +9,8 @@
 //! Where a server is told to ([`Connections::where_silent_give_way`]), a source that holds its share still gets a further place while one
 //! of its own connections has made no progress for 100 ms since it was opened; that one is closed. So who opens connections and sends
 //! nothing keeps out neither others nor those who share its address, such as a probe on the same machine. Where progress is worth more,
-//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]).
+//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]). With both, a full
+//! table closes those without progress before others.
 
 mod table;
 #[doc(hidden)]
@@ -122,6 +123,9 @@ impl Connections {
                     Some((place, gone)) => {
                         self.prepare(&stream);
                         drop(tokio::spawn(until(gone, serve(stream, place))));
+                        // Else a flood is accepted faster than it is served: newcomers make room before they were greeted, and those that
+                        // have made room stay open until their tasks are polled.
+                        tokio::task::yield_now().await;
                     }
                     None => refuse(stream, refusal),
                 },

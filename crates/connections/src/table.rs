@@ -124,10 +124,11 @@ impl<T> Table<T> {
         Some(kept)
     }
 
-    /// The connection that is longest without progress. The linear search is fine: a full table is rare and has hundreds of
-    /// entries.
+    /// The connection that is longest without progress; where silent ones give way, first of those without any. The linear search is fine:
+    /// a full table is rare and has hundreds of entries.
     fn idlest(&self) -> Option<(u64, Source)> {
-        let idlest = self.open.iter().min_by_key(|&(&id, entry)| (entry.progress, id));
+        let stays = |entry: &Entry<T>| self.give_way_after.is_some() && entry.is_heard;
+        let idlest = self.open.iter().min_by_key(|&(&id, entry)| (stays(entry), entry.progress, id));
         idlest.map(|(&id, entry)| (id, entry.source))
     }
 
@@ -259,6 +260,26 @@ mod tests {
         }
         assert_eq!(table.admit(source(1), later, 18).unwrap().made_room, Some(0));
         assert_eq!(table.len(), 18);
+    }
+
+    /// A transfer over a slow link rests for longer than others need to open a connection.
+    #[test]
+    fn t14_in_a_full_table_who_was_heard_does_not_make_room_for_the_silent() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1);
+        let admit = |table: &mut Table<u8>, by: u8| table.admit(source(by), later, by).unwrap();
+        for after in [Duration::ZERO, SILENT] {
+            let mut table = Table::new(3, Some(after));
+            let heard = table.admit(source(0), start, 0).unwrap().id;
+            table.progress(heard, start);
+            let silent = [1, 2].map(|by| admit(&mut table, by).id);
+            assert_eq!(admit(&mut table, 3).made_room, Some(1));
+            table.progress(silent[1], later);
+            let last = admit(&mut table, 4);
+            assert_eq!(last.made_room, Some(3));
+            table.progress(last.id, later);
+            assert_eq!(admit(&mut table, 5).made_room, Some(0), "all were heard: the idlest");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A server with a flood of connections may not come to greet one of them.
+const GREETED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a connection that was kept may be silent: its other end may be somebody else's meanwhile. Then a new one is tried.
 const KEPT_PATIENCE: Duration = Duration::from_secs(1);
 /// Connections kept for the next fetch, over all servers.
@@ -214,9 +216,12 @@ impl Fetcher {
             Ok((stream, ends))
         };
         let (stream, ends) = connect().map_err(|source| FetchError::Io { address, source })?;
-        let mut greeting = Greeting::new_zeroed();
-        let greeted = Within { stream: &stream, deadline }.read_exact(greeting.as_mut_bytes());
-        greeted.map_err(|error| unanswered(address, error))?;
+        let (mut greeting, soon) = (Greeting::new_zeroed(), deadline.min(Instant::now() + GREETED_WITHIN));
+        let greeted = Within { stream: &stream, deadline: soon }.read_exact(greeting.as_mut_bytes());
+        greeted.map_err(|error| match error.kind() {
+            ErrorKind::TimedOut if soon < deadline => FetchError::NoPlace(address),
+            _ => unanswered(address, error),
+        })?;
         match greeting.start.code {
             _ if !greeting.start.is_ours() => Err(FetchError::NotABlobServer(address)),
             STATUS_OK => Ok(Connection { stream, ends, challenge: greeting.challenge.get(), requests: 0 }),
