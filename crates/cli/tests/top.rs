@@ -47,6 +47,12 @@ fn a_view_has_executors_clients_jobs_rates_and_run_times() {
     for part in ["2 busy, 0 parked", "Executors\n", "alive", "Jobs\n", "Clients\n"] {
         assert!(text.stdout.contains(part), "no {part:?} in {text:?}");
     }
+    // The id of a client names it to `purge`, and is not what the client has drawn: only the switch knows that.
+    let (port, id) = (address.port().to_string(), client["id"].as_str().unwrap());
+    assert_eq!(view["detail"]["jobs"]["shown"][0]["client"], id);
+    assert_error(&run(&["purge", "--port", &port, "--client", "0123456789abcdef"]), 1, &["midflight top --json"]);
+    let purged = run(&["purge", "--port", &port, "--client", id]);
+    assert_eq!((purged.code, purged.stdout.as_str()), (Some(0), "1 task taken out\n"), "{purged:?}");
     job.kill().unwrap();
     job.wait().unwrap();
 }

@@ -4,10 +4,10 @@
 //! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
 //! of tasks that probably come next (`docs/internals/arguments.md`).
 //!
-//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14), and in its share those
-//! that have not proved anything give way to later ones; a client that gets none is told so, and tries again a little later. A connection is closed on an unknown name, on a request without proof, on a
-//! malformed one, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or closing has a counter of its own in
-//! [`BlobCounters`].
+//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14), and within
+//! a share those that have not proved anything give way to later ones; a client that gets none is told so, and tries again a
+//! little later. A connection is closed on an unknown name, on a request without proof, on a malformed one, and when one of the
+//! times of [`BlobOptions`] runs out. Each reason for refusing or closing has a counter of its own in [`BlobCounters`].
 
 mod arguments;
 mod content;
