@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sys
 import threading
 import time
@@ -20,8 +19,6 @@ _FUNCTIONS_MAX = 256
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
 _PYTHON = (sys.version_info[0], sys.version_info[1])
-
-os.register_at_fork(after_in_child=_native.after_fork)
 
 
 class Waiter(Protocol):

@@ -1,11 +1,10 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["Blob", "Buffer", "Calls", "Client", "after_fork"]
+__all__ = ["Blob", "Buffer", "Calls", "Client"]
 
 _Settle = Callable[[tuple[Any, ...], int, Any], None]
 
-def after_fork() -> None: ...
 
 @final
 class Blob: ...

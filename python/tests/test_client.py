@@ -317,9 +317,10 @@ def test_a_client_does_not_survive_fork(cluster: Cluster, how: str) -> None:
     assert done.stdout == "7 True\n", done.stderr
 
 
-def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluster: Cluster) -> None:
-    program = """
-        import midflight, os, sys
+@pytest.mark.parametrize("fork", ["os.fork", "ctypes.PyDLL(None).fork"])
+def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluster: Cluster, fork: str) -> None:
+    program = f"""
+        import ctypes, midflight, os, sys
         from midflight import _native
 
         def secret():
@@ -330,10 +331,10 @@ def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluste
             client.close(lambda *_: None)
             return bytes(calls.argument([b"it"], []))[16:24].hex()
 
-        secrets = {secret()}
+        secrets = {{secret()}}
         for _ in range(2):
             out, into = os.pipe()
-            if os.fork() == 0:
+            if {fork}() == 0:
                 os.write(into, secret().encode())
                 os._exit(0)
             os.wait()

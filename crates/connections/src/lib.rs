@@ -9,8 +9,9 @@
 //! Where a server is told to ([`Connections::where_silent_give_way`]), a source that holds its share still gets a further place while one
 //! of its own connections has made no progress for 100 ms since it was opened; that one is closed. So who opens connections and sends
 //! nothing keeps out neither others nor those who share its address, such as a probe on the same machine. Where progress is worth more,
-//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]). With both, a full
-//! table closes those without progress before others.
+//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]). With both, next
+//! give way those that were served and wait for a further request ([`ConnectionPlace::rest`]), and a full table closes connections in the
+//! same order.
 
 mod table;
 #[doc(hidden)]
@@ -192,6 +193,11 @@ impl ConnectionPlace {
     /// The connection made progress: it is not idle.
     pub fn progress(&self) {
         self.connections.table().progress(self.id, Instant::now());
+    }
+
+    /// What was asked has been answered, and nothing is lost if the connection is closed before its next [`ConnectionPlace::progress`].
+    pub fn rest(&self) {
+        self.connections.table().rest(self.id);
     }
 }
 

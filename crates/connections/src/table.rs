@@ -45,7 +45,8 @@ pub const fn may_take(holds: usize, free: usize) -> bool {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     max: usize,
-    /// A source that holds its share gets a further place if one of its own connections has been silent for so long, which is closed.
+    /// A source that holds its share gets a further place if one of its own connections has been silent for so long, or rests; it is
+    /// closed.
     give_way_after: Option<Duration>,
     open: HashMap<u64, Entry<T>>,
     held: HashMap<Source, usize>,
@@ -56,9 +57,19 @@ pub(super) struct Table<T> {
 struct Entry<T> {
     source: Source,
     progress: Instant,
-    /// It has made progress since it was opened.
-    is_heard: bool,
+    state: State,
     kept: T,
+}
+
+/// What a connection is worth, where silent ones give way: the least gives way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// It has made no progress since it was opened.
+    Silent,
+    /// It has been served, and has asked for nothing since: whoever it belongs to can open another one.
+    Resting,
+    /// It has made progress, and is being served.
+    Served,
 }
 
 /// A place was given.
@@ -94,12 +105,12 @@ impl<T> Table<T> {
             holds -= usize::from(owner == source);
         }
         if !may_take(holds, free) {
-            gives_way = Some((self.silent(source, now).ok_or(ShareHeld)?, source));
+            gives_way = Some((self.gives_way(source, now).ok_or(ShareHeld)?, source));
         }
         let made_room = gives_way.and_then(|(id, _)| self.leave(id));
         let id = self.next;
         self.next += 1;
-        self.open.insert(id, Entry { source, progress: now, is_heard: false, kept });
+        self.open.insert(id, Entry { source, progress: now, state: State::Silent, kept });
         *self.held.entry(source).or_default() += 1;
         Ok(Admitted { id, made_room })
     }
@@ -108,7 +119,14 @@ impl<T> Table<T> {
     pub(super) fn progress(&mut self, id: u64, now: Instant) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.progress = now;
-            entry.is_heard = true;
+            entry.state = State::Served;
+        }
+    }
+
+    /// The connection has been served, and may wait for its next request.
+    pub(super) fn rest(&mut self, id: u64) {
+        if let Some(entry) = self.open.get_mut(&id) {
+            entry.state = entry.state.min(State::Resting);
         }
     }
 
@@ -124,21 +142,28 @@ impl<T> Table<T> {
         Some(kept)
     }
 
-    /// The connection that is longest without progress; where silent ones give way, first of those without any. The linear search is fine:
-    /// a full table is rare and has hundreds of entries.
+    /// The connection that is longest without progress; where silent ones give way, first of the silent, then of the resting. The linear
+    /// search is fine: a full table is rare and has hundreds of entries.
     fn idlest(&self) -> Option<(u64, Source)> {
-        let stays = |entry: &Entry<T>| self.give_way_after.is_some() && entry.is_heard;
-        let idlest = self.open.iter().min_by_key(|&(&id, entry)| (stays(entry), entry.progress, id));
+        let idlest = self.open.iter().min_by_key(|&(&id, entry)| self.order(id, entry));
         idlest.map(|(&id, entry)| (id, entry.source))
     }
 
-    /// The oldest connection of the source that has to give way because it is silent.
-    fn silent(&self, source: Source, now: Instant) -> Option<u64> {
+    /// The connection of the source that has to give way to another one of it.
+    fn gives_way(&self, source: Source, now: Instant) -> Option<u64> {
         let after = self.give_way_after?;
-        let is_silent =
-            |entry: &Entry<T>| entry.source == source && !entry.is_heard && now.duration_since(entry.progress) >= after;
-        let silent = self.open.iter().filter(|(_, entry)| is_silent(entry));
-        silent.min_by_key(|&(&id, entry)| (entry.progress, id)).map(|(&id, _)| id)
+        let gives_way = |entry: &Entry<T>| match entry.state {
+            State::Silent => now.duration_since(entry.progress) >= after,
+            State::Resting => true,
+            State::Served => false,
+        };
+        let candidates = self.open.iter().filter(|(_, entry)| entry.source == source && gives_way(entry));
+        candidates.min_by_key(|&(&id, entry)| self.order(id, entry)).map(|(&id, _)| id)
+    }
+
+    /// The least gives way first.
+    fn order(&self, id: u64, entry: &Entry<T>) -> (Option<State>, Instant, u64) {
+        (self.give_way_after.map(|_| entry.state), entry.progress, id)
     }
 }
 
@@ -243,6 +268,30 @@ mod tests {
         assert_eq!(last.made_room, Some(8), "the one that was admitted last, and has not been heard");
         table.progress(last.id, now);
         assert_eq!(table.admit(source(1), now, 10).unwrap_err(), ShareHeld, "all were heard");
+    }
+
+    /// One that was served and asks for nothing more could be held without end by anybody who was once allowed to ask.
+    #[test]
+    fn t14_who_rests_makes_room_after_the_silent_and_before_the_served() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut table = Table::new(9, Some(Duration::ZERO));
+        let ids: Vec<u64> = (0..8).map(|n| table.admit(source(1), at(n), n).unwrap().id).collect();
+        ids[1..].iter().for_each(|id| table.progress(*id, at(10)));
+        ids[..3].iter().for_each(|id| table.rest(*id));
+        let mut made_room = |table: &mut Table<u64>| {
+            let admitted = table.admit(source(1), at(20), 9)?;
+            table.progress(admitted.id, at(20));
+            Ok(admitted.made_room)
+        };
+        assert_eq!(made_room(&mut table), Ok(Some(0)), "it was silent: it has nothing to rest from");
+        assert_eq!(made_room(&mut table), Ok(Some(1)));
+        table.progress(ids[2], at(20));
+        assert_eq!(made_room(&mut table), Err(ShareHeld), "the last of those that rested asks again");
+        table.rest(ids[7]);
+        assert_eq!(table.admit(source(2), at(30), 9).unwrap().made_room, None);
+        assert_eq!(table.admit(source(3), at(30), 9).unwrap().made_room, Some(9), "full: the silent one");
+        assert_eq!(table.admit(source(2), at(30), 9).unwrap().made_room, Some(9), "full: the silent one again");
     }
 
     /// In a full table nothing changes: the idlest gives way where the share allows it, and the source's own where it does not.

@@ -3,14 +3,28 @@
 
 use crate::client::ClientClosed;
 use pyo3::PyResult;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Forks between this process and the one that has loaded the module.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Python calls it in a child, which is to draw other identities and secrets than its parent and its siblings.
-pub(crate) fn after_fork() {
+/// From now on the C library calls [`in_child`] in each child, also after a fork that Python does not know of, such as one by a library.
+///
+/// # Errors
+/// There is no memory for it.
+pub(crate) fn watch() -> io::Result<()> {
+    // SAFETY: the function is there for as long as the process, as Python unloads no module.
+    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// A child is to draw other identities and secrets than its parent and its siblings. Waits for no lock, as the thread that holds it may
+/// not be there.
+unsafe extern "C" fn in_child() {
     midflight_host::draw_anew();
     FORKS.fetch_add(1, Ordering::Relaxed);
 }

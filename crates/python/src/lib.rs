@@ -33,9 +33,8 @@ mod _native {
     #[pymodule_export]
     use super::client::{Blob, Client};
 
-    /// Called in a child after a fork: clients of the parent are not its own.
-    #[pyo3::pyfunction]
-    fn after_fork() {
-        super::fork::after_fork();
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        Ok(super::fork::watch()?)
     }
 }

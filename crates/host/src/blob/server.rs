@@ -128,6 +128,7 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionP
         if !is_here {
             return write(stream, Answer::not_here().as_bytes(), options.progress_timeout).await;
         }
+        place.rest();
         next.earlier += 1;
         patience = (options.idle_timeout, Closing::Idle);
     }
