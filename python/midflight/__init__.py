@@ -8,7 +8,7 @@
 The guide is ``docs/python.md``.
 """
 
-from midflight._client import Client, Shared
+from midflight._client import Client, Shared, Submitter
 from midflight._executor import Executor
 from midflight._futures import Future, as_completed, gather
 from midflight._map import Results
@@ -46,6 +46,7 @@ __all__ = [
     "ResultTooLarge",
     "Results",
     "Shared",
+    "Submitter",
     "TaskLost",
     "TaskTimeout",
     "WorkerDied",

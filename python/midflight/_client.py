@@ -16,9 +16,6 @@ from midflight.errors import ClientClosed
 
 T = TypeVar("T")
 
-#: Bytes of the largest result.
-_RESULT_MAX = (1 << 32) - 1
-
 
 class Shared(Generic[T]):
     """A value that many calls have as argument: executors fetch it once. From :meth:`Client.share`."""
@@ -124,8 +121,8 @@ class Client(Submitter):
         bind: str | None = None,
         connect_timeout: float = 3.0,
     ) -> None:
-        if not 0 < result_max <= _RESULT_MAX:
-            raise ValueError(f"result_max {result_max}: 1 to {_RESULT_MAX} bytes")
+        if not 0 < result_max <= _pickling.RESULT_MAX:
+            raise ValueError(f"result_max {result_max}: 1 to {_pickling.RESULT_MAX} bytes")
         if max_open < 1 or memory_max < 1:
             raise ValueError("max_open and memory_max: at least 1")
         switch = switch or os.environ.get("MIDFLIGHT_SWITCH") or "127.0.0.1:7700"
@@ -154,12 +151,12 @@ class Client(Submitter):
         retries: int = 0,
         attempts: int = 3,
     ) -> Submitter:
-        """The same client for calls with other options.
+        """What submits calls by this client with other options. It keeps the client open.
 
         Args:
             priority: 1 (the highest) to 8.
             resources: names such as ``"r0,r3"``, or a mask: what the executor must have.
-            timeout: seconds that an attempt may take; then its worker is stopped.
+            timeout: seconds that a call may run at its worker, for each attempt; then it is stopped. The time in the queue does not count.
             retries: attempts after an exception of the function.
             attempts: attempts in all, where a worker dies or takes longer than `timeout`; 1 also keeps calls from being sent together.
 

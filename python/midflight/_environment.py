@@ -26,8 +26,10 @@ def _installed() -> set[str]:
     found = set()
     for distribution in metadata.distributions(path=[entry for entry in sys.path if _absolute(entry) not in here]):
         try:
-            name, version = distribution.metadata["Name"] or "", distribution.version or ""
+            name, version = distribution.metadata["Name"], distribution.version
         except Exception:  # not UTF-8, no permission
+            continue
+        if not name or not version:
             continue
         # Tools write a name in several ways: PEP 503.
         found.add(f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}")

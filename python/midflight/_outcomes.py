@@ -20,13 +20,13 @@ from midflight.errors import (
 )
 
 #: Kinds of ends, of the native module.
-VALUE, FAILED, UNKNOWN, TIMED_OUT, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM = range(10)
+VALUE, FAILED, UNKNOWN, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM = range(9)
 
 #: The first byte of a result of calls, and of one that is the executor's own.
 _RESULT, _REFUSAL = ord("R"), ord("E")
 
 #: The codes of an executor's own results.
-_MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED = 1, 2, 3, 4
+_MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED, _TIMED_OUT = 1, 2, 3, 4, 5
 
 #: Of a task of several calls: each of them may have another end if it is alone.
 _PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
@@ -68,8 +68,6 @@ def _failure(kind: int, value: str) -> BaseException:
             "the executor that got the task runs no Python functions: start executors with --python, or give those that have it "
             "a resource and ask for it"
         )
-    if kind == TIMED_OUT:
-        return TaskTimeout("no attempt has ended within the task's timeout")
     if kind == TOO_LARGE:
         return ResultTooLarge(f"{value.split(':')[0]}: return less, or connect with Client(result_max=...)")
     if kind == CANCELLED:
@@ -84,7 +82,7 @@ def _failure(kind: int, value: str) -> BaseException:
 
 
 def _of_executor(value: bytes) -> BaseException:
-    code, signal, _attempt = value[1], value[2], value[3]
+    code, signal = value[1], value[2]
     text = value[4:].decode(errors="replace")
     if code == _MISMATCH:
         return Mismatch(text)
@@ -92,7 +90,11 @@ def _of_executor(value: bytes) -> BaseException:
         return WorkerDied(text, signal or None)
     if code == _NO_WORKER:
         return NoWorker(text)
-    return TaskLost(text)
+    if code == _NOT_FETCHED:
+        return TaskLost(text)
+    if code == _TIMED_OUT:
+        return TaskTimeout(text)
+    return MidflightError(f"an error of the executor that this release does not know ({code}): {text}")
 
 
 def outcome(entry: _pickling.Entry) -> Outcome:

@@ -16,7 +16,7 @@ from typing import Any
 
 import cloudpickle
 
-from midflight.errors import CannotPickle, CannotUnpickle, MissingModule, RemoteError, ResultTooLarge
+from midflight.errors import CannotPickle, CannotUnpickle, MidflightError, MissingModule, RemoteError, ResultTooLarge
 
 #: A pickle, or a pickle with its buffers.
 Pickled = bytes | tuple[bytes, list[memoryview]]
@@ -43,7 +43,7 @@ _ENTRY = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
 #: The count, and the only entry.
 _ONE = struct.Struct("<IB3xIQ")
-#: A result, and its only entry.
+#: What a result begins with, and a result with its only entry.
 _RESULT = struct.Struct("<cQ")
 _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
 
@@ -175,15 +175,13 @@ def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> 
     if not any(buffers for _, buffers, _ in plain):
         return _parse_plain(view, at + 16 * count, plain)
     heads = []
-    has_buffers = False
     for _ in range(count):
         status, buffers, length = _ENTRY.unpack_from(view, at)
         at += 16
-        has_buffers = has_buffers or buffers > 0
         lengths = struct.unpack_from(f"<{buffers}Q", view, at) if buffers else ()
         at += 8 * buffers
         heads.append((status, length, lengths))
-    if has_buffers and view.readonly and not is_shared:
+    if view.readonly and not is_shared:
         view = memoryview(bytearray(view))
     found = []
     for status, length, lengths in heads:
@@ -332,9 +330,9 @@ def dump_exception(error: BaseException, skip: int = 1) -> Pickled:
     return data
 
 
-def dump_broken(kind: str, message: str, text: str) -> bytes:
-    """An error of the worker."""
-    return pickle.dumps((kind, message, text), 5)
+def dump_broken(kind: str, message: str, text: str, module: str | None = None) -> bytes:
+    """An error of the worker: which exception it is at the client, the text of its traceback, and the module that is missing."""
+    return pickle.dumps((kind, message, text, module), 5)
 
 
 def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
@@ -350,9 +348,12 @@ def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
 
 
 def load_broken(data: Any) -> BaseException:
-    kind, message, text = pickle.loads(data)
-    classes = {"pickle": CannotPickle, "unpickle": CannotUnpickle, "module": MissingModule, "large": ResultTooLarge}
-    error: BaseException = classes.get(kind, CannotUnpickle)(message)
+    kind, message, text, module = pickle.loads(data)
+    error: BaseException
+    if kind == "module":
+        error = MissingModule(message, name=module)
+    else:
+        error = {"pickle": CannotPickle, "unpickle": CannotUnpickle, "large": ResultTooLarge}.get(kind, MidflightError)(message)
     if text:
         error.__cause__ = _RemoteTraceback(f'\n"""\n{text}"""')
     return error

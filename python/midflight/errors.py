@@ -76,7 +76,7 @@ class TaskLost(MidflightError):
 
 
 class TaskTimeout(MidflightError, TimeoutError):
-    """No attempt has ended within the task's timeout."""
+    """The call ran for longer than its timeout, in each of its attempts."""
 
 
 class ClientClosed(MidflightError):

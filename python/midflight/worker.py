@@ -206,7 +206,7 @@ def _length(piece: bytes | memoryview) -> int:
 def _broken(error: Exception) -> tuple[int, Pickled]:
     """An error of the worker itself, in a call."""
     message = f"the worker cannot answer ({_environment.about()}): {_pickling.one_line(error)}"
-    return BROKEN, _pickling.dump_broken("pickle", message, traceback.format_exc())
+    return BROKEN, _pickling.dump_broken("worker", message, traceback.format_exc())
 
 
 def _cannot_load(what: str, error: Exception) -> bytes:
@@ -217,7 +217,7 @@ def _cannot_load(what: str, error: Exception) -> bytes:
             f"{what} needs the module {error.name}, which the worker does not have ({_environment.about()}): install it there, "
             f"start the executor in the directory that has it, or see cloudpickle.register_pickle_by_value"
         )
-        return _pickling.dump_broken("module", message, text)
+        return _pickling.dump_broken("module", message, text, error.name)
     message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling.one_line(error)}"
     return _pickling.dump_broken("unpickle", message, text)
 

@@ -181,6 +181,12 @@ def interrupt(number: int, bad: int) -> int:
     return number
 
 
+def sleep_if(number: int, bad: int) -> int:
+    if number == bad:
+        time.sleep(600)
+    return number
+
+
 class Exits:
     """Ends the program that unpickles it."""
 

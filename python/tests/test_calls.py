@@ -166,8 +166,14 @@ def test_a_shared_argument_is_there_for_all(client: midflight.Client) -> None:
         midflight._pickling.dump_function(bound)
 
 
+def test_a_task_gets_the_resource_that_it_asks_for() -> None:
+    with Cluster("--count", "r0=1") as cluster, midflight.Client(cluster.switch) as client:
+        required = client.options(resources="r0").submit(functions.environment, "MIDFLIGHT_R0")
+        without = client.submit(functions.environment, "MIDFLIGHT_R0")
+        assert (required.result(PATIENCE), without.result(PATIENCE)) == ("0", None)
+
+
 def test_options_are_of_tasks(client: midflight.Client) -> None:
-    assert client.options(priority=1, resources="r0").submit(functions.double, 1).result(PATIENCE) == 2
     with pytest.raises(ValueError, match="priority 9"):
         client.options(priority=9)
     with pytest.raises(ValueError):

@@ -18,13 +18,10 @@ from typing import Any
 import functions
 import numpy
 import pytest
-from conftest import Cluster, eventually
+from conftest import PATIENCE, Cluster, eventually
 
 import midflight
 from midflight import _outcomes, _pickling
-
-#: Seconds for what should come at once: the machine may be busy.
-PATIENCE = 60
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_a_distribution_that_cannot_be_read_does_not_count(tmp_path: Path, monke
     install(tmp_path, "good-1.0.dist-info", b"Metadata-Version: 2.1\nName: good\nVersion: 1.0\n")
     install(tmp_path, "bad-1.0.dist-info", b"Metadata-Version: 2.1\nName: b\xff\xfed\nVersion: 1.0\n")
     install(tmp_path, "empty-1.0.dist-info", b"")
-    assert "good==1.0" in installed(monkeypatch, tmp_path)
+    assert installed(monkeypatch, tmp_path) == {"good==1.0"}
 
 
 def test_the_working_directory_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,10 +141,33 @@ def test_retries_are_for_exceptions(client: midflight.Client, tmp_path: Path) ->
         client.submit(functions.once, str(tmp_path / "b")).result(PATIENCE)
 
 
-def test_a_task_that_hangs_is_stopped_at_its_timeout(client: midflight.Client) -> None:
-    with pytest.raises(midflight.TaskTimeout):
+def test_a_task_that_hangs_is_stopped_at_its_timeout(client: midflight.Client, tmp_path: Path) -> None:
+    with pytest.raises(midflight.TaskTimeout, match="its timeout of 300ms, attempt 1"):
         client.options(timeout=0.3, attempts=1).submit(time.sleep, 600).result(PATIENCE)
+    with pytest.raises(midflight.TaskTimeout, match="attempt 2"):
+        client.options(timeout=0.1, attempts=2).submit(functions.hang_deaf, str(tmp_path / "pid")).result(PATIENCE)
     assert client.submit(functions.double, 4).result(PATIENCE) == 8
+
+
+def test_the_time_in_the_queue_does_not_count_for_the_timeout(client: midflight.Client, tmp_path: Path) -> None:
+    busy = [client.submit(functions.hold, str(tmp_path / "go")) for _ in range(2)]
+    # They wait for longer than each of them may take.
+    late = [client.options(timeout=0.5, attempts=1).submit(functions.double, number) for number in range(4)]
+    several = client.options(timeout=0.5, attempts=1).map(functions.double, range(100))
+    time.sleep(1)
+    (tmp_path / "go").touch()
+    midflight.gather(busy, timeout=PATIENCE)
+    assert midflight.gather(late, timeout=PATIENCE) == [0, 2, 4, 6]
+    assert list(several) == [2 * number for number in range(100)]
+
+
+def test_the_others_of_a_map_whose_call_hangs_have_their_results(client: midflight.Client) -> None:
+    results = client.options(timeout=0.5, attempts=2).map(
+        functions.sleep_if, range(6), [3] * 6, chunksize=6, return_exceptions=True
+    )
+    ends = list(results)
+    assert isinstance(ends.pop(3), midflight.TaskTimeout)
+    assert ends == [0, 1, 2, 4, 5]
 
 
 def test_a_task_that_is_cancelled_runs_its_finally(client: midflight.Client, tmp_path: Path) -> None:

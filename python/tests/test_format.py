@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parents[2] / "crates/tasks/tests/golden/python"
 FUNCTION = (0x0102_0304_0506_0708, 0x1122_3344, 0x5566)
 SHARED = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)]
 #: Where references begin, and how long each is.
-HEAD, REFERENCE = 16, struct.Struct("<QIHxx")
+HEAD, REFERENCE = 24, struct.Struct("<QIHxx")
 
 Pickled = tuple[bytes, list[memoryview]]
 
@@ -55,7 +55,7 @@ def argument(client: _native.Client, shared: int, calls: list[Any], **options: A
     """What the native module sends for these calls, with the references of the files in the place of its own."""
     function = client.share([b"a function"])
     more = [client.share([b"a shared argument"]) for _ in range(shared)]
-    shape = _native.Calls(client, [function], priority=1, resources=0, timeout=None, **options)
+    shape = _native.Calls(client, [function], priority=1, resources=0, **options)
     said = bytearray(shape.argument(calls, more))
     for place, reference in enumerate([FUNCTION, *SHARED[:shared]]):
         at = HEAD + place * REFERENCE.size
@@ -77,10 +77,11 @@ SEVERAL = [with_buffers(b"one"), with_buffers(b"the second", (0xA1, 3), (0xA2, 6
 
 
 def test_an_argument_is_written_as_the_executor_reads_it(native: _native.Client) -> None:
-    said = argument(native, 0, [ALONE], python=(3, 11), environment=0, attempts=3, retries=0)
+    said = argument(native, 0, [ALONE], python=(3, 11), environment=0, timeout=None, attempts=3, retries=0)
     assert_golden("argument", "The argument of a call alone: of Python 3.11, with 3 attempts; its pickle is `alone`.", said)
-    said = argument(native, 2, SEVERAL, python=(3, 14), environment=0xE0E1_E2E3_E4E5_E6E7, attempts=1, retries=2)
-    about = "Three calls of Python 3.14, in one environment only, with 2 retries and two shared arguments. The second has two buffers, the third one."
+    options = {"environment": 0xE0E1_E2E3_E4E5_E6E7, "timeout": 1.5, "attempts": 1, "retries": 2}
+    said = argument(native, 2, SEVERAL, python=(3, 14), **options)
+    about = "Three calls of Python 3.14, in one environment only, within 1.5 s, with 2 retries and two shared arguments. The second has two buffers, the third one."
     assert_golden("argument_of_several", about, said)
 
 

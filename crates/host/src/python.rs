@@ -1,5 +1,5 @@
 //! The function `python`: calls of Python functions, which worker processes run. `docs/internals/python.md` says what they are
-//! told and what happens when who dies.
+//! told and what happens when a process dies.
 
 mod cache;
 mod channel;
@@ -18,10 +18,10 @@ pub use counts::PythonCounts;
 use crate::error::Error;
 use crate::functions::TaskContext;
 use cache::{Blob, Cache};
-use channel::Silent;
+use channel::ChannelError;
 use counts::{Counters, count};
 use midflight_tasks::executor::RunKey;
-use midflight_tasks::functions::{PythonError, PythonHead, PythonRefusal};
+use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
 use midflight_wire::BlobRef;
 use pool::{NoWorker, Pool};
 use process::{Calls, Done, Hello, Process};
@@ -84,10 +84,12 @@ impl Pythons {
             Err(refusal) => return Ok(refusal.encode(context.attempt)),
         };
         match self.run(context, &head) {
-            Ok(done) if done.has_raised && context.attempt <= head.retries => Err("raised an exception".to_owned()),
+            Ok(done) if done.has_raised && context.attempt <= head.options.retries => {
+                Err("raised an exception".to_owned())
+            }
             Ok(done) => Ok(done.result),
             Err(Failure::Cancelled) => Err("cancelled".to_owned()),
-            Err(Failure::Passing(refusal)) if context.attempt < head.attempts => Err(refusal.text),
+            Err(Failure::Passing(refusal)) if context.attempt < head.options.attempts => Err(refusal.text),
             Err(Failure::Passing(refusal) | Failure::Lasting(refusal)) => Ok(refusal.encode(context.attempt)),
         }
     }
@@ -101,11 +103,11 @@ impl Pythons {
             self.pool.give_back(worker, self.cache.drops());
             return Err(Failure::Cancelled);
         }
-        self.pool.begin(context, &mut worker);
+        self.pool.begin(context, &mut worker, head.options.timeout);
         let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
         let answer = self.ask(context, head, &mut worker, &calls);
         self.pool.ended(context);
-        self.after(worker, context, answer)
+        self.after(worker, context, head, answer)
     }
 
     fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Result<Arc<Blob>, Failure> {
@@ -138,9 +140,9 @@ impl Pythons {
         head: &PythonHead<'_>,
         worker: &mut Process,
         calls: &Calls<'_>,
-    ) -> Result<Result<Done, PythonRefusal>, Silent> {
-        let digest = if head.environment == 0 { 0 } else { worker.digest(context)? };
-        match suits(head, &worker.hello, digest) {
+    ) -> Result<Result<Done, PythonRefusal>, ChannelError> {
+        let digest = if head.options.environment == 0 { 0 } else { worker.digest(context)? };
+        match suits(&head.options, &worker.hello, digest) {
             Ok(()) => worker.call(context, calls, self.cache.drops()).map(Ok),
             Err(refusal) => Ok(Err(refusal)),
         }
@@ -151,29 +153,37 @@ impl Pythons {
         &self,
         mut worker: Process,
         context: &TaskContext,
-        answer: Result<Result<Done, PythonRefusal>, Silent>,
+        head: &PythonHead<'_>,
+        answer: Result<Result<Done, PythonRefusal>, ChannelError>,
     ) -> Result<Done, Failure> {
-        let silent = match answer {
+        let has_timed_out = worker.has_timed_out();
+        if has_timed_out {
+            count(&self.counters.timed_out);
+        }
+        let error = match answer {
             Ok(answer) => {
                 self.pool.give_back(worker, self.cache.drops());
                 let done = answer.map_err(Failure::Lasting)?;
-                let was_stopped = done.has_raised && context.cancelled();
-                return if was_stopped { Err(Failure::Cancelled) } else { Ok(done) };
+                return match done.has_raised {
+                    true if context.cancelled() => Err(Failure::Cancelled),
+                    true if has_timed_out => Err(timed_out(context, head)),
+                    _ => Ok(done),
+                };
             }
-            Err(silent) => silent,
+            Err(error) => error,
         };
         self.pool.unlist(&worker);
         let ended = worker.end();
-        if silent == Silent::Cancelled {
-            count(&self.counters.killed);
-            return Err(Failure::Cancelled);
-        }
-        count(&self.counters.died);
+        let was_told = matches!(error, ChannelError::Cancelled | ChannelError::TimedOut);
+        count(if was_told { &self.counters.killed } else { &self.counters.died });
         if context.cancelled() {
             return Err(Failure::Cancelled);
         }
-        let how = match silent {
-            Silent::NoAnswer => "it sent what is no answer, and was killed".to_owned(),
+        if has_timed_out {
+            return Err(timed_out(context, head));
+        }
+        let how = match error {
+            ChannelError::InvalidAnswer => "it sent an invalid answer, and was killed".to_owned(),
             _ => ended.how(),
         };
         let about = &worker.hello.about;
@@ -202,10 +212,16 @@ impl Pythons {
     }
 }
 
+fn timed_out(context: &TaskContext, head: &PythonHead<'_>) -> Failure {
+    let timeout = head.options.timeout.unwrap_or_default();
+    let text = format!("it ran for longer than its timeout of {timeout:?}, attempt {}", context.attempt);
+    Failure::Passing(PythonRefusal::new(PythonError::TimedOut, text))
+}
+
 /// Whether a worker can do what a client has pickled. `digest`: of its environment; 0 where any will do.
-fn suits(head: &PythonHead<'_>, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
-    let ((major, minor), (here_major, here_minor)) = (head.python, worker.python);
-    if head.python != worker.python {
+fn suits(wanted: &PythonCallOptions, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
+    let ((major, minor), (here_major, here_minor)) = (wanted.python, worker.python);
+    if wanted.python != worker.python {
         return Err(PythonRefusal::new(
             PythonError::Mismatch,
             format!(
@@ -215,13 +231,13 @@ fn suits(head: &PythonHead<'_>, worker: &Hello, digest: u64) -> Result<(), Pytho
             ),
         ));
     }
-    if head.environment != digest {
+    if wanted.environment != digest {
         return Err(PythonRefusal::new(
             PythonError::Mismatch,
             format!(
                 "the client's environment has the digest {:016x}, the worker's {digest:016x} ({}): install the same packages \
                  on both, or leave environment=\"same\" out",
-                head.environment, worker.about
+                wanted.environment, worker.about
             ),
         ));
     }

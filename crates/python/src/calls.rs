@@ -6,6 +6,7 @@ use crate::queue::{Item, Task};
 use crate::submitter::Submitter;
 use crate::waiters::Waiters;
 use midflight_host::{PYTHON, SharedBlob, TaskSpec};
+use midflight_tasks::functions::{PYTHON_SHARED_MAX, PythonCallOptions, PythonHead};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,12 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The format of arguments.
-const VERSION: u8 = 1;
-/// Shared arguments of a task.
-const SHARED_MAX: usize = 255;
-const ATTEMPTS_AT: usize = 6;
-const SHARED_AT: usize = 7;
 /// The head of an entry without buffers.
 const ENTRY_BYTES: usize = 16;
 /// Buffers begin at multiples of it.
@@ -35,12 +30,11 @@ pub(crate) struct Calls(Own<(Arc<Submitter>, Arc<Shape>)>);
 
 /// What calls of one function with the same options have in common.
 pub(crate) struct Shape {
-    head: Vec<u8>,
+    options: PythonCallOptions,
+    /// The function, and arguments that all calls have.
     pub(crate) blobs: Arc<Holds>,
     /// Without its argument and its attempts.
     task: TaskSpec,
-    attempts: u8,
-    retries: u8,
     /// So many calls may be one task.
     pub(crate) size: AtomicUsize,
 }
@@ -49,22 +43,33 @@ impl Shape {
     /// One task of these calls.
     pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
         let data: usize = pickles.iter().map(Vec::len).sum();
-        let mut argument = Vec::with_capacity(self.head.len() + 4 + ENTRY_BYTES * pickles.len() + data);
-        argument.extend_from_slice(&self.head);
+        let attempts = if pickles.len() > 1 { 1 } else { self.options.attempts };
+        let mut argument = Vec::with_capacity(self.head_bytes() + 4 + ENTRY_BYTES * pickles.len() + data);
+        self.append_head(&mut argument, attempts, &[]);
         argument.extend_from_slice(&(pickles.len() as u32).to_le_bytes());
         pickles.iter().for_each(|pickle| append_entry(&mut argument, pickle.len(), &[]));
         pickles.iter().for_each(|pickle| argument.extend_from_slice(pickle));
-        self.task_of(argument, if pickles.len() > 1 { 1 } else { self.attempts })
+        self.task_of(argument, attempts)
     }
 
     /// Bytes of the argument of one call with this pickle.
     pub(crate) fn length_of(&self, pickle: &[u8]) -> usize {
-        self.head.len() + 4 + ENTRY_BYTES + pickle.len()
+        self.head_bytes() + 4 + ENTRY_BYTES + pickle.len()
     }
 
-    fn task_of(&self, mut argument: Vec<u8>, attempts: u8) -> TaskSpec {
-        argument[ATTEMPTS_AT] = attempts;
-        let attempts = u32::from(attempts).max(u32::from(self.retries) + 1);
+    /// Bytes of a head without further shared arguments.
+    fn head_bytes(&self) -> usize {
+        PythonHead::bytes(self.blobs.len() - 1)
+    }
+
+    fn append_head(&self, argument: &mut Vec<u8>, attempts: u8, more: &[Arc<SharedBlob>]) {
+        let options = PythonCallOptions { attempts, ..self.options };
+        let shared = self.blobs[1..].iter().chain(more).map(|blob| blob.reference());
+        options.append_head(argument, &self.blobs[0].reference(), shared);
+    }
+
+    fn task_of(&self, argument: Vec<u8>, attempts: u8) -> TaskSpec {
+        let attempts = u32::from(attempts).max(u32::from(self.options.retries) + 1);
         TaskSpec { argument: Arc::new(argument), attempts, ..self.task.clone() }
     }
 }
@@ -93,22 +98,19 @@ impl Calls {
     ) -> PyResult<Self> {
         let submitter = Arc::clone(client.submitter()?);
         let blobs = shared(&blobs)?;
-        if blobs.is_empty() || blobs.len() > SHARED_MAX + 1 {
-            return Err(PyValueError::new_err(format!("a call has at most {SHARED_MAX} shared arguments")));
+        if blobs.is_empty() || blobs.len() > PYTHON_SHARED_MAX + 1 {
+            return Err(PyValueError::new_err(format!("a call has at most {PYTHON_SHARED_MAX} shared arguments")));
         }
-        let mut head = vec![b'M', b'P', VERSION, python.0, python.1, retries, attempts, (blobs.len() - 1) as u8];
-        head.extend(environment.to_le_bytes());
-        blobs.iter().for_each(|blob| append_reference(&mut head, blob));
         let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
         let task = TaskSpec {
             priority,
             resources,
-            timeout,
             retry_failed: true, // the executor decides which failures are for good
             ..TaskSpec::new(PYTHON, Vec::new())
         };
-        let shape = Shape { head, blobs: Arc::new(blobs), task, attempts, retries, size: AtomicUsize::new(1) };
+        let options = PythonCallOptions { python, retries, attempts, environment, timeout };
+        let shape = Shape { options, blobs: Arc::new(blobs), task, size: AtomicUsize::new(1) };
         Ok(Self(Own::new((submitter, Arc::new(shape)))))
     }
 
@@ -143,12 +145,12 @@ impl Calls {
         let (submitter, shape) = self.0.get()?;
         let more = shared(&blobs)?;
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
-        let argument = shape.argument(py, &entries, &more)?;
         let attempts = match (again, entries.len()) {
-            (true, _) => shape.attempts.saturating_sub(1).max(1),
-            (false, 1) => shape.attempts,
+            (true, _) => shape.options.attempts.saturating_sub(1).max(1),
+            (false, 1) => shape.options.attempts,
             (false, _) => 1,
         };
+        let argument = shape.argument(py, &entries, attempts, &more)?;
         let spec = shape.task_of(argument, attempts);
         let holds = if more.is_empty() {
             Arc::clone(&shape.blobs)
@@ -165,7 +167,8 @@ impl Calls {
     /// The argument of one task of these calls, as `submit_all` sends it. Tests hold it to the documented format.
     fn argument(&self, py: Python<'_>, calls: &Bound<'_, PyList>, blobs: Vec<PyRef<'_, Blob>>) -> PyResult<Vec<u8>> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
-        self.0.get()?.1.argument(py, &entries, &shared(&blobs)?)
+        let shape = &self.0.get()?.1;
+        shape.argument(py, &entries, shape.options.attempts, &shared(&blobs)?)
     }
 }
 
@@ -188,18 +191,18 @@ fn add(py: Python<'_>, submitter: &Submitter, item: impl FnOnce(u64) -> Item) ->
 }
 
 impl Shape {
-    /// The argument of several calls.
-    fn argument(&self, py: Python<'_>, entries: &[Entry], more: &[Arc<SharedBlob>]) -> PyResult<Vec<u8>> {
+    /// The argument of several calls. `more` are shared arguments that they have beside the function's own.
+    fn argument(&self, py: Python<'_>, entries: &[Entry], attempts: u8, more: &[Arc<SharedBlob>]) -> PyResult<Vec<u8>> {
         let count = self.blobs.len() - 1 + more.len();
-        let count = u8::try_from(count).map_err(|_| {
-            PyValueError::new_err(format!("{count} shared arguments in a call: at most {SHARED_MAX}, share a tuple"))
-        })?;
-        let length = self.head.len() + 16 * more.len() + 4 + entries.iter().map(Entry::length_max).sum::<usize>();
+        if count > PYTHON_SHARED_MAX {
+            return Err(PyValueError::new_err(format!(
+                "{count} shared arguments in a call: at most {PYTHON_SHARED_MAX}, share a tuple"
+            )));
+        }
+        let length = PythonHead::bytes(count) + 4 + entries.iter().map(Entry::length_max).sum::<usize>();
         check(length)?;
         let mut argument = Vec::with_capacity(length);
-        argument.extend_from_slice(&self.head);
-        argument[SHARED_AT] = count;
-        more.iter().for_each(|blob| append_reference(&mut argument, blob));
+        self.append_head(&mut argument, attempts, more);
         let start = argument.len();
         argument.extend_from_slice(&(entries.len() as u32).to_le_bytes());
         entries.iter().for_each(|entry| append_entry(&mut argument, entry.pickle.len(), &entry.buffers));
@@ -265,14 +268,6 @@ fn shared(blobs: &[PyRef<'_, Blob>]) -> PyResult<Vec<Arc<SharedBlob>>> {
 fn check(length: usize) -> PyResult<()> {
     let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
     if length > max { Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
-}
-
-fn append_reference(bytes: &mut Vec<u8>, blob: &SharedBlob) {
-    let reference = blob.reference();
-    bytes.extend(reference.id.get().to_le_bytes());
-    bytes.extend(reference.length.get().to_le_bytes());
-    bytes.extend(reference.port.get().to_le_bytes());
-    bytes.extend([0, 0]);
 }
 
 /// The head of an entry.

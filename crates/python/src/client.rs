@@ -27,13 +27,12 @@ enum Kind {
     Value = 0,
     Failed = 1,
     Unknown = 2,
-    TimedOut = 3,
-    Lost = 4,
-    TooLarge = 5,
-    Cancelled = 6,
-    Closed = 7,
-    NotSubmitted = 8,
-    NoRoom = 9,
+    Lost = 3,
+    TooLarge = 4,
+    Cancelled = 5,
+    Closed = 6,
+    NotSubmitted = 7,
+    NoRoom = 8,
 }
 
 /// Locks even if a holder panicked: the data is consistent at every statement that may panic.
@@ -271,7 +270,6 @@ fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
     let kind = match &error {
         TaskError::Failed { .. } => Kind::Failed,
         TaskError::Unknown => Kind::Unknown,
-        TaskError::TimedOut => Kind::TimedOut,
         TaskError::TooLarge { .. } => Kind::TooLarge,
         TaskError::Cancelled => Kind::Cancelled,
         TaskError::Closed => Kind::Closed,

@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_tasks::functions::{PythonError, PythonHead, PythonRefusal};
+use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
 use midflight_wire::BlobRef;
 use std::path::Path;
+use std::time::Duration;
 
 /// The bytes of a file: hexadecimal digits, with lines that begin with # for people.
 fn golden(name: &str) -> Vec<u8> {
@@ -24,10 +25,7 @@ fn golden_the_argument_of_a_call_alone() {
     let argument = golden("argument");
     let calls = [&[1, 0, 0, 0][..], &[0; 8], &[5, 0, 0, 0, 0, 0, 0, 0], b"alone"].concat();
     let expected = PythonHead {
-        python: (3, 11),
-        retries: 0,
-        attempts: 3,
-        environment: 0,
+        options: PythonCallOptions { python: (3, 11), retries: 0, attempts: 3, environment: 0, timeout: None },
         function: blob(0x0102_0304_0506_0708, 0x1122_3344, 0x5566),
         shared: Vec::new(),
         calls: &calls,
@@ -39,8 +37,9 @@ fn golden_the_argument_of_a_call_alone() {
 fn golden_the_argument_of_several_calls_with_shared_arguments_and_buffers() {
     let argument = golden("argument_of_several");
     let head = PythonHead::parse(&argument).unwrap();
-    assert_eq!((head.python, head.retries, head.attempts), ((3, 14), 2, 1));
-    assert_eq!(head.environment, 0xE0E1_E2E3_E4E5_E6E7);
+    let timeout = Some(Duration::from_millis(1_500));
+    let environment = 0xE0E1_E2E3_E4E5_E6E7;
+    assert_eq!(head.options, PythonCallOptions { python: (3, 14), retries: 2, attempts: 1, environment, timeout });
     assert_eq!(head.function, blob(0x0102_0304_0506_0708, 0x1122_3344, 0x5566));
     let shared = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)];
     assert_eq!(head.shared, shared.map(|(id, length, port)| blob(id, length, port)));

@@ -41,6 +41,8 @@ pub(super) struct Channel {
 /// A worker was told to stop its task.
 #[derive(Clone, Copy, Debug)]
 struct Told {
+    /// If it does not stop.
+    error: ChannelError,
     /// When it is told again.
     again: Instant,
     /// When it is given up.
@@ -50,6 +52,7 @@ struct Told {
 /// Until when to wait, and for which cancelling.
 #[derive(Clone, Copy)]
 pub(super) struct Patience<'a> {
+    /// If there is a task, it is told to stop then.
     pub(super) deadline: Option<Instant>,
     /// Of the task that runs.
     pub(super) task: Option<&'a TaskContext>,
@@ -57,14 +60,15 @@ pub(super) struct Patience<'a> {
 
 /// Why there is no answer; the worker is to be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Silent {
-    /// It was told to stop, and did not in time.
+pub(super) enum ChannelError {
+    /// Its task was cancelled: it was told to stop, and did not within [`GRACE`].
     Cancelled,
+    /// There was no answer until the deadline; if it had a task, it was told to stop then, and did not within [`GRACE`].
+    TimedOut,
     /// It has died, or has closed the socket.
     Died,
-    /// It sent what is no answer.
-    NoAnswer,
-    Late,
+    /// What it sent is no answer.
+    InvalidAnswer,
 }
 
 impl Channel {
@@ -79,6 +83,11 @@ impl Channel {
     /// A task begins: what the one before was told is over.
     pub(super) fn begin(&mut self) {
         self.told = None;
+    }
+
+    /// Whether its task was told to stop because its time was over.
+    pub(super) fn has_timed_out(&self) -> bool {
+        self.told.is_some_and(|told| told.error == ChannelError::TimedOut)
     }
 
     /// Whether the worker lives and is silent, as an idle one is.
@@ -108,12 +117,12 @@ impl Channel {
     }
 
     /// The socket has ended. Python closes it while it ends itself: then how it ends is to be seen, before it is killed.
-    fn died(&self) -> Silent {
+    fn died(&self) -> ChannelError {
         self.has_ended_within(GRACE);
-        Silent::Died
+        ChannelError::Died
     }
 
-    pub(super) fn send(&mut self, parts: &[&[u8]], patience: Patience<'_>) -> Result<(), Silent> {
+    pub(super) fn send(&mut self, parts: &[&[u8]], patience: Patience<'_>) -> Result<(), ChannelError> {
         let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut left = slices.as_mut_slice();
         while left.iter().any(|part| !part.is_empty()) {
@@ -128,7 +137,7 @@ impl Channel {
     }
 
     /// One byte with a descriptor.
-    pub(super) fn send_descriptor(&mut self, memory: &OwnedFd, patience: Patience<'_>) -> Result<(), Silent> {
+    pub(super) fn send_descriptor(&mut self, memory: &OwnedFd, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = SendAncillaryBuffer::new(&mut space);
@@ -144,7 +153,7 @@ impl Channel {
     }
 
     /// A frame. What is short comes in one piece, into a buffer that is used again.
-    pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+    pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
         bytes.reserve(BUFFER_BYTES);
@@ -153,14 +162,14 @@ impl Channel {
         frame
     }
 
-    fn receive_with(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(Header, Vec<u8>), Silent> {
+    fn receive_with(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
         self.wait(PollFlags::IN, patience)?;
         while bytes.len() < HEADER_BYTES {
             self.read(bytes, patience)?;
         }
-        let header = Header::decode(bytes.first_chunk().ok_or(Silent::NoAnswer)?);
+        let header = Header::decode(bytes.first_chunk().ok_or(ChannelError::InvalidAnswer)?);
         let length = usize::try_from(header.length).ok().filter(|_| header.length <= ANSWER_MAX);
-        let length = length.ok_or(Silent::NoAnswer)?;
+        let length = length.ok_or(ChannelError::InvalidAnswer)?;
         let mut body = Vec::with_capacity(length.min(FIRST_ALLOCATION));
         body.extend_from_slice(&bytes[HEADER_BYTES..]);
         while body.len() < length {
@@ -168,11 +177,11 @@ impl Channel {
             self.read(&mut body, patience)?;
         }
         // It was asked once.
-        if body.len() == length { Ok((header, body)) } else { Err(Silent::NoAnswer) }
+        if body.len() == length { Ok((header, body)) } else { Err(ChannelError::InvalidAnswer) }
     }
 
     /// Appends what there is, as far as there is room for it; waits for it.
-    fn read(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(), Silent> {
+    fn read(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             match recv(&self.socket, rustix::buffer::spare_capacity(bytes), RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(self.died()),
@@ -186,7 +195,7 @@ impl Channel {
 
     /// Waits until the socket is ready, or has nothing more because the process has ended. What the worker was told holds for the
     /// whole task, not only for this wait.
-    fn wait(&mut self, ready: PollFlags, patience: Patience<'_>) -> Result<(), Silent> {
+    fn wait(&mut self, ready: PollFlags, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             let mut fds = [
                 PollFd::new(&self.socket, ready),
@@ -201,31 +210,38 @@ impl Channel {
             if is_stopped {
                 self.stop.sleep(0); // takes the wake-up, which may be of the task before
                 if self.told.is_none() && patience.task.is_some_and(TaskContext::cancelled) {
-                    let now = Instant::now();
-                    self.told = Some(Told { again: now, until: now + GRACE });
+                    self.told = Some(Told::now(ChannelError::Cancelled));
                 }
             }
             if is_ready {
                 return Ok(());
             }
             if has_ended {
-                return Err(Silent::Died);
+                return Err(ChannelError::Died);
             }
             match &mut self.told {
                 Some(told) => {
                     let now = Instant::now();
                     if told.until <= now {
-                        return Err(Silent::Cancelled);
+                        return Err(told.error);
                     }
                     if told.again <= now {
                         told.again = now + INTERRUPT_EVERY;
                         let _ = kill_process(self.worker, Signal::INT); // an error means that it has ended
                     }
                 }
-                None if polled == Ok(0) => return Err(Silent::Late),
-                None => {}
+                None if polled != Ok(0) => {}
+                None if patience.task.is_some() => self.told = Some(Told::now(ChannelError::TimedOut)),
+                None => return Err(ChannelError::TimedOut),
             }
         }
+    }
+}
+
+impl Told {
+    fn now(error: ChannelError) -> Self {
+        let now = Instant::now();
+        Self { error, again: now, until: now + GRACE }
     }
 }
 
@@ -272,7 +288,7 @@ mod tests {
             let answer = channel.receive(patience).map(|_| ()).unwrap_err();
             let _ = ended.send((sent, answer));
         });
-        assert_eq!(answer.recv_timeout(PATIENCE), Ok((Ok(()), Silent::Cancelled)));
+        assert_eq!(answer.recv_timeout(PATIENCE), Ok((Ok(()), ChannelError::Cancelled)));
         child.kill().and_then(|()| child.wait()).unwrap();
         reads.join().unwrap().unwrap();
     }

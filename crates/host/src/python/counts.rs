@@ -9,10 +9,12 @@ pub struct PythonCounts {
     pub started: u64,
     /// Starts that failed.
     pub starts_failed: u64,
-    /// Workers that died, or sent what is no answer, in a task.
+    /// Workers that died, or sent an invalid answer, in a task.
     pub died: u64,
     /// Workers that did not stop their task when they were told, and were killed.
     pub killed: u64,
+    /// Tasks that were told to stop because their timeout was over.
+    pub timed_out: u64,
     /// Workers that were found dead while they had no task.
     pub died_idle: u64,
     /// Bytes of their outputs that were not printed, because they wrote too much.
@@ -28,12 +30,13 @@ pub struct PythonCounts {
 impl PythonCounts {
     /// All of them, by name.
     #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 9] {
+    pub fn by_name(&self) -> [(&'static str, u64); 10] {
         [
             ("python_started", self.started),
             ("python_starts_failed", self.starts_failed),
             ("python_died", self.died),
             ("python_killed", self.killed),
+            ("python_timed_out", self.timed_out),
             ("python_died_idle", self.died_idle),
             ("python_output_dropped", self.output_dropped),
             ("python_blobs_fetched", self.blobs_fetched),
@@ -50,6 +53,7 @@ pub(super) struct Counters {
     pub(super) starts_failed: AtomicU64,
     pub(super) died: AtomicU64,
     pub(super) killed: AtomicU64,
+    pub(super) timed_out: AtomicU64,
     pub(super) died_idle: AtomicU64,
     pub(super) output_dropped: AtomicU64,
     pub(super) blobs_fetched: AtomicU64,
@@ -65,6 +69,7 @@ impl Counters {
             starts_failed: of(&self.starts_failed),
             died: of(&self.died),
             killed: of(&self.killed),
+            timed_out: of(&self.timed_out),
             died_idle: of(&self.died_idle),
             output_dropped: of(&self.output_dropped),
             blobs_fetched: of(&self.blobs_fetched),

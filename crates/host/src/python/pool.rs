@@ -144,9 +144,9 @@ impl Pool {
         Ok(worker)
     }
 
-    /// From now on a cancelling of the run wakes the worker.
-    pub(super) fn begin(&self, context: &TaskContext, worker: &mut Process) {
-        worker.begin();
+    /// From now on a cancelling of the run wakes the worker, which may take so long.
+    pub(super) fn begin(&self, context: &TaskContext, worker: &mut Process, timeout: Option<Duration>) {
+        worker.begin(timeout);
         let stop = worker.stop();
         lock(&self.state).running.insert(context.run, Arc::clone(&stop));
         if context.cancelled() {

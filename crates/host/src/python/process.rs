@@ -2,7 +2,7 @@
 
 use super::PythonOptions;
 use super::cache::{Blob, Content};
-use super::channel::{Channel, GRACE, Patience, Silent};
+use super::channel::{Channel, ChannelError, GRACE, Patience};
 use super::counts::Counters;
 use super::frames::{FRAMES, Header, from, to};
 use super::life::{Ended, Life};
@@ -50,6 +50,8 @@ pub(super) struct Process {
     drops: u64,
     /// Tasks that it was given; the number of the last one's `call`.
     pub(super) tasks: u64,
+    /// Of its task.
+    deadline: Option<Instant>,
 }
 
 /// A blob that a worker has.
@@ -152,10 +154,11 @@ impl Start<'_> {
             blob_bytes_max: self.options.cache_bytes,
             drops: 0,
             tasks: 0,
+            deadline: None,
         };
         match process.greeting() {
             Ok(hello) => process.hello = hello,
-            Err(silent) => return Err(process.not_started(silent, &python.to_string())),
+            Err(error) => return Err(process.not_started(error, &python.to_string())),
         }
         Ok(process)
     }
@@ -173,28 +176,33 @@ impl Start<'_> {
 }
 
 impl Process {
-    fn greeting(&mut self) -> Result<Hello, Silent> {
+    fn greeting(&mut self) -> Result<Hello, ChannelError> {
         let patience = Patience { deadline: Some(Instant::now() + START_PATIENCE), task: None };
         let (header, body) = self.channel.receive(patience)?;
         if header.kind != from::HELLO || header.number != FRAMES {
             tracing::warn!("a Python worker speaks version {} of the frames, this executor {FRAMES}", header.number);
-            return Err(Silent::NoAnswer);
+            return Err(ChannelError::InvalidAnswer);
         }
-        let [major, minor, about @ ..] = body.as_slice() else { return Err(Silent::NoAnswer) };
+        let [major, minor, about @ ..] = body.as_slice() else { return Err(ChannelError::InvalidAnswer) };
         Ok(Hello { python: (*major, *minor), about: String::from_utf8_lossy(about).into_owned() })
     }
 
-    fn not_started(&mut self, silent: Silent, python: &str) -> String {
+    fn not_started(&mut self, error: ChannelError, python: &str) -> String {
         let ended = self.end();
         let line = ended.last_line();
-        match silent {
-            Silent::Late => format!("{python} -m midflight.worker did not start within {START_PATIENCE:?}: {line}"),
-            Silent::NoAnswer => format!(
+        match error {
+            ChannelError::TimedOut => {
+                format!("{python} -m midflight.worker did not start within {START_PATIENCE:?}: {line}")
+            }
+            ChannelError::InvalidAnswer => format!(
                 "{python} -m midflight.worker is of another release ({line}): use one release of Midflight for executor and \
                  workers"
             ),
             _ if line.contains("No module named") && line.contains("midflight") => {
-                format!("{python} has no package midflight: {python} -m pip install midflight, or give --venv DIR")
+                format!(
+                    "{python} has no package midflight: install it there (pip install ./python in the sources of Midflight, or \
+                     the wheel of ./do wheel), or give --venv DIR"
+                )
             }
             _ => format!("{python} -m midflight.worker did not start ({}): {line}", ended.how()),
         }
@@ -216,30 +224,37 @@ impl Process {
         self.channel.is_quiet()
     }
 
-    /// A task begins. After an error in it, the worker must be ended.
-    pub(super) fn begin(&mut self) {
+    /// A task begins, which may run for so long. After an error in it, the worker must be ended.
+    pub(super) fn begin(&mut self, timeout: Option<Duration>) {
         self.tasks += 1;
+        // Without one where that is beyond what a clock can tell.
+        self.deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.channel.begin();
     }
 
+    /// Whether its task was told to stop because its time was over.
+    pub(super) fn has_timed_out(&self) -> bool {
+        self.channel.has_timed_out()
+    }
+
     /// The digest of what is installed; the worker computes it when it is asked first.
-    pub(super) fn digest(&mut self, context: &TaskContext) -> Result<u64, Silent> {
+    pub(super) fn digest(&mut self, context: &TaskContext) -> Result<u64, ChannelError> {
         if let Some(digest) = self.digest {
             return Ok(digest);
         }
-        let patience = Patience { deadline: None, task: Some(context) };
+        let patience = Patience { deadline: self.deadline, task: Some(context) };
         self.channel.send(&[&Header::alone(to::ENVIRONMENT, 0).encode()], patience)?;
         let (header, body) = self.channel.receive(patience)?;
         let digest = body.try_into().map(u64::from_le_bytes);
         match digest {
             Ok(digest) if header.kind == from::DIGEST => Ok(*self.digest.insert(digest)),
-            _ => Err(Silent::NoAnswer),
+            _ => Err(ChannelError::InvalidAnswer),
         }
     }
 
     /// Has it do calls. `drops`: how many blobs the cache has dropped.
-    pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, Silent> {
-        let patience = Patience { deadline: None, task: Some(context) };
+    pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, ChannelError> {
+        let patience = Patience { deadline: self.deadline, task: Some(context) };
         self.forget_dropped(drops, patience)?;
         self.make_room(calls, patience)?;
         for blob in calls.blobs() {
@@ -253,13 +268,13 @@ impl Process {
         let (header, result) = self.channel.receive(patience)?;
         // Another number: of a process that a former task has forked.
         if header.kind != from::DONE || header.number != number {
-            return Err(Silent::NoAnswer);
+            return Err(ChannelError::InvalidAnswer);
         }
         Ok(Done { result, has_raised: header.flag != 0 })
     }
 
     /// Has it forget what the cache has dropped since it was last told.
-    pub(super) fn forget_dropped(&mut self, drops: u64, patience: Patience<'_>) -> Result<(), Silent> {
+    pub(super) fn forget_dropped(&mut self, drops: u64, patience: Patience<'_>) -> Result<(), ChannelError> {
         if self.drops == drops {
             return Ok(());
         }
@@ -269,7 +284,7 @@ impl Process {
     }
 
     /// Has it forget what it used least recently, but nothing that these calls need.
-    fn make_room(&mut self, calls: &Calls<'_>, patience: Patience<'_>) -> Result<(), Silent> {
+    fn make_room(&mut self, calls: &Calls<'_>, patience: Patience<'_>) -> Result<(), ChannelError> {
         while self.has.len() > BLOBS_MAX || self.has_bytes > self.blob_bytes_max {
             let others = self.has.iter().filter(|(number, _)| calls.blobs().all(|blob| blob.number != **number));
             let Some((&number, _)) = others.min_by_key(|(_, held)| held.used) else { break };
@@ -278,7 +293,7 @@ impl Process {
         Ok(())
     }
 
-    fn forget(&mut self, numbers: &[u32], patience: Patience<'_>) -> Result<(), Silent> {
+    fn forget(&mut self, numbers: &[u32], patience: Patience<'_>) -> Result<(), ChannelError> {
         for number in numbers {
             self.has_bytes -= self.has.remove(number).map_or(0, |held| held.length);
         }
@@ -287,7 +302,7 @@ impl Process {
     }
 
     /// Sends a blob that it lacks.
-    fn provide(&mut self, blob: &Arc<Blob>, patience: Patience<'_>) -> Result<(), Silent> {
+    fn provide(&mut self, blob: &Arc<Blob>, patience: Patience<'_>) -> Result<(), ChannelError> {
         if let Some(held) = self.has.get_mut(&blob.number) {
             held.used = self.tasks;
             return Ok(());
@@ -300,7 +315,7 @@ impl Process {
             Content::Memory(memory) => {
                 self.channel.send(&[&Header::alone(to::MEMORY, blob.number).encode()], patience)?;
                 if self.channel.receive(patience)?.0.kind != from::READY {
-                    return Err(Silent::NoAnswer);
+                    return Err(ChannelError::InvalidAnswer);
                 }
                 self.channel.send_descriptor(memory, patience)?;
             }

@@ -55,13 +55,13 @@ impl Function {
 
     /// The argument of a call, of Python 3.11, with one attempt.
     fn argument(&self) -> Vec<u8> {
-        let blob = self.lease.reference(self.server.port());
-        let mut bytes = vec![b'M', b'P', 1, 3, 11, 0, 1, 0];
-        bytes.extend(0_u64.to_le_bytes());
-        bytes.extend(blob.id.get().to_le_bytes());
-        bytes.extend(blob.length.get().to_le_bytes());
-        bytes.extend(blob.port.get().to_le_bytes());
-        bytes.extend([0, 0]);
+        self.argument_within(None)
+    }
+
+    fn argument_within(&self, timeout: Option<Duration>) -> Vec<u8> {
+        let options = PythonCallOptions { python: (3, 11), retries: 0, attempts: 1, environment: 0, timeout };
+        let mut bytes = Vec::new();
+        options.append_head(&mut bytes, &self.lease.reference(self.server.port()), []);
         bytes.extend(b"calls");
         bytes
     }
@@ -82,12 +82,30 @@ fn a_worker_that_closes_its_socket_while_it_ends_is_not_said_to_be_killed() {
 }
 
 #[test]
-fn an_answer_to_another_call_is_none() {
+fn an_answer_to_another_call_is_invalid() {
     let done = r"printf '\3\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0' >&0";
     let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; {done}; sleep 600"));
     let pythons = interpreter.start().unwrap();
     let said = text(pythons.call(&context(), &Function::new().argument()));
-    assert!(said.contains("what is no answer"), "{said}");
+    assert!(said.contains("an invalid answer"), "{said}");
+}
+
+/// The client is told of the timeout, however the worker takes it: it ignores SIGINT, dies of it, or answers with an exception.
+#[test]
+fn a_call_is_stopped_at_its_timeout() {
+    let raised = r"printf '\3\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let answers = format!("trap \"{raised}; sleep 600\" INT; while :; do sleep 0.01; done");
+    for (waits, killed, died) in [("trap '' INT; sleep 600", 1, 0), ("exec sleep 600", 0, 1), (answers.as_str(), 0, 0)]
+    {
+        let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; {waits}"));
+        let pythons = interpreter.start().unwrap();
+        let result =
+            pythons.call(&context(), &Function::new().argument_within(Some(Duration::from_millis(10)))).unwrap();
+        assert_eq!(result[..2], [b'E', PythonError::TimedOut as u8], "{waits}");
+        assert!(text(Ok(result)).contains("its timeout of 10ms"));
+        let counts = pythons.counts();
+        assert_eq!([counts.timed_out, counts.killed, counts.died], [1, killed, died], "{waits}");
+    }
 }
 
 #[test]

@@ -2,32 +2,47 @@
 //! `docs/internals/python.md` has the layout.
 
 use midflight_wire::BlobRef;
+use std::time::Duration;
 use zerocopy::FromZeros;
 
-/// The format that this executor reads.
-const VERSION: u8 = 1;
+/// The format of arguments.
+const VERSION: u8 = 2;
 const MAGIC: [u8; 2] = *b"MP";
 /// Bytes before the blobs.
-const FIXED_BYTES: usize = 16;
+const FIXED_BYTES: usize = 24;
 const BLOB_BYTES: usize = 16;
+/// Where the number of shared arguments is.
+const SHARED_AT: usize = 7;
+
+/// Shared arguments of one task.
+pub const PYTHON_SHARED_MAX: usize = 255;
 
 /// An argument, in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonHead<'a> {
-    /// Major and minor version of the client's Python.
-    pub python: (u8, u8),
-    /// Attempts after an exception.
-    pub retries: u8,
-    /// Attempts in all, after the death of a worker.
-    pub attempts: u8,
-    /// The environment that the workers must have; 0: any.
-    pub environment: u64,
+    /// How the calls are to run.
+    pub options: PythonCallOptions,
     /// The function that is called.
     pub function: BlobRef,
     /// Arguments that many calls have.
     pub shared: Vec<BlobRef>,
     /// For the worker.
     pub calls: &'a [u8],
+}
+
+/// How calls of a function are to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PythonCallOptions {
+    /// Major and minor version of the client's Python.
+    pub python: (u8, u8),
+    /// Attempts after an exception.
+    pub retries: u8,
+    /// Attempts in all, after the death of a worker or a timeout.
+    pub attempts: u8,
+    /// The environment that the workers must have; 0: any.
+    pub environment: u64,
+    /// How long a worker may take for the calls of one task. Default for ever.
+    pub timeout: Option<Duration>,
 }
 
 /// A result that says why there is none.
@@ -53,6 +68,8 @@ pub enum PythonError {
     NoWorker = 3,
     /// The function or a shared argument could not be fetched.
     NotFetched = 4,
+    /// The calls took longer than their timeout.
+    TimedOut = 5,
 }
 
 impl PythonRefusal {
@@ -71,16 +88,39 @@ impl PythonRefusal {
     }
 }
 
+impl PythonCallOptions {
+    /// Appends the head of an argument, behind which the calls follow. `shared` are at most [`PYTHON_SHARED_MAX`].
+    pub fn append_head(&self, bytes: &mut Vec<u8>, function: &BlobRef, shared: impl IntoIterator<Item = BlobRef>) {
+        let start = bytes.len();
+        let Self { python: (major, minor), retries, attempts, environment, timeout } = *self;
+        bytes.extend(MAGIC);
+        bytes.extend([VERSION, major, minor, retries, attempts, 0]);
+        bytes.extend(environment.to_le_bytes());
+        // A timeout that needs more than 64 bits is beyond 500 years.
+        let nanos = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(0).max(1));
+        bytes.extend(nanos.to_le_bytes());
+        append_blob(bytes, function);
+        for blob in shared {
+            append_blob(bytes, &blob);
+            bytes[start + SHARED_AT] += 1;
+        }
+    }
+}
+
 impl<'a> PythonHead<'a> {
+    /// Bytes of a head with so many shared arguments.
+    #[must_use]
+    pub const fn bytes(shared: usize) -> usize {
+        FIXED_BYTES + BLOB_BYTES * (1 + shared)
+    }
+
     /// Reads the head of an argument.
     ///
     /// # Errors
     /// What the client is told: this is no such argument, or of another format.
     pub fn parse(argument: &'a [u8]) -> Result<Self, PythonRefusal> {
-        let (fixed, rest) = argument.split_at_checked(FIXED_BYTES).ok_or_else(malformed)?;
-        let [m0, m1, version, major, minor, retries, attempts, shared, environment @ ..] = fixed else {
-            return Err(malformed());
-        };
+        // Another format may be shorter.
+        let [m0, m1, version, ..] = argument else { return Err(malformed()) };
         if [*m0, *m1] != MAGIC {
             return Err(malformed());
         }
@@ -93,14 +133,21 @@ impl<'a> PythonHead<'a> {
                 ),
             ));
         }
-        let environment = environment.try_into().map(u64::from_le_bytes).map_err(|_| malformed())?;
-        let (blobs, calls) = rest.split_at_checked(BLOB_BYTES * (1 + usize::from(*shared))).ok_or_else(malformed)?;
+        let (fixed, rest) = argument.split_at_checked(FIXED_BYTES).ok_or_else(malformed)?;
+        let [_, _, _, major, minor, retries, attempts, shared, numbers @ ..] = fixed else { return Err(malformed()) };
+        let (environment, nanos) = numbers.split_at_checked(8).ok_or_else(malformed)?;
+        let timeout = Some(Duration::from_nanos(number(nanos))).filter(|timeout| !timeout.is_zero());
+        let blob_bytes = Self::bytes(usize::from(*shared)) - FIXED_BYTES;
+        let (blobs, calls) = rest.split_at_checked(blob_bytes).ok_or_else(malformed)?;
         let mut blobs = blobs.chunks_exact(BLOB_BYTES).map(blob);
         Ok(Self {
-            python: (*major, *minor),
-            retries: *retries,
-            attempts: *attempts,
-            environment,
+            options: PythonCallOptions {
+                python: (*major, *minor),
+                retries: *retries,
+                attempts: *attempts,
+                environment: number(environment),
+                timeout,
+            },
             function: blobs.next().ok_or_else(malformed)?,
             shared: blobs.collect(),
             calls,
@@ -115,48 +162,83 @@ fn malformed() -> PythonRefusal {
     )
 }
 
+/// The little-endian number of at most 8 bytes.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// A reference of [`BLOB_BYTES`] bytes.
 fn blob(bytes: &[u8]) -> BlobRef {
-    let number = |range: std::ops::Range<usize>| {
-        bytes[range].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
-    };
     BlobRef {
-        id: number(0..8).into(),
-        length: (number(8..12) as u32).into(),
-        port: (number(12..14) as u16).into(),
+        id: number(&bytes[0..8]).into(),
+        length: (number(&bytes[8..12]) as u32).into(),
+        port: (number(&bytes[12..14]) as u16).into(),
         ..BlobRef::new_zeroed()
     }
+}
+
+fn append_blob(bytes: &mut Vec<u8>, blob: &BlobRef) {
+    bytes.extend(blob.id.get().to_le_bytes());
+    bytes.extend(blob.length.get().to_le_bytes());
+    bytes.extend(blob.port.get().to_le_bytes());
+    bytes.extend([0, 0]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn argument(version: u8, shared: u8, blobs: u8) -> Vec<u8> {
-        let mut bytes = vec![b'M', b'P', version, 3, 11, 2, 3, shared, 9, 0, 0, 0, 0, 0, 0, 0];
-        for blob in 1..=blobs {
-            bytes.extend([blob, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0x39, 0x30, 0, 0]);
-        }
+    const OPTIONS: PythonCallOptions = PythonCallOptions {
+        python: (3, 11),
+        retries: 2,
+        attempts: 3,
+        environment: 0x0102_0304_0506_0708,
+        timeout: Some(Duration::from_millis(1_500)),
+    };
+
+    fn reference(id: u64) -> BlobRef {
+        BlobRef { id: id.into(), length: 256.into(), port: 12_345.into(), at: 0.into() }
+    }
+
+    fn argument(options: &PythonCallOptions, shared: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        options.append_head(&mut bytes, &reference(1), (0..shared).map(|n| reference(2 + n)));
         bytes.extend(b"calls");
         bytes
     }
 
     #[test]
-    fn an_argument_has_its_parts() {
-        let bytes = argument(1, 1, 2);
-        let head = PythonHead::parse(&bytes).unwrap();
-        assert_eq!((head.python, head.retries, head.attempts, head.environment), ((3, 11), 2, 3, 9));
-        assert_eq!((head.function.id.get(), head.function.length.get(), head.function.port.get()), (1, 256, 12_345));
-        assert_eq!(head.shared.iter().map(|blob| blob.id.get()).collect::<Vec<_>>(), [2]);
-        assert_eq!(head.calls, b"calls");
+    fn an_argument_is_read_as_it_was_written() {
+        for options in [OPTIONS, PythonCallOptions { timeout: None, environment: 0, ..OPTIONS }] {
+            for count in [0, 1, 255] {
+                let bytes = argument(&options, count);
+                assert_eq!(bytes.len(), PythonHead::bytes(count as usize) + 5);
+                let shared = (0..count).map(|n| reference(2 + n)).collect();
+                let head = PythonHead { options, function: reference(1), shared, calls: b"calls" };
+                assert_eq!(PythonHead::parse(&bytes), Ok(head));
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_that_is_too_long_for_the_format_is_none_and_one_that_is_too_short_is_the_shortest() {
+        for (timeout, read) in [(Duration::MAX, None), (Duration::ZERO, Some(Duration::from_nanos(1)))] {
+            let bytes = argument(&PythonCallOptions { timeout: Some(timeout), ..OPTIONS }, 0);
+            assert_eq!(PythonHead::parse(&bytes).unwrap().options.timeout, read);
+        }
     }
 
     #[test]
     fn what_is_no_argument_is_refused() {
-        for length in 0..argument(1, 1, 2).len() - 5 {
-            assert_eq!(PythonHead::parse(&argument(1, 1, 2)[..length]).unwrap_err(), malformed(), "{length} bytes");
+        let bytes = argument(&OPTIONS, 1);
+        for length in 0..bytes.len() - 5 {
+            assert_eq!(PythonHead::parse(&bytes[..length]).unwrap_err(), malformed(), "{length} bytes");
         }
-        assert!(PythonHead::parse(&argument(2, 0, 1)).unwrap_err().text.contains("format 2"));
+        let mut other = bytes.clone();
+        other[2] = 1;
+        for length in [3, 40] {
+            assert!(PythonHead::parse(&other[..length]).unwrap_err().text.contains("format 1"));
+        }
         assert_eq!(PythonHead::parse(b"what is no argument at all, but long").unwrap_err(), malformed());
     }
 }
