@@ -279,7 +279,7 @@ mod tests {
         let ids: Vec<u64> = (0..8).map(|n| table.admit(source(1), at(n), n).unwrap().id).collect();
         ids[1..].iter().for_each(|id| table.progress(*id, at(10)));
         ids[..3].iter().for_each(|id| table.rest(*id));
-        let mut made_room = |table: &mut Table<u64>| {
+        let made_room = |table: &mut Table<u64>| {
             let admitted = table.admit(source(1), at(20), 9)?;
             table.progress(admitted.id, at(20));
             Ok(admitted.made_room)

@@ -89,6 +89,13 @@ impl Open {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Asks for what is there; whether an answer begins.
+    fn begins(&mut self, reference: &BlobRef) -> bool {
+        let request = self.request(reference.id.get());
+        let mut answer = [0; size_of::<Answer>()];
+        self.stream.write_all(&request).is_ok() && self.stream.read_exact(&mut answer).is_ok()
+    }
+
     /// Asks for what is there; whether the answer comes.
     fn is_answered(&mut self, reference: &BlobRef) -> bool {
         let request = self.request(reference.id.get());
@@ -219,16 +226,29 @@ fn t14_a_table_of_8_is_one_sources_if_it_wants_it() {
 }
 
 #[test]
+fn t14_who_has_been_answered_and_asks_for_nothing_more_holds_no_place_against_its_address() {
+    let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let reference = lease.reference(server.port());
+    let mut own: Vec<_> = (0..8).map(|_| open(1, address)).collect();
+    assert!(own.iter_mut().all(|open| open.is_answered(&reference)));
+    assert!(open(1, address).is_answered(&reference));
+    assert!(ends_with(&own[0].stream, b"") && own[1].is_answered(&reference));
+    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &reference, RESULT_BLOB_MAX);
+    assert_eq!(fetched.unwrap(), vec![1; 100]);
+    assert_eq!((store.counters().refused, store.counters().made_room), (0, 2));
+}
+
+#[test]
 fn t14_a_fetch_waits_for_a_place() {
     let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let fetch = |patience| Fetcher::new(patience).fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX);
+    // More than a socket takes at once.
+    let large = store.keep(Arc::new(vec![2; 64 << 20]), Duration::ZERO).unwrap();
     let mut own: Vec<_> = (0..8).map(|_| open(1, address)).collect();
-    assert!(
-        own.iter_mut().all(|open| open.is_answered(&lease.reference(server.port()))),
-        "those that proved something stay"
-    );
-    assert!(ends_with(&connect(1, address), NO_PLACE));
+    assert!(own.iter_mut().all(|open| open.begins(&large.reference(server.port()))));
+    assert!(ends_with(&connect(1, address), NO_PLACE), "those that are being served stay");
     assert!(matches!(fetch(SOON), Err(FetchError::NoPlace(_))));
     let before = store.counters().refused;
     let fetched = std::thread::scope(|scope| {
