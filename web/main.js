@@ -21,7 +21,7 @@ let show = null;
 let program = null;
 let isPaused = false;
 
-/** A paused page shows nothing new, but charts and histograms miss nothing once it goes on. */
+/** While the page is paused, the last views are held; when it goes on, charts and histograms get them. Older ones are lost. */
 function onView(view) {
   held.push({ view, now: Date.now() / 1000 });
   if (held.length > HELD_MAX) held.shift();

@@ -42,7 +42,7 @@ function page(main) {
   );
   const executors = table("executors-table", "Executors", [
     { title: "Executor", long: true, text: (e) => e.address, sort: (e) => e.address, hint: (e) => `executor ${e.id}` },
-    { title: "State", text: (e) => (e.had ? `${e.state}, ${count(e.had)} tasks to others` : e.state), sort: (e) => e.state, tone: (e) => TONES[e.state] },
+    { title: "State", text: (e) => (e.had ? `${e.state}, ${count(e.had)} tasks requeued` : e.state), sort: (e) => e.state, tone: (e) => TONES[e.state] },
     { title: "Last word, ago", text: (e) => millis(e.heard_ms), sort: (e) => e.heard_ms, numeric: true },
     { title: "Busy / slots", text: (e) => `${count(e.busy)} / ${count(e.slots)}`, sort: (e) => e.busy, numeric: true },
     { title: "Parked", text: (e) => count(e.parked), sort: (e) => e.parked, numeric: true, wide: true },

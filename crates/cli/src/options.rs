@@ -153,7 +153,7 @@ pub(crate) struct TaskOptions {
     /// How long they wait for a slot there before they go anywhere; 0s to 32s
     #[arg(long, value_name = "DURATION", requires = "prefer", value_parser = duration_or_zero, default_value = "50ms")]
     pub patience: Duration,
-    /// How long one attempt may take, such as 500ms or 2m; default: for ever
+    /// How long one attempt may take (what counts: below), such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// How often a task that failed or took too long is tried again

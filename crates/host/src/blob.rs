@@ -96,7 +96,8 @@ pub struct BlobCounters {
     pub connections: u64,
     /// Connections refused: their source address held its share (T14).
     pub refused: u64,
-    /// Connections closed to make room: they were the idlest of a full table, or of a source that held its share, and had proved nothing.
+    /// Connections closed to make room in a full table, or for another one of a source that held its share: those that had proved nothing
+    /// first, then those that had been answered and asked for nothing more.
     pub made_room: u64,
     /// Connections that the kernel could not hand over, usually for want of file descriptors.
     pub accept_failed: u64,

@@ -18,7 +18,7 @@ pub struct TaskSpec {
     pub priority: u8,
     /// The executor must have at least these resources, one bit each. Default none.
     pub resources: u8,
-    /// How long an attempt may take. Default for ever.
+    /// How long an attempt may take from when it is submitted, the time in the queue included. Default for ever.
     pub timeout: Option<Duration>,
     /// Attempts that may be made when attempts are abandoned, time out or (with `retry_failed`) fail. Default 3.
     pub attempts: u32,
@@ -123,7 +123,7 @@ impl JobBuilder {
         self
     }
 
-    /// How long an attempt may take.
+    /// How long an attempt may take from when it is submitted, the time in the queue included.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.template.timeout = Some(timeout);

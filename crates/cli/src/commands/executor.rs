@@ -28,7 +28,7 @@ EXAMPLES
   midflight executor --config midflight.toml --resources gpu,ssd
   midflight executor --config midflight.toml --count gpu=2 --count mem=4x16GiB
   midflight executor --http 127.0.0.1:7702     metrics: slots, bundles, run times by function
-  midflight executor --switch a --place node3,rack7    tasks may prefer this machine or rack
+  midflight executor --place node3,rack7       tasks may prefer this machine or rack
   midflight executor --venv ~/work/.venv       Python functions, with what is installed there
   midflight executor --output-dir /scratch --output-disk 100000
 

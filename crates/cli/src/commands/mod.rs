@@ -65,13 +65,13 @@ pub(crate) enum Command {
     Lab(lab::Args),
     /// Plan where replicas are selected: operators for traffic groups, as few as possible
     Plan(plan::Args),
-    /// Measure this machine
+    /// Run benchmarks on this machine
     Bench(bench::Args),
     /// Schedulers to compare Midflight with, over real sockets: Sparrow
     Baseline(baseline::Args),
     /// Simulations: the papers' figures, sweeps, fault campaigns
     Sim(sim::Args),
-    /// Search every state of small queues of the asic engine for broken rules
+    /// Check that Midflight is correct: models of its programs, the P4 programs, a store's history
     Check(check::Args),
     /// Print completions for a shell
     Completions(completions::Args),

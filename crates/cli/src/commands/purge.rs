@@ -17,20 +17,20 @@ EXAMPLES
   midflight purge --address 10.0.0.17     tasks of all clients of a machine
   midflight purge --client 9f3c…          tasks of one client: its id in midflight top --json
 
-Only tasks that are queued are taken out; those that run end. A client that is still there finds
-out, and submits them again: end it first. What clients leave behind that died goes by itself,
-after client_idle (one minute).
+Only queued tasks are removed; running tasks finish. A client that is still running submits its
+tasks again, so end it first. The tasks of a client that died are removed without a purge, after
+client_idle (one minute).
 
 Run it on the switch's machine, as root or as the user who started the switch.
 
 EXIT CODES
-  0 done (the number of tasks is printed), 1 no switch there, or it cannot, 2 wrong usage";
+  0 done (the number of tasks is printed), 1 no switch answers, or it refuses, 2 wrong usage";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 #[group(id = "which", required = true, multiple = false, args = ["client", "resources", "address"])]
 pub(crate) struct Args {
-    /// Tasks of the client with this id: of a client or job in `midflight top --json`, and on the page
+    /// Tasks of the client with this id, which `midflight top --json` has, and the page where you point at the client
     #[arg(long, value_name = "ID", value_parser = client_id)]
     client: Option<String>,
     /// Tasks that need all of these resources (names of --config, or r0 to r7)

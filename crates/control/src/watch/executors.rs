@@ -49,7 +49,7 @@ pub struct ExecutorView {
     pub longest_ms: Option<u64>,
     /// Names of its resources.
     pub resources: Vec<String>,
-    /// Tasks that it had when it was lost: others got them.
+    /// Tasks that it had when it was lost, which the switch has queued again.
     pub had: u32,
 }
 

@@ -33,8 +33,8 @@ pub(crate) enum FetchError {
     #[error("cannot fetch from {address}: {source}; client and executor must reach one another (no NAT, no firewall)")]
     Io { address: SocketAddr, source: io::Error },
     #[error(
-        "{0} closes connections from this address unanswered: it has no place for more; fetch less at once, or raise \
-         blobs.max_connections there (or it is of an earlier version)"
+        "{0} has no free connection for this address: start fewer executors behind one address, or raise \
+         BlobOptions::max_connections there (or it is of an earlier version)"
     )]
     NoPlace(SocketAddr),
     #[error("the bytes are not kept any more, or addresses are translated on the way (NAT)")]
@@ -44,7 +44,7 @@ pub(crate) enum FetchError {
     #[error("{0} does not answer like a blob server of this version")]
     NotABlobServer(SocketAddr),
     #[error(
-        "who answers at {0} has not made the reference; probably its maker has ended, and another process has its port"
+        "the process at {0} is not the one that has these bytes: probably that one has ended, and another one has its port"
     )]
     Forged(SocketAddr),
     #[error("{length} bytes exceed {max}")]

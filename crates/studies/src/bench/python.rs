@@ -33,17 +33,17 @@ arguments and results of calls have some 200 bytes. The programs are a grid sear
 a pipeline of images, and a Monte Carlo in NumPy: each with tasks of 10 ms or more (long), and of
 about 1 ms or less (short). bench/python has them all.
 
-RESULTS (of what has a target: NAME, its 95 % interval NAME.low and NAME.high, and NAME.verdict:
-pass, fail, or unsure where the interval holds the target; ratios: how many times as fast as the
-other system Midflight is)
+RESULTS. What has a target: NAME, NAME.low and NAME.high (95 % interval), and NAME.verdict (pass,
+fail, or unsure where the target is in the interval). A ratio is Midflight's speed divided by the
+other system's.
   python.tasks_per_s          calls by submit in a loop                  target: 30,000
   python.map_tasks_per_s      the same by map                            target: 60,000
-  python.rtt_p50_us           one call alone                             target: at most 200
+  python.rtt_p50_us           one call alone, in µs                      target: at most 200
   python.bytes_per_task       bytes that loopback carries for a call by submit, with headers of
                               IP, UDP and TCP; python.map_bytes_per_task, .alone_bytes_per_task
   python.ray_ratio, .dask_ratio, .joblib_ratio
-                              submit, by the other's submit              target: 12 (Ray, Dask)
-  python.map_ray_ratio, ...   map, by the other's way for many calls
+                              submit ÷ the other's submit                target: 12 (Ray, Dask)
+  python.map_ray_ratio, ...   map ÷ the other's way for many calls
   python.rtt_ray_ratio, ...   one call alone
   python.PROGRAM_ray_ratio, ...
                               PROGRAM is grid_long, grid_short, images_... or montecarlo_...

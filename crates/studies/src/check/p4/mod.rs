@@ -23,8 +23,8 @@ EXAMPLES
   midflight check p4 --only tofino --report p4/reports
 
 Compiles each program for v1model, runs it in BMv2, and gives the same packets to it and to the
-model of a switch, in which the program was searched. What comes out must be the same, and what
-is in the registers. Then our client and executors run tasks of all levels and requirements through
+model of a switch that `midflight check asic` searches: packets that come out and registers must
+be equal. Then our client and executors run tasks of all levels and requirements through
 it in a lab (`midflight switch --engine bmv2`), and the switch is killed midway. It needs
 p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and the right to make a network
 namespace. At last each program is compiled and assembled for Tofino 1 and 2, where p4c-barefoot
@@ -33,9 +33,9 @@ compiler is not installed. What is missing is named, and its part left out.
 docs/internals/p4.md explains the programs and the test.
 
 RESULTS, of each PROGRAM
-  p4.PROGRAM.bmv2.transcripts      transcripts whose packets both were given
+  p4.PROGRAM.bmv2.transcripts      transcripts whose packets both got
   p4.PROGRAM.bmv2.random_packets   packets from outside, of all kinds
-  p4.PROGRAM.bmv2.passes           passes, with those of packets that went round
+  p4.PROGRAM.bmv2.passes           passes through the pipeline, recirculated packets included
   p4.PROGRAM.bmv2.differences      differences between switch and model
   p4.PROGRAM.tna.stages            stages of Tofino 1 that hold something, of 12
   p4.PROGRAM.tna.entries_per_level entries of each of the four levels
@@ -43,7 +43,7 @@ RESULTS, of each PROGRAM
                                    of what the switch has: memory blocks, bits of containers
   p4.PROGRAM.t2na.…                the same of Tofino 2, which has 20 stages
   p4.e2e.PROGRAM.tasks             tasks whose callers heard their results
-  p4.e2e.PROGRAM.lost              tasks that the switch took and, though it lived, never assigned
+  p4.e2e.PROGRAM.lost              tasks that the switch accepted and, though it lived, never assigned
   p4.e2e.PROGRAM.lost.hazard_N     those that hazard N explains (docs/internals/asic-hazards.md)
   p4.e2e.PROGRAM.wrong             tasks that ended otherwise than with a result
   p4.e2e.PROGRAM.timed_out, .resubmitted
