@@ -1,6 +1,6 @@
 //! `exec` and `command`: run a command line of `/bin/sh`, in a process group of its own, and keep its outputs and what
 //! ended it. It has ended when both outputs are closed and its process has exited, so it waits for background processes that
-//! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when who dies.
+//! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when a process dies.
 
 mod capture;
 pub(crate) mod marks;
