@@ -130,8 +130,8 @@ export function seriesByKey(title, text = about) {
 export function histogram(title, swatch) {
   const { element, place, legend, caption } = figure(title);
   const quantiles = [
-    ["half below", 0.5],
-    ["99 % below", 0.99],
+    ["median below", 0.5],
+    ["p99 below", 0.99],
   ].map(([name, q]) => ({ q, ...entry(legend, name, swatch) }));
   const number = entry(legend, "tasks", swatch);
   let buckets = [];

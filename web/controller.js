@@ -40,7 +40,7 @@ function page(main) {
   const operators = table("operators-table", "Operators", [
     { title: "Operator", text: (o) => o.switch, sort: (o) => o.switch, hint: (o) => o.address },
     { title: "State", text: (o) => o.state[0], sort: (o) => o.state[0], tone: (o) => o.state[1] },
-    { title: "Last word, ago", text: (o) => (o.heard_ms == null ? "never" : millis(o.heard_ms)), sort: (o) => o.heard_ms ?? Infinity, numeric: true },
+    { title: "Last heard", text: (o) => (o.heard_ms == null ? "never" : millis(o.heard_ms)), sort: (o) => o.heard_ms ?? Infinity, numeric: true },
     { title: "RSNode", text: (o) => o.ids, sort: (o) => o.ids },
     { title: "Load", text: (o) => (o.may_select ? `${about(o.load_per_s)} / s` : ""), sort: (o) => o.load_per_s, numeric: true },
     { title: "At most", text: (o) => (o.may_select ? `${about(o.load_most_per_s)} / s` : ""), sort: (o) => o.load_most_per_s, numeric: true, wide: true },
@@ -91,7 +91,7 @@ function page(main) {
     operators.show(keyed({ shown: detail.operators.shown.map((o) => ({ ...o, state: stateOf(o, isActive), ids: idsOf(o.switch) })), more: detail.operators.more }, (o) => o.switch));
     const where = (label) => (label == null ? (isActive ? "degraded" : "not known") : (rsnodes.shown.find((r) => r.id === label)?.switch ?? `RSNode ${label}`));
     groups.show(keyed({ shown: detail.groups.shown.map((g) => ({ ...g, at: where(g.label) })), more: detail.groups.more }, (g) => g.group));
-    controllers.show(keyed({ shown: status.controllers.map((address, place) => ({ place, address, role: place === status.place ? `this one, ${status.role}` : isActive ? "stands by, if it runs" : "" })), more: 0 }, (c) => c.place));
+    controllers.show(keyed({ shown: status.controllers.map((address, place) => ({ place, address, role: place === status.place ? `this one, ${status.role}` : isActive ? "standby, not confirmed" : "" })), more: 0 }, (c) => c.place));
     others.hidden = isActive;
     say(others, `This one does not give orders: ${other}.`);
     did.show(groupOf(view, status.counters, "counters"));

@@ -54,7 +54,7 @@ function onState(kind, text) {
 function togglePause() {
   isPaused = !isPaused;
   pause.setAttribute("aria-pressed", String(isPaused));
-  say(pause, isPaused ? "Go on" : "Pause");
+  say(pause, isPaused ? "Resume" : "Pause");
   state.dataset.state = "wait";
   say(state, isPaused ? "paused" : "connecting");
   if (!isPaused) showHeld();

@@ -23,8 +23,8 @@ export const keyed = ({ shown, more }, key) => ({ rows: shown.map((row) => ({ ke
 export function counters(id, caption, first = "What", empty = "Nothing yet.") {
   const { element, show } = table(id, caption, [
     { title: first, text: (c) => c.name, sort: (c) => c.name, long: true },
-    { title: "A second", text: (c) => (c.rate ? about(c.rate) : ""), sort: (c) => c.rate, numeric: true },
-    { title: "In all", text: (c) => count(c.all), sort: (c) => c.all, numeric: true },
+    { title: "Per second", text: (c) => (c.rate ? about(c.rate) : ""), sort: (c) => c.rate, numeric: true },
+    { title: "Total", text: (c) => count(c.all), sort: (c) => c.all, numeric: true },
   ], empty);
   return { element, show: (list) => show({ rows: list.map((row) => ({ key: row.key, row })), more: 0 }) };
 }

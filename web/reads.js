@@ -47,7 +47,7 @@ function page(main) {
     { title: "Share", text: (r) => (r.share == null ? "–" : `${about(r.share * 100)} %`), sort: (r) => r.share ?? -1, numeric: true },
     { title: "Lag", text: (r) => count(r.lag), sort: (r) => r.lag, numeric: true },
     { title: "Log index", text: (r) => count(r.matched), sort: (r) => r.matched, numeric: true, wide: true },
-    { title: "Last word, ago", text: (r) => (r.heard_ms == null ? "never" : millis(r.heard_ms)), sort: (r) => r.heard_ms ?? Infinity, numeric: true, wide: true },
+    { title: "Last heard", text: (r) => (r.heard_ms == null ? "never" : millis(r.heard_ms)), sort: (r) => r.heard_ms ?? Infinity, numeric: true, wide: true },
     { title: "Weight", text: (r) => count(r.weight), sort: (r) => r.weight, numeric: true, wide: true },
     { title: "Address", text: (r) => r.address, sort: (r) => r.address, wide: true },
   ], "No replica is known: name them in the configuration.");

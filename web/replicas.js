@@ -42,9 +42,9 @@ function page(main) {
   const servers = table("servers-table", "Servers, as the selector sees them", [
     { title: "Server", text: (s) => s.address, sort: (s) => s.address, long: true },
     { title: "State", text: (s) => s.state, sort: (s) => s.state, tone: (s) => SERVERS[s.state] },
-    { title: "A second", text: (s) => rateText(s.asked_per_s), sort: (s) => s.asked_per_s ?? -1, numeric: true },
+    { title: "Per second", text: (s) => rateText(s.asked_per_s), sort: (s) => s.asked_per_s ?? -1, numeric: true },
     { title: "Expired a second", text: (s) => (s.expired_per_s ? about(s.expired_per_s) : ""), sort: (s) => s.expired_per_s ?? -1, numeric: true, wide: true },
-    { title: "Under way", text: (s) => count(s.outstanding), sort: (s) => s.outstanding, numeric: true },
+    { title: "In flight", text: (s) => count(s.outstanding), sort: (s) => s.outstanding, numeric: true },
     { title: "Queue", text: (s) => (s.queue == null ? "" : about(s.queue)), sort: (s) => s.queue ?? -1, numeric: true },
     { title: "Service time", text: (s) => time(s.service_us), sort: (s) => s.service_us ?? -1, numeric: true, wide: true },
     { title: "Response time", text: (s) => time(s.response_us), sort: (s) => s.response_us ?? -1, numeric: true },

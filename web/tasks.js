@@ -43,7 +43,7 @@ function page(main) {
   const executors = table("executors-table", "Executors", [
     { title: "Executor", long: true, text: (e) => e.address, sort: (e) => e.address, hint: (e) => `executor ${e.id}` },
     { title: "State", text: (e) => (e.had ? `${e.state}, ${count(e.had)} tasks requeued` : e.state), sort: (e) => e.state, tone: (e) => TONES[e.state] },
-    { title: "Last word, ago", text: (e) => millis(e.heard_ms), sort: (e) => e.heard_ms, numeric: true },
+    { title: "Last heard", text: (e) => millis(e.heard_ms), sort: (e) => e.heard_ms, numeric: true },
     { title: "Busy / slots", text: (e) => `${count(e.busy)} / ${count(e.slots)}`, sort: (e) => e.busy, numeric: true },
     { title: "Parked", text: (e) => count(e.parked), sort: (e) => e.parked, numeric: true, wide: true },
     { title: "Longest task", text: (e) => (e.longest_ms == null ? "" : millis(e.longest_ms)), sort: (e) => e.longest_ms ?? -1, numeric: true, wide: true },
@@ -63,7 +63,7 @@ function page(main) {
     { title: "Client", long: true, text: (c) => c.address, sort: (c) => c.address, hint: (c) => `client ${c.id}` },
     { title: "User", text: (c) => String(c.uid), sort: (c) => c.uid, numeric: true },
     { title: "Open tasks", text: (c) => count(c.open), sort: (c) => c.open, numeric: true },
-    { title: "Last word, ago", text: (c) => millis(c.heard_ms), sort: (c) => c.heard_ms, numeric: true },
+    { title: "Last heard", text: (c) => millis(c.heard_ms), sort: (c) => c.heard_ms, numeric: true },
   ], "No client.");
   const drops = dropsTable();
   const missing = el("p", { class: "left", hidden: true }, "The switch does not tell who its executors and clients are.");

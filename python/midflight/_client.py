@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from midflight import _native, _pickling
+from midflight import _entries, _native, _pickling, _shared
 from midflight._core import Core, Function, Settings, environment_of
 from midflight._futures import Future
 from midflight._map import Results
@@ -25,7 +25,7 @@ class Shared(Generic[T]):
         self._kind = kind
 
     def __reduce__(self) -> tuple[Callable[[int], Any], tuple[int]]:
-        return _pickling.shared, (_pickling.place_of_shared(self._blob),)
+        return _shared.shared, (_shared.index_of(self._blob),)
 
     def __repr__(self) -> str:
         return f"<midflight.Shared {self._kind}>"
@@ -121,8 +121,8 @@ class Client(Submitter):
         bind: str | None = None,
         connect_timeout: float = 3.0,
     ) -> None:
-        if not 0 < result_max <= _pickling.RESULT_MAX:
-            raise ValueError(f"result_max {result_max}: 1 to {_pickling.RESULT_MAX} bytes")
+        if not 0 < result_max <= _entries.RESULT_MAX:
+            raise ValueError(f"result_max {result_max}: 1 to {_entries.RESULT_MAX} bytes")
         if max_open < 1 or memory_max < 1:
             raise ValueError("max_open and memory_max: at least 1")
         switch = switch or os.environ.get("MIDFLIGHT_SWITCH") or "127.0.0.1:7700"
@@ -178,7 +178,7 @@ class Client(Submitter):
         """
         pickled = _pickling.dumps(value)
         self._core.has_shared = True
-        return Shared(self._core.share(_pickling.join(pickled)), type(value).__qualname__)
+        return Shared(self._core.share(_entries.join(pickled)), type(value).__qualname__)
 
     @property
     def open(self) -> int:

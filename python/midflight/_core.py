@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from midflight import _environment, _native, _outcomes, _pickling
+from midflight import _entries, _environment, _native, _outcomes, _pickling, _shared
 from midflight.errors import ArgumentTooLarge, ClientClosed
 
 #: Functions that a client keeps for further calls.
@@ -215,9 +215,9 @@ class Core:
             raise TypeError(f"{function!r} cannot be called: give a function, then its arguments")
         self.native.check()
         blobs: list[_native.Blob] = []
-        with _pickling.collecting(blobs):
+        with _shared.collecting(blobs):
             pickled = _pickling.dump_function(function)
-        pieces = _pickling.join(pickled)
+        pieces = _entries.join(pickled)
         digest = hashlib.blake2b(digest_size=16)
         for piece in pieces:
             digest.update(piece)
@@ -261,17 +261,17 @@ class Core:
 
     def dump(
         self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[_pickling.Pickled, list[_native.Blob]]:
+    ) -> tuple[_entries.Pickled, list[_native.Blob]]:
         """A call, and its shared arguments."""
         if not self.has_shared:
             return _pickling.dump_call(function.function, args, kwargs), []
         blobs = list(function.shared)
-        with _pickling.collecting(blobs):
+        with _shared.collecting(blobs):
             pickled = _pickling.dump_call(function.function, args, kwargs)
         return pickled, blobs[len(function.shared) :]
 
     def submit_one(
-        self, waiter: Joins, function: Function, call: _pickling.Pickled, shared: list[_native.Blob]
+        self, waiter: Joins, function: Function, call: _entries.Pickled, shared: list[_native.Blob]
     ) -> int:
         """Submits a call, which may be a task with others if it has no buffers and no shared arguments. Waits for room."""
         if shared or not isinstance(call, bytes):
@@ -285,7 +285,7 @@ class Core:
         self,
         waiter: Waiter,
         function: Function,
-        calls: list[_pickling.Pickled],
+        calls: list[_entries.Pickled],
         shared: list[_native.Blob],
         again: bool = False,
     ) -> int:

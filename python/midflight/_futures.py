@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from midflight import _outcomes, _pickling
+from midflight import _entries, _outcomes
 
 if TYPE_CHECKING:
     from midflight._client import Client
@@ -56,7 +56,7 @@ class Future(concurrent.futures.Future[T]):
         "_waiters",
     )
 
-    def __init__(self, client: Client, function: Function, call: _pickling.Pickled) -> None:
+    def __init__(self, client: Client, function: Function, call: _entries.Pickled) -> None:
         self._client = client  # one that nobody has is closed
         self._function = function
         #: To submit it again.

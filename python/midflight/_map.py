@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from midflight import _native, _outcomes, _pickling
+from midflight import _entries, _native, _outcomes
 from midflight.errors import ClientClosed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Chunk:
     __slots__ = ("_alone", "_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_token", "ended", "outcomes")
 
     def __init__(
-        self, core: Core, function: Function, calls: list[_pickling.Pickled], shared: list[_native.Blob]
+        self, core: Core, function: Function, calls: list[_entries.Pickled], shared: list[_native.Blob]
     ) -> None:
         self._core = core
         self._function = function
@@ -163,7 +163,7 @@ class Results(Generic[T]):
         self._is_exhausted = False
         #: The arguments of the next call, taken from the source; then the calls of the next task, and what they share.
         self._args: tuple[Any, ...] | None = None
-        self._calls: list[_pickling.Pickled] = []
+        self._calls: list[_entries.Pickled] = []
         self._shared: list[_native.Blob] = []
         #: Who takes results, and submits further calls.
         self._lock = threading.RLock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import CancelledError
 from typing import Any
 
-from midflight import _pickling
+from midflight import _entries, _exceptions, _pickling
 from midflight.errors import (
     ArgumentTooLarge,
     ClientClosed,
@@ -42,7 +42,7 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
         try:
             first = value[0]
             if first == _RESULT:
-                nanoseconds, entries = _pickling.parse_result(value)
+                nanoseconds, entries = _entries.parse_result(value)
                 if len(entries) != calls:
                     raise ValueError(f"{len(entries)} results of {calls} calls")
                 return nanoseconds, [outcome(entry) for entry in entries]
@@ -51,7 +51,7 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
             why = _of_executor(bytes(value))
         except Exception as error:
             why = MidflightError(
-                f"the executor's answer cannot be read ({_pickling.one_line(error)}): use one release of Midflight on all machines"
+                f"the executor's answer cannot be read ({_exceptions.one_line(error)}): use one release of Midflight on all machines"
             )
             why.__cause__ = error
     else:
@@ -97,14 +97,14 @@ def _of_executor(value: bytes) -> BaseException:
     return MidflightError(f"an error of the executor that this release does not know ({code}): {text}")
 
 
-def outcome(entry: _pickling.Entry) -> Outcome:
+def outcome(entry: _entries.Entry) -> Outcome:
     """Of one call."""
     status, data, buffers = entry
     try:
-        if status == _pickling.VALUE:
+        if status == _entries.VALUE:
             return True, _pickling.load_value(data, buffers)
-        if status == _pickling.RAISED:
-            return False, _pickling.load_exception(data, buffers)
-        return False, _pickling.load_broken(data)
+        if status == _entries.RAISED:
+            return False, _exceptions.load_exception(data, buffers)
+        return False, _exceptions.load_broken(data)
     except Exception as error:
         return False, error

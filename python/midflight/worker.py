@@ -19,8 +19,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from midflight import _environment, _pickling
-from midflight._pickling import BROKEN, RAISED, VALUE, Pickled
+from midflight import _entries, _environment, _exceptions, _pickling, _shared
+from midflight._entries import BROKEN, RAISED, VALUE, Pickled
 
 _HEADER = struct.Struct("<BBHIQ")
 _HELLO, _READY, _DONE, _DIGEST = 1, 2, 3, 4
@@ -56,7 +56,7 @@ class _Connection:
             return kind, count, number, memoryview(data)[16:end]
         self._left = b""
         # Calls come after the numbers of function and shared arguments: their buffers are to be aligned.
-        lead = -4 * (1 + count) % _pickling.ALIGNMENT if kind == _CALL else 0
+        lead = -4 * (1 + count) % _entries.ALIGNMENT if kind == _CALL else 0
         view = memoryview(bytearray(lead + length))[lead:]
         have = len(data) - 16
         view[:have] = data[16:]
@@ -98,7 +98,7 @@ class _Blob:
 
     def __call__(self) -> Any:
         if not self._is_loaded:
-            ((_, data, buffers),) = _pickling.parse_entries(self._content, is_shared=True)
+            ((_, data, buffers),) = _entries.parse_entries(self._content, is_shared=True)
             self._value = pickle.loads(data, buffers=buffers)
             self._is_loaded = True
         return self._value
@@ -142,27 +142,27 @@ class _Worker:
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
-        calls = _pickling.parse_entries(body[4 * (1 + count) :])
+        calls = _entries.parse_entries(body[4 * (1 + count) :])
         started = time.perf_counter_ns()
         results: list[tuple[int, Pickled]] = []
         try:
             self._call_all(self._blobs[function], [self._blobs[place] for place in shared], calls, results)
         except Cancelled:
-            cancelled = RAISED, _pickling.dump_exception(RuntimeError("cancelled"))
+            cancelled = RAISED, _exceptions.dump_exception(RuntimeError("cancelled"))
             results += [cancelled] * (len(calls) - len(results))
         except Exception as error:  # whatever objects of the user do
             results += [_broken(error)] * (len(calls) - len(results))
         finally:
-            _pickling.provide([])
+            _shared.provide([])
         took = time.perf_counter_ns() - started
         has_raised = any(status != VALUE for status, _ in results)
-        self._connection.send(_DONE, has_raised, number, _pickling.result(took, results))
+        self._connection.send(_DONE, has_raised, number, _entries.result(took, results))
 
     def _call_all(
-        self, function: _Blob, shared: list[_Blob], calls: list[_pickling.Entry], results: list[tuple[int, Pickled]]
+        self, function: _Blob, shared: list[_Blob], calls: list[_entries.Entry], results: list[tuple[int, Pickled]]
     ) -> None:
         """Appends the result of each call."""
-        _pickling.provide(shared)
+        _shared.provide(shared)
         try:
             called = function()
         except Exception as error:
@@ -185,7 +185,7 @@ class _Worker:
             raise
         except BaseException as error:  # SystemExit, too: a task does not end the worker like this
             self._may_interrupt = False
-            return RAISED, _pickling.dump_exception(error)
+            return RAISED, _exceptions.dump_exception(error)
         finally:
             if os.getpid() != self._process:
                 os._exit(0)  # a child that the task has forked, and that has returned from it: the task is its parent's
@@ -194,9 +194,9 @@ class _Worker:
         except Exception as error:
             message = (
                 f"the result of {_pickling.place_of(function)}, a {type(value).__qualname__}, cannot be pickled: "
-                f"{_pickling.one_line(error)}"
+                f"{_exceptions.one_line(error)}"
             )
-            return BROKEN, _pickling.dump_broken("pickle", message, "")
+            return BROKEN, _exceptions.dump_broken("pickle", message, "")
 
 
 def _length(piece: bytes | memoryview) -> int:
@@ -205,8 +205,8 @@ def _length(piece: bytes | memoryview) -> int:
 
 def _broken(error: Exception) -> tuple[int, Pickled]:
     """An error of the worker itself, in a call."""
-    message = f"the worker cannot answer ({_environment.about()}): {_pickling.one_line(error)}"
-    return BROKEN, _pickling.dump_broken("worker", message, traceback.format_exc())
+    message = f"the worker cannot answer ({_environment.about()}): {_exceptions.one_line(error)}"
+    return BROKEN, _exceptions.dump_broken("worker", message, traceback.format_exc())
 
 
 def _cannot_load(what: str, error: Exception) -> bytes:
@@ -217,9 +217,9 @@ def _cannot_load(what: str, error: Exception) -> bytes:
             f"{what} needs the module {error.name}, which the worker does not have ({_environment.about()}): install it there, "
             f"start the executor in the directory that has it, or see cloudpickle.register_pickle_by_value"
         )
-        return _pickling.dump_broken("module", message, text, error.name)
-    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_pickling.one_line(error)}"
-    return _pickling.dump_broken("unpickle", message, text)
+        return _exceptions.dump_broken("module", message, text, error.name)
+    message = f"{what} cannot be unpickled at the worker ({_environment.about()}): {_exceptions.one_line(error)}"
+    return _exceptions.dump_broken("unpickle", message, text)
 
 
 def main() -> None:

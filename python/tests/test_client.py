@@ -21,7 +21,7 @@ import pytest
 from conftest import PATIENCE, Cluster, eventually
 
 import midflight
-from midflight import _outcomes, _pickling
+from midflight import _entries, _outcomes, _pickling
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_of_its_calls(value: bytes) ->
 
 
 def test_calls_and_results_must_be_as_many() -> None:
-    value = b"".join(_pickling.result(5, [(_pickling.VALUE, _pickling.dumps(1))] * 2))
+    value = b"".join(_entries.result(5, [(_entries.VALUE, _pickling.dumps(1))] * 2))
     assert _outcomes.read(_outcomes.VALUE, value, 2) == (5, [(True, 1), (True, 1)])
     _, outcomes = _outcomes.read(_outcomes.VALUE, value, 3)
     assert outcomes is not None and [has_value for has_value, _ in outcomes] == [False] * 3
@@ -106,8 +106,8 @@ def test_calls_and_results_must_be_as_many() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_results_that_exceed_what_can_be_transferred_are_told(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pickling, "RESULT_MAX", 100_000)
-    value = b"".join(_pickling.result(5, [(_pickling.VALUE, _pickling.dumps(bytes(200_000 // count)))] * count))
+    monkeypatch.setattr(_entries, "RESULT_MAX", 100_000)
+    value = b"".join(_entries.result(5, [(_entries.VALUE, _pickling.dumps(bytes(200_000 // count)))] * count))
     _, outcomes = _outcomes.read(_outcomes.VALUE, value, count)
     assert outcomes is not None and len(outcomes) == count
     assert all(isinstance(error, midflight.ResultTooLarge) for _, error in outcomes)
@@ -115,11 +115,11 @@ def test_results_that_exceed_what_can_be_transferred_are_told(count: int, monkey
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_large_results_are_not_copied(count: int) -> None:
-    large = _pickling.dumps(bytes(_pickling.JOINED_MAX))
-    pieces = _pickling.result(5, [(_pickling.VALUE, large)] * count)
+    large = _pickling.dumps(bytes(_entries.JOINED_MAX))
+    pieces = _entries.result(5, [(_entries.VALUE, large)] * count)
     assert [piece is large for piece in pieces] == [False] + [True] * count
     _, outcomes = _outcomes.read(_outcomes.VALUE, b"".join(pieces), count)
-    assert outcomes == [(True, bytes(_pickling.JOINED_MAX))] * count
+    assert outcomes == [(True, bytes(_entries.JOINED_MAX))] * count
 
 
 def test_results_that_are_too_large_only_together_are_fetched_one_by_one(cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ import pytest
 from conftest import Cluster
 
 import midflight
-from midflight import _native, _outcomes, _pickling
+from midflight import _entries, _native, _outcomes
 
 GOLDEN = Path(__file__).parents[2] / "crates/tasks/tests/golden/python"
 
@@ -47,7 +47,7 @@ def with_buffers(pickle: bytes, *lengths: tuple[int, int]) -> Pickled:
     return pickle, [memoryview(bytes([byte] * length)) for byte, length in lengths]
 
 
-def plain(entries: list[_pickling.Entry]) -> list[tuple[int, bytes, list[bytes]]]:
+def plain(entries: list[_entries.Entry]) -> list[tuple[int, bytes, list[bytes]]]:
     return [(status, bytes(data), [bytes(buffer) for buffer in buffers]) for status, data, buffers in entries]
 
 
@@ -87,31 +87,31 @@ def test_an_argument_is_written_as_the_executor_reads_it(native: _native.Client)
 
 def test_calls_are_read_as_they_are_written() -> None:
     alone = golden("argument")[HEAD + REFERENCE.size :]
-    assert plain(_pickling.parse_entries(memoryview(alone))) == [(0, ALONE, [])]
+    assert plain(_entries.parse_entries(memoryview(alone))) == [(0, ALONE, [])]
     several = golden("argument_of_several")[HEAD + 3 * REFERENCE.size :]
     entries = [(0, pickle, [bytes(buffer) for buffer in buffers]) for pickle, buffers in SEVERAL]
-    assert plain(_pickling.parse_entries(memoryview(several))) == entries
+    assert plain(_entries.parse_entries(memoryview(several))) == entries
     # A shared argument has the form of a call.
-    assert b"".join(_pickling.join(ALONE)) == alone
+    assert b"".join(_entries.join(ALONE)) == alone
 
 
 RESULTS: list[tuple[int, Any]] = [
-    (_pickling.VALUE, with_buffers(b"a value", (0xB1, 2))),
-    (_pickling.RAISED, b"an exception"),
-    (_pickling.BROKEN, b"an error of the worker"),
+    (_entries.VALUE, with_buffers(b"a value", (0xB1, 2))),
+    (_entries.RAISED, b"an exception"),
+    (_entries.BROKEN, b"an error of the worker"),
 ]
 
 
 def test_results_are_written_and_read() -> None:
-    said = b"".join(_pickling.result(0x0102_0304_0506, [(_pickling.VALUE, ALONE)]))
+    said = b"".join(_entries.result(0x0102_0304_0506, [(_entries.VALUE, ALONE)]))
     assert_golden("result", "The result of a call alone, which took 1,108,152,157,446 ns; its pickle is `alone`.", said)
     for value in (said, memoryview(said)):
-        nanoseconds, entries = _pickling.parse_result(value)
+        nanoseconds, entries = _entries.parse_result(value)
         assert (nanoseconds, plain(entries)) == (0x0102_0304_0506, [(0, ALONE, [])])
-    said = b"".join(_pickling.result(7, RESULTS))
+    said = b"".join(_entries.result(7, RESULTS))
     about = "The result of three calls, which took 7 ns: a value with a buffer, an exception, an error of the worker."
     assert_golden("result_of_several", about, said)
-    nanoseconds, entries = _pickling.parse_result(said)
+    nanoseconds, entries = _entries.parse_result(said)
     expected = [(0, b"a value", [b"\xb1\xb1"]), (1, b"an exception", []), (2, b"an error of the worker", [])]
     assert (nanoseconds, plain(entries)) == (7, expected)
 

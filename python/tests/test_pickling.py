@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from midflight import _pickling
+from midflight import _entries, _pickling
 
 #: Values that need nothing of ``__main__``, and have its name: a pickle with it was taken for one that does.
 HARMLESS: list[Any] = [
@@ -48,7 +48,7 @@ def script() -> Iterator[dict[str, Any]]:
         vars(__main__).pop(name, None)
 
 
-def loaded_elsewhere(pickled: _pickling.Pickled, script: dict[str, Any]) -> Any:
+def loaded_elsewhere(pickled: _entries.Pickled, script: dict[str, Any]) -> Any:
     for name in script:
         vars(__main__).pop(name, None)
     data, buffers = (pickled, []) if isinstance(pickled, bytes) else pickled

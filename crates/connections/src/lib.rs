@@ -3,15 +3,17 @@
 //!
 //! A source (an IPv4 address, or the /64 of an IPv6 address) may open a further connection only while it holds fewer than
 //! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
-//! tables of up to 8 entries are unaffected. In a table that many sources have filled, the idlest connection, the one that
-//! is longest without progress, makes room for a source that holds fewer than eight.
+//! tables of up to 8 entries are unaffected. In a table that many sources have filled, the connection that is longest without
+//! progress makes room for a source that holds fewer than eight.
 //!
-//! Where a server is told to ([`Connections::where_silent_give_way`]), a source that holds its share still gets a further place while one
-//! of its own connections has made no progress for 100 ms since it was opened; that one is closed. So who opens connections and sends
-//! nothing keeps out neither others nor those who share its address, such as a probe on the same machine. Where progress is worth more,
-//! such as the proof of a secret, a connection without any gives way at once ([`Connections::where_unheard_give_way`]). With both, next
-//! give way those that were served and wait for a further request ([`ConnectionPlace::rest`]), and a full table closes connections in the
-//! same order.
+//! A table may also be told to close connections of a source for others of the same source ([`Connections::where_silent_give_way`]), so that
+//! who opens connections and sends nothing keeps out neither others nor those who share its address, such as a probe on the same
+//! machine. A source that holds its share then gets a further place if one of its own connections can be closed, in this order:
+//!
+//! 1. those that have made no progress for a while since they were opened;
+//! 2. those that were served and wait for a further request ([`ConnectionPlace::rest`]).
+//!
+//! A full table closes connections in the same order; of equal ones, and behind these, that which is longest without progress.
 
 mod table;
 #[doc(hidden)]
@@ -23,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{SILENT, Table};
+use table::Table;
 pub use table::{Source, may_take};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -41,7 +43,7 @@ pub struct ConnectionCounters {
     pub open: u64,
     /// Refused: their source address held its share.
     pub refused: u64,
-    /// Closed to make room: they were the idlest of a full table, or silent ones of the source that asked for a place.
+    /// Closed to make room, in a full table or for another connection of their source.
     pub made_room: u64,
     /// The kernel could not hand one over, usually for want of file descriptors.
     pub accept_failed: u64,
@@ -84,17 +86,12 @@ impl Connections {
         Self::with(max, unread_timeout, None)
     }
 
-    /// The same, where silent connections give way to others of their source. Each must tell of its [`ConnectionPlace::progress`].
+    /// The same, where a source's connections give way to others of it. Those that have made no progress do so `silent_for` after they were
+    /// opened. With no time at all, a further connection keeps its place for as long as its neighbours need to fill the table anew. Each
+    /// connection must tell of its [`ConnectionPlace::progress`].
     #[must_use]
-    pub fn where_silent_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
-        Self::with(max, unread_timeout, Some(SILENT))
-    }
-
-    /// The same, where those without progress give way at once: however many its neighbours open, a further connection has a place for as
-    /// long as they need to fill the table anew.
-    #[must_use]
-    pub fn where_unheard_give_way(max: usize, unread_timeout: Duration) -> Arc<Self> {
-        Self::with(max, unread_timeout, Some(Duration::ZERO))
+    pub fn where_silent_give_way(max: usize, unread_timeout: Duration, silent_for: Duration) -> Arc<Self> {
+        Self::with(max, unread_timeout, Some(silent_for))
     }
 
     fn with(max: usize, unread_timeout: Duration, give_way_after: Option<Duration>) -> Arc<Self> {
@@ -275,7 +272,8 @@ mod tests {
 
     #[test]
     fn t14_who_opens_connections_and_says_nothing_does_not_keep_its_own_address_out() {
-        let (_runtime, connections, address) = serve_by(Connections::where_silent_give_way(18, PATIENCE));
+        let (_runtime, connections, address) =
+            serve_by(Connections::where_silent_give_way(18, PATIENCE, Duration::from_millis(100)));
         let silent: Vec<_> = (0..16).map(|_| connect(2, address)).collect();
         while connections.counters().open < 16 {
             std::thread::yield_now();

@@ -6,9 +6,6 @@ use std::time::{Duration, Instant};
 
 /// A source holds fewer than this many times the free places when it takes a further one.
 const SHARE: usize = 8;
-/// Where silent connections give way: one that has made no progress for this long since it was opened. A request that needs longer, by a
-/// slow link, is lost only where its address holds its share. A burst that is being accepted is younger.
-pub(super) const SILENT: Duration = Duration::from_millis(100);
 
 /// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
 /// all of it.
@@ -170,7 +167,8 @@ impl<T> Table<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    const SILENT: Duration = Duration::from_millis(100);
 
     fn source(last: u8) -> Source {
         Source::of([10, 0, 0, last].into())

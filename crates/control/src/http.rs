@@ -36,6 +36,9 @@ use tokio::time::timeout;
 /// `/healthz` answers 503 if the data path's thread made no progress for this long. Normally it does at least once a tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 
+/// A connection that has sent no whole request for so long since it was opened gives way to another one of its address. A request that
+/// needs longer, by a slow link, is lost only where its address holds its share. A burst that is being accepted is younger.
+const SILENT: Duration = Duration::from_millis(100);
 /// The answer to a connection that is refused.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
@@ -129,7 +132,7 @@ impl Server {
     /// Serves for as long as it is polled.
     pub async fn serve(self, source: Arc<dyn Source>) {
         let Self { listener, limits, address } = self;
-        let connections = Connections::where_silent_give_way(limits.connections, limits.request_timeout);
+        let connections = Connections::where_silent_give_way(limits.connections, limits.request_timeout, SILENT);
         let has_page = Arc::clone(&source).observer().is_some();
         let served = Arc::new(Served {
             viewers: Viewers::new(Arc::clone(&source)),

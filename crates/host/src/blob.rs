@@ -247,7 +247,11 @@ impl BlobStore {
     pub(crate) fn new(mut options: BlobOptions) -> Arc<Self> {
         options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
-            connections: Connections::where_unheard_give_way(options.max_connections, options.progress_timeout),
+            connections: Connections::where_silent_give_way(
+                options.max_connections,
+                options.progress_timeout,
+                Duration::ZERO,
+            ),
             files: SpillRoom::new(options.directory.as_deref(), options.max_file_bytes),
             options,
             kept: Mutex::default(),

@@ -149,7 +149,7 @@ fn times(buckets_us: &[u64], sum_us: u64, none: &str) -> String {
     };
     let [p50, p99] = [p50, p99].map(|us| short_time(us as f64 * 1e3));
     let mean_us = sum_us as f64 / count as f64;
-    format!("half below {p50}, 99 % below {p99}, mean {}", time((mean_us * 1e3).round() as u64))
+    format!("median below {p50}, p99 below {p99}, mean {}", time((mean_us * 1e3).round() as u64))
 }
 
 fn nonzero(counts: &BTreeMap<String, u64>) -> String {
