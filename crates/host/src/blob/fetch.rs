@@ -166,7 +166,7 @@ impl Fetcher {
         Ok(bytes)
     }
 
-    /// The same into an empty file, however many they are.
+    /// Fetches a blob, as [`Self::fetch`] does, into an empty file, however many they are.
     pub(crate) fn fetch_to_file(&self, ip: IpAddr, blob: &BlobRef, file: &mut SpillFile) -> Result<(), FetchError> {
         self.fetch_into(file, server(ip, blob), &Wanted::whole(blob))
     }

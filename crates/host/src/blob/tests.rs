@@ -6,9 +6,12 @@ use super::fetch::FetchError;
 use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK};
 use super::*;
 use midflight_connections::testing::{PATIENCE, connect};
-use midflight_tasks::blob::{Asked, Ends};
+use midflight_tasks::blob::{Asked, BlobSecret, Ends};
+use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// A short limit, for tests that wait until a time runs out.
@@ -244,8 +247,7 @@ fn t14_a_fetch_waits_for_a_place() {
     let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let fetch = |patience| Fetcher::new(patience).fetch(address.ip(), &lease.reference(server.port()), RESULT_BLOB_MAX);
-    // More than a socket takes at once.
-    let large = store.keep(Arc::new(vec![2; 64 << 20]), Duration::ZERO).unwrap();
+    let large = store.keep(Arc::new(vec![2; LARGE]), Duration::ZERO).unwrap();
     let mut own: Vec<_> = (0..8).map(|_| open(1, address)).collect();
     assert!(own.iter_mut().all(|open| open.begins(&large.reference(server.port()))));
     assert!(ends_with(&connect(1, address), NO_PLACE), "those that are being served stay");
