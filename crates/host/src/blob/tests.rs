@@ -235,10 +235,12 @@ fn t14_who_has_been_answered_and_asks_for_nothing_more_holds_no_place_against_it
     let reference = lease.reference(server.port());
     let mut own: Vec<_> = (0..8).map(|_| open(1, address)).collect();
     assert!(own.iter_mut().all(|open| open.is_answered(&reference)));
-    assert!(open(1, address).is_answered(&reference));
+    let mut ninth = open(1, address);
+    assert!(ninth.is_answered(&reference));
     assert!(ends_with(&own[0].stream, b"") && own[1].is_answered(&reference));
     let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &reference, RESULT_BLOB_MAX);
     assert_eq!(fetched.unwrap(), vec![1; 100]);
+    assert!(ends_with(&own[2].stream, b"") && ninth.is_answered(&reference));
     assert_eq!((store.counters().refused, store.counters().made_room), (0, 2));
 }
 

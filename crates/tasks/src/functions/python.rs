@@ -97,7 +97,7 @@ impl PythonCallOptions {
         bytes.extend([VERSION, major, minor, retries, attempts, 0]);
         bytes.extend(environment.to_le_bytes());
         // A timeout that needs more than 64 bits is beyond 500 years.
-        let nanos = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(0).max(1));
+        let nanos = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos().max(1)).unwrap_or(0));
         bytes.extend(nanos.to_le_bytes());
         append_blob(bytes, function);
         for blob in shared {
