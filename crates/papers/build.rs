@@ -50,6 +50,7 @@ const NOWHERE: &[&str] = &[
     "crates/sim/src/replicas",
     "crates/sim/src/tasks/check",
     "crates/sim/src/tasks/scenario",
+    "crates/tasks/src/functions",
     "crates/tasks/src/lib.rs",
     "crates/wire/src/reads",
     "crates/wire/src/replicas",
