@@ -206,15 +206,9 @@ impl ExecutorBuilder {
     /// # Errors
     /// Where the description is out of range or the kernel refuses sockets or threads.
     pub fn start(self) -> Result<Executor, Error> {
-        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let slots = self.slots.unwrap_or_else(cores);
+        let config = self.config()?;
+        let slots = config.slots;
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
-        let mut config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
-        config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
-        let span = self.ahead_span.unwrap_or(if self.python.is_some() { PYTHON_SPAN } else { Duration::ZERO });
-        config.ahead_span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        count_bundles(&mut config, &self.counted)?;
-        config.places = places(&self.places)?;
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
 
@@ -270,6 +264,20 @@ impl ExecutorBuilder {
             _server: server,
             thread,
         })
+    }
+
+    /// What the protocol knows of it.
+    fn config(&self) -> Result<ExecutorConfig, Error> {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let slots = self.slots.unwrap_or_else(cores);
+        let (identity, seed) = (rand::random(), rand::random());
+        let mut config = ExecutorConfig::new(identity, seed, self.switches.clone(), slots, self.resources);
+        config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
+        let span = self.ahead_span.unwrap_or(if self.python.is_some() { PYTHON_SPAN } else { Duration::ZERO });
+        config.ahead_span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        count_bundles(&mut config, &self.counted)?;
+        config.places = places(&self.places)?;
+        Ok(config)
     }
 }
 
