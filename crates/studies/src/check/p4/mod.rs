@@ -43,7 +43,7 @@ RESULTS, of each PROGRAM
                                    of what the switch has: memory blocks, bits of containers
   p4.PROGRAM.t2na.…                the same of Tofino 2, which has 20 stages
   p4.e2e.PROGRAM.tasks             tasks whose callers heard their results
-  p4.e2e.PROGRAM.lost              tasks that the switch accepted and, though it lived, never assigned
+  p4.e2e.PROGRAM.lost              tasks that the switch accepted, never assigned, and did not drop
   p4.e2e.PROGRAM.lost.hazard_N     those that hazard N explains (docs/internals/asic-hazards.md)
   p4.e2e.PROGRAM.wrong             tasks that ended otherwise than with a result
   p4.e2e.PROGRAM.timed_out, .resubmitted
