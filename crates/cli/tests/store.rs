@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, Store, assert_error, run, run_with, status, wait_until};
+use common::{Directory, Running, Store, assert_error, free_address, run, run_with, status, wait_until};
 
 const STORE: &str = r#"
 [[reads.set]]
@@ -307,13 +307,10 @@ fn kill_once(data: &str, switch: &str, is_so: impl Fn() -> bool) {
 #[test]
 fn r2_a_store_that_is_killed_before_it_serves_begins_again() {
     let directory = Directory::new("store-founding");
-    let moments = ["founding", "1", "1/identity", "1/log-1", "2", "2/snapshot-1", "3", "3/log-1"];
-    // A store has its ports again when it is started again: meanwhile nobody else may have got one, as the kernel gives those above 32767.
-    let first_port = 20_000 + std::process::id() % 60 * 200;
-    for (moment, port) in moments.into_iter().zip((first_port..).step_by(20)) {
+    for moment in ["founding", "1", "1/identity", "1/log-1", "2", "2/snapshot-1", "3", "3/log-1"] {
         let data = directory.path(&moment.replace('/', "-"));
         let exists = |name: &str| std::path::Path::new(&data).join(name).exists();
-        let switch = format!("127.0.0.1:{port}");
+        let switch = free_address().to_string(); // with those of the replicas, which follow from it
         // The first of these files does not stay.
         kill_once(&data, &switch, || exists(moment) || exists("3/log-1"));
         let _up = Running::start(&up_args(&data, &switch));

@@ -19,11 +19,12 @@ use midflight_lab::{Lab, Place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The built command.
@@ -232,9 +233,15 @@ pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
     client
 }
 
-/// A UDP port of loopback that was free a moment ago, for switches that have to come back on the same one.
+/// A port of loopback that is free, with the 19 behind it, for what has to come back on the same ones. Below those that the kernel gives
+/// to who asks for any: meanwhile nobody gets them.
 pub(crate) fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static BLOCKS: AtomicU32 = AtomicU32::new(0);
+    let free =
+        |port: u16| UdpSocket::bind(("127.0.0.1", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut next = || 12_000 + (std::process::id() * 10 + BLOCKS.fetch_add(1, Ordering::Relaxed)) % 1_000 * 20;
+    let port = std::iter::repeat_with(|| next() as u16).find(|&port| free(port)).unwrap();
+    SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 /// A directory that goes with the test.
