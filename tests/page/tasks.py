@@ -68,7 +68,7 @@ def watch(bench):
     bench.shoot(pages, "tasks-run")
 
     kill(executors[0])
-    wait_for(pages, "the executor as lost, and its tasks with others", row("executors", "lost, 2 tasks to others"))
+    wait_for(pages, "the executor as lost, and its tasks in the queue again", row("executors", "lost, 2 tasks requeued"))
     wait_for(pages, "its tasks run again", "[...document.querySelectorAll('#jobs-table tbody tr')].some((row) => row.children[5].textContent === '2')")
     bench.shoot(pages, "tasks-lost")
     fits(pages)

@@ -101,10 +101,10 @@ fn a_call_is_stopped_at_its_timeout() {
         let pythons = interpreter.start().unwrap();
         let result =
             pythons.call(&context(), &Function::new().argument_within(Some(Duration::from_millis(10)))).unwrap();
-        assert_eq!(result[..2], [b'E', PythonError::TimedOut as u8], "{waits}");
+        assert_eq!(result[..2], [b'E', PythonError::TimedOut as u8], "{does}");
         assert!(text(Ok(result)).contains("its timeout of 10ms"));
         let counts = pythons.counts();
-        assert_eq!([counts.timed_out, counts.killed, counts.died], [1, killed, died], "{waits}");
+        assert_eq!([counts.timed_out, counts.killed, counts.died], [1, killed, died], "{does}");
     }
 }
 
