@@ -326,7 +326,7 @@ def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluste
             calls = _native.Calls(client, [client.share([b"it"])], priority=1, resources=0, timeout=None,
                 python=(3, 11), environment=0, attempts=3, retries=0)
             client.close(lambda *_: None)
-            return bytes(calls.argument([b"it"], []))[16:24].hex()
+            return bytes(calls.argument([b"it"], []))[24:32].hex()
 
         secrets = {{secret()}}
         for _ in range(2):
