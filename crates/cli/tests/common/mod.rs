@@ -239,7 +239,7 @@ pub(crate) fn free_address() -> SocketAddr {
     static BLOCKS: AtomicU32 = AtomicU32::new(0);
     let free =
         |port: u16| UdpSocket::bind(("127.0.0.1", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let mut next = || 12_000 + (std::process::id() * 10 + BLOCKS.fetch_add(1, Ordering::Relaxed)) % 1_000 * 20;
+    let next = || 12_000 + (std::process::id() * 10 + BLOCKS.fetch_add(1, Ordering::Relaxed)) % 1_000 * 20;
     let port = std::iter::repeat_with(|| next() as u16).find(|&port| free(port)).unwrap();
     SocketAddr::from(([127, 0, 0, 1], port))
 }
