@@ -33,7 +33,7 @@ EXAMPLES
   midflight up --listen 127.0.0.1:0      on a free port
   midflight up --count r0=2              two bundles of a resource: see `midflight executor --help`
   midflight up --python                  runs Python functions, too: docs/python.md
-  midflight up --store                   a store: three replicas and a switch; its data is removed at the end
+  midflight up --store                   a store: three replicas, a switch; its data ends with it
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode
   midflight up --replicas                a replicated cache: three memcached, their operator
