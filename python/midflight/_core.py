@@ -18,6 +18,8 @@ from midflight.errors import ArgumentTooLarge, ClientClosed
 _FUNCTIONS_MAX = 256
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
+#: Seconds: some hundred years.
+_TIMEOUT_MAX = 4e9
 _PYTHON = (sys.version_info[0], sys.version_info[1])
 
 
@@ -66,12 +68,12 @@ def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
             waiter._end(kind, value)
         return
     nanoseconds, outcomes = _outcomes.read(kind, value, len(waiters))
-    if nanoseconds:
-        waiters[0]._function.note(len(waiters), nanoseconds)
     if outcomes is None:
         for waiter in waiters:
             waiter._try_alone()
     else:
+        if nanoseconds:
+            waiters[0]._function.note(len(waiters), nanoseconds)
         for waiter, outcome in zip(waiters, outcomes):
             waiter._settle(outcome)
 
@@ -92,8 +94,8 @@ class Settings(NamedTuple):
             raise ValueError(f"priority {priority}: 1 (the highest) to 8")
         if not 0 <= retries <= 100 or not 1 <= attempts <= 100:
             raise ValueError("retries: 0 to 100; attempts: 1 to 100")
-        if timeout is not None and timeout <= 0:
-            raise ValueError(f"timeout {timeout}: seconds above 0, or None for ever")
+        if timeout is not None and not 0 < timeout <= _TIMEOUT_MAX:
+            raise ValueError(f"timeout {timeout}: seconds above 0, at most {_TIMEOUT_MAX:g}, or None for ever")
         mask = resources if isinstance(resources, int) else _native.Client.resources(resources)
         return cls(priority, mask, timeout, retries, attempts)
 
@@ -287,11 +289,11 @@ class Core:
         function: Function,
         calls: list[_entries.Pickled],
         shared: list[_native.Blob],
-        again: bool = False,
+        ran: int = 0,
     ) -> int:
-        """Submits a task of one or more calls. `again`: of a call that was a task with others; it does not wait for room."""
+        """Submits a task of one or more calls. `ran`: of a call that was a task with others, how often that ran; it does not wait for room."""
         try:
-            return function.calls.submit_all(waiter, calls, shared, again)
+            return function.calls.submit_all(waiter, calls, shared, ran)
         except ArgumentTooLarge as error:
             raise _too_large(function, error) from None
 

@@ -166,7 +166,7 @@ class Future(concurrent.futures.Future[T]):
         if call is None or self._state != "PENDING":
             return
         try:
-            self._token_again = self._client._core.submit(self, self._function, [call], [], again=True)
+            self._token_again = self._client._core.submit(self, self._function, [call], [], ran=1)
         except Exception as error:
             self._fail(error)
             return

@@ -69,13 +69,13 @@ class _Chunk:
     def _end(self, kind: int, value: Any) -> None:
         if self.ended or self._open < len(self._calls):
             return  # told before
-        nanoseconds, outcomes = _outcomes.read(kind, value, len(self._calls))
-        if nanoseconds:
-            self._function.note(len(self._calls), nanoseconds)
+        number, outcomes = _outcomes.read(kind, value, len(self._calls))
         if outcomes is None:
-            self._try_each_alone()
-        else:
-            self._settle(outcomes)
+            self._try_each_alone(number)
+            return
+        if number:
+            self._function.note(len(self._calls), number)
+        self._settle(outcomes)
 
     def _fail(self, error: BaseException) -> None:
         self._settle([(False, error)] * len(self.outcomes))
@@ -85,14 +85,14 @@ class _Chunk:
         self.ended = True
         self._calls = []
 
-    def _try_each_alone(self) -> None:
-        """One of the calls has ended the worker, say: only that one is to fail."""
+    def _try_each_alone(self, ran: int) -> None:
+        """One of the calls has ended the worker, say: only that one is to fail. Together they ran so often."""
         for place in range(len(self._alone), len(self._calls)):
             alone = _Alone(self, place)
             try:
                 if self._is_cancelled:
                     raise CancelledError
-                token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, again=True)
+                token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, ran)
             except Exception as error:
                 token = 0  # nobody's
                 alone._fail(error)

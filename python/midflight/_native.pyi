@@ -35,7 +35,7 @@ class Calls:
         waiter: object,
         calls: list[bytes | tuple[bytes, list[memoryview]]],
         blobs: list[Blob],
-        again: bool = False,
+        ran: int = 0,
     ) -> int: ...
     def argument(self, calls: list[bytes | tuple[bytes, list[memoryview]]], blobs: list[Blob]) -> bytes: ...
 

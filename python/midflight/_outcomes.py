@@ -36,8 +36,8 @@ Outcome = tuple[bool, Any]
 
 
 def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
-    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; ``None`` if each is to be tried
-    alone. What is wrong with the result is an outcome, too."""
+    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; or, if each is to be tried alone,
+    how often the task has run, and ``None``. What is wrong with the result is an outcome, too."""
     if kind == VALUE:
         try:
             first = value[0]
@@ -57,7 +57,7 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
     else:
         why = _failure(kind, value)
     if calls > 1 and isinstance(why, _PASSING):
-        return 0, None
+        return (max(value[3], 1) if kind == VALUE else 1), None
     return 0, [(False, why)] * calls
 
 

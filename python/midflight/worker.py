@@ -23,9 +23,11 @@ from midflight import _entries, _environment, _exceptions, _pickling, _shared
 from midflight._entries import BROKEN, RAISED, VALUE, Pickled
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE, _DIGEST = 1, 2, 3, 4
+_HELLO, _READY, _DONE, _DIGEST, _BEGUN = 1, 2, 3, 4, 5
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
-_FRAMES = 1
+#: Flags of a call.
+_SAYS_WHEN, _WAS_STOPPED = 1, 2
+_FRAMES = 2
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
 
@@ -41,19 +43,19 @@ class _Connection:
         self._socket = sock
         self._left = b""
 
-    def receive(self) -> tuple[int, int, int, memoryview] | None:
-        """Kind, count, number and body of a frame; ``None`` at the end."""
+    def receive(self) -> tuple[int, int, int, int, memoryview] | None:
+        """Kind, flag, count, number and body of a frame; ``None`` at the end."""
         data = self._left
         while len(data) < 16:
             more = self._socket.recv(_CHUNK)
             if not more:
                 return None
             data = data + more if data else more
-        kind, _, count, number, length = _HEADER.unpack_from(data)
+        kind, flag, count, number, length = _HEADER.unpack_from(data)
         end = 16 + length
         if len(data) >= end:
             self._left = data[end:]
-            return kind, count, number, memoryview(data)[16:end]
+            return kind, flag, count, number, memoryview(data)[16:end]
         self._left = b""
         # Calls come after the numbers of function and shared arguments: their buffers are to be aligned.
         lead = -4 * (1 + count) % _entries.ALIGNMENT if kind == _CALL else 0
@@ -65,7 +67,7 @@ class _Connection:
             if not got:
                 return None
             have += got
-        return kind, count, number, view
+        return kind, flag, count, number, view
 
     def receive_memory(self) -> mmap.mmap:
         """A descriptor, mapped."""
@@ -109,6 +111,8 @@ class _Worker:
         self._connection = connection
         self._blobs: dict[int, _Blob] = {}
         self._may_interrupt = False
+        #: Of the task that is to say when its first call begins.
+        self._says_when: int | None = None
         self._process = os.getpid()
         signal.signal(signal.SIGINT, self._interrupt)
 
@@ -117,16 +121,24 @@ class _Worker:
             self._may_interrupt = False
             raise Cancelled
 
+    def _forget_interrupts(self) -> None:
+        """The task before was told to stop, and may have kept SIGINT from coming: it must not come to the next one."""
+        signal.signal(signal.SIGINT, self._interrupt)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
     def serve(self) -> None:
         while self._take(self._connection.receive()):
             pass
 
-    def _take(self, frame: tuple[int, int, int, memoryview] | None) -> bool:
+    def _take(self, frame: tuple[int, int, int, int, memoryview] | None) -> bool:
         """Does what a frame says. Nothing refers to it after that: it may be large, and the next one late."""
         if frame is None:
             return False
-        kind, count, number, body = frame
+        kind, flag, count, number, body = frame
         if kind == _CALL:
+            if flag & _WAS_STOPPED:
+                self._forget_interrupts()
+            self._says_when = number if flag & _SAYS_WHEN else None
             self._run(count, number, body)
         elif kind == _BLOB:
             self._blobs[number] = _Blob(body)
@@ -178,6 +190,9 @@ class _Worker:
         except Exception as error:
             return BROKEN, _cannot_load(f"an argument of {_pickling.place_of(function)}", error)
         try:
+            if self._says_when is not None:
+                self._connection.send(_BEGUN, 0, self._says_when, [])
+                self._says_when = None
             self._may_interrupt = True
             value = function(*args, **kwargs)
             self._may_interrupt = False
@@ -232,8 +247,9 @@ def main() -> None:
     connection = _Connection(sock)
     hello = bytes(sys.version_info[:2]) + _environment.about().encode()
     try:
+        worker = _Worker(connection)  # from now on SIGINT is for tasks
         connection.send(_HELLO, 0, _FRAMES, [hello])
-        _Worker(connection).serve()
+        worker.serve()
     except (BrokenPipeError, ConnectionResetError):
         pass  # the executor has ended
 

@@ -181,6 +181,44 @@ def interrupt(number: int, bad: int) -> int:
     return number
 
 
+class SlowToLoad:
+    """Its copy at the worker is a text of four letters; to make that takes so long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __reduce__(self) -> Any:
+        return slow_text, (self._seconds,)
+
+
+def slow_text(seconds: float) -> str:
+    time.sleep(seconds)
+    return "slow"
+
+
+def note_and_fail(path: str, number: int) -> int:
+    """Notes that it runs. 0 raises an exception, 1 hangs from its third time on."""
+    note(path, number)
+    if number == 0:
+        raise ValueError("always")
+    if number == 1 and notes(Path(path)).count(1) >= 3:
+        time.sleep(600)
+    return number
+
+
+def hide_interrupts(seconds: float) -> str:
+    """Keeps SIGINT from coming, and leaves it so."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    time.sleep(seconds)
+    return "hidden"
+
+
+def show_interrupts() -> str:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    time.sleep(0.1)
+    return "shown"
+
+
 def sleep_if(number: int, bad: int) -> int:
     if number == bad:
         time.sleep(600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import gc
 import os
 import signal
@@ -314,10 +315,11 @@ def test_a_client_does_not_survive_fork(cluster: Cluster, how: str) -> None:
     assert done.stdout == "7 True\n", done.stderr
 
 
-@pytest.mark.parametrize("fork", ["os.fork", "ctypes.PyDLL(None).fork"])
+# The last two are forks that Python, and in the end the C library, do not know of. In one of some hundred such children Python itself hangs.
+@pytest.mark.parametrize("fork", ["os.fork()", "ctypes.PyDLL(None).fork()", "ctypes.PyDLL(None)._Fork()"])
 def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluster: Cluster, fork: str) -> None:
     program = f"""
-        import ctypes, midflight, os, sys
+        import ctypes, midflight, os, signal, sys
         from midflight import _native
 
         def secret():
@@ -328,18 +330,25 @@ def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluste
             client.close(lambda *_: None)
             return bytes(calls.argument([b"it"], []))[24:32].hex()
 
-        secrets = {{secret()}}
-        for _ in range(2):
+        secrets = [secret()]
+        for _ in range(10):
             out, into = os.pipe()
-            if {fork}() == 0:
+            if {fork} == 0:
+                signal.alarm(20)  # which ends it
                 os.write(into, secret().encode())
                 os._exit(0)
+            os.close(into)
             os.wait()
-            secrets.add(os.read(out, 16).decode())
-        print(len(secrets))
+            if told := os.read(out, 16).decode():
+                secrets.append(told)
+            if len(secrets) == 3:
+                break
+        print(len(secrets), len(set(secrets)))
     """
+    if "_Fork" in fork and not hasattr(ctypes.PyDLL(None), "_Fork"):
+        pytest.skip("the C library has no _Fork")
     done = run(program, cluster)
-    assert done.stdout == "3\n", done.stderr
+    assert done.stdout == "3 3\n", done.stderr
 
 
 # How often calls run.

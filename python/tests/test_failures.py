@@ -161,6 +161,38 @@ def test_the_time_in_the_queue_does_not_count_for_the_timeout(client: midflight.
     assert list(several) == [2 * number for number in range(100)]
 
 
+def test_what_a_call_loads_does_not_count_for_its_timeout(cluster: Cluster, client: midflight.Client) -> None:
+    options = client.options(timeout=0.3, attempts=1)
+    assert options.submit(len, functions.SlowToLoad(0.6)).result(PATIENCE) == 4
+    assert list(options.map(len, [functions.SlowToLoad(0.6)])) == [4]
+    with midflight.Client(cluster.switch, environment="same") as same:
+        assert same.options(timeout=0.3, attempts=1).submit(functions.double, 4).result(PATIENCE) == 8
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan"), 1e300])
+def test_a_timeout_is_a_time(client: midflight.Client, timeout: float) -> None:
+    with pytest.raises(ValueError, match="seconds above 0"):
+        client.options(timeout=timeout)
+
+
+def test_a_call_is_not_tried_more_often_because_of_its_neighbours(client: midflight.Client, tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    options = client.options(timeout=0.4, retries=2, attempts=3)
+    results = options.map(functions.note_and_fail, [str(path)] * 3, range(3), chunksize=3, return_exceptions=True)
+    raised, hung, fine = results
+    assert isinstance(raised, ValueError) and isinstance(hung, midflight.TaskTimeout) and fine == 2
+    # Together they ran three times, as the first one raised an exception; the third time the second one hung, so the third one did not run.
+    ran = functions.notes(path)
+    assert [ran.count(number) for number in range(3)] == [4, 4, 3]
+
+
+def test_an_interrupt_that_came_too_late_is_not_the_next_calls(tmp_path: Path) -> None:
+    with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
+        hidden = client.options(timeout=0.2, attempts=1).submit(functions.hide_interrupts, 0.5)
+        assert hidden.result(PATIENCE) == "hidden"
+        assert client.submit(functions.show_interrupts).result(PATIENCE) == "shown"
+
+
 def test_the_others_of_a_map_whose_call_hangs_have_their_results(client: midflight.Client) -> None:
     results = client.options(timeout=0.5, attempts=2).map(
         functions.sleep_if, range(6), [3] * 6, chunksize=6, return_exceptions=True

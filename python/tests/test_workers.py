@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,6 +42,17 @@ def test_a_task_that_is_cancelled_before_its_worker_has_started_does_not_hold_th
         assert future.cancel()
         (tmp_path / "hold").unlink()
         assert client.submit(functions.double, 4).result(PATIENCE) == 8
+
+
+def test_a_worker_that_says_hello_does_not_die_of_an_interrupt() -> None:
+    here, there = socket.socketpair()
+    with subprocess.Popen([sys.executable, "-m", "midflight.worker"], stdin=there, stderr=subprocess.PIPE) as worker:
+        there.close()
+        assert here.recv(1) != b""
+        worker.send_signal(signal.SIGINT)
+        here.close()
+        _, said = worker.communicate(timeout=PATIENCE)
+        assert (worker.returncode, said) == (0, b"")
 
 
 def test_shared_memory_is_mapped_privately(client: midflight.Client) -> None:

@@ -107,7 +107,7 @@ impl Pythons {
         let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
         let answer = self.ask(context, head, &mut worker, &calls);
         self.pool.ended(context);
-        self.after(worker, context, head, answer)
+        self.after(worker, context, answer)
     }
 
     fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Result<Arc<Blob>, Failure> {
@@ -153,20 +153,20 @@ impl Pythons {
         &self,
         mut worker: Process,
         context: &TaskContext,
-        head: &PythonHead<'_>,
         answer: Result<Result<Done, PythonRefusal>, ChannelError>,
     ) -> Result<Done, Failure> {
-        let has_timed_out = worker.has_timed_out();
-        if has_timed_out {
+        let timed_out = worker.overtime().map(|why| {
             count(&self.counters.timed_out);
-        }
+            let text = format!("{why}, attempt {}", context.attempt);
+            Failure::Passing(PythonRefusal::new(PythonError::TimedOut, text))
+        });
         let error = match answer {
             Ok(answer) => {
                 self.pool.give_back(worker, self.cache.drops());
                 let done = answer.map_err(Failure::Lasting)?;
-                return match done.has_raised {
-                    true if context.cancelled() => Err(Failure::Cancelled),
-                    true if has_timed_out => Err(timed_out(context, head)),
+                return match (done.has_raised, timed_out) {
+                    (true, _) if context.cancelled() => Err(Failure::Cancelled),
+                    (true, Some(timed_out)) => Err(timed_out),
                     _ => Ok(done),
                 };
             }
@@ -179,8 +179,8 @@ impl Pythons {
         if context.cancelled() {
             return Err(Failure::Cancelled);
         }
-        if has_timed_out {
-            return Err(timed_out(context, head));
+        if let Some(timed_out) = timed_out {
+            return Err(timed_out);
         }
         let how = match error {
             ChannelError::InvalidAnswer => "it sent an invalid answer, and was killed".to_owned(),
@@ -210,12 +210,6 @@ impl Pythons {
     pub(crate) fn counts(&self) -> PythonCounts {
         self.counters.read()
     }
-}
-
-fn timed_out(context: &TaskContext, head: &PythonHead<'_>) -> Failure {
-    let timeout = head.options.timeout.unwrap_or_default();
-    let text = format!("it ran for longer than its timeout of {timeout:?}, attempt {}", context.attempt);
-    Failure::Passing(PythonRefusal::new(PythonError::TimedOut, text))
 }
 
 /// Whether a worker can do what a client has pickled. `digest`: of its environment; 0 where any will do.

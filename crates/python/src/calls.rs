@@ -43,13 +43,20 @@ impl Shape {
     /// One task of these calls.
     pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
         let data: usize = pickles.iter().map(Vec::len).sum();
-        let attempts = if pickles.len() > 1 { 1 } else { self.options.attempts };
+        let options = self.options_of(pickles.len(), 0);
         let mut argument = Vec::with_capacity(self.head_bytes() + 4 + ENTRY_BYTES * pickles.len() + data);
-        self.append_head(&mut argument, attempts, &[]);
+        self.append_head(&mut argument, &options, &[]);
         argument.extend_from_slice(&(pickles.len() as u32).to_le_bytes());
         pickles.iter().for_each(|pickle| append_entry(&mut argument, pickle.len(), &[]));
         pickles.iter().for_each(|pickle| argument.extend_from_slice(pickle));
-        self.task_of(argument, attempts)
+        self.task_of(argument, &options)
+    }
+
+    /// Those of a task of so many calls. `ran`: how often they have run together with others before.
+    fn options_of(&self, calls: usize, ran: u8) -> PythonCallOptions {
+        let PythonCallOptions { attempts, retries, .. } = self.options;
+        let attempts = if calls > 1 { 1 } else { attempts.saturating_sub(ran).max(1) };
+        PythonCallOptions { attempts, retries: retries.saturating_sub(ran.saturating_sub(1)), ..self.options }
     }
 
     /// Bytes of the argument of one call with this pickle.
@@ -62,14 +69,13 @@ impl Shape {
         PythonHead::bytes(self.blobs.len() - 1)
     }
 
-    fn append_head(&self, argument: &mut Vec<u8>, attempts: u8, more: &[Arc<SharedBlob>]) {
-        let options = PythonCallOptions { attempts, ..self.options };
+    fn append_head(&self, argument: &mut Vec<u8>, options: &PythonCallOptions, more: &[Arc<SharedBlob>]) {
         let shared = self.blobs[1..].iter().chain(more).map(|blob| blob.reference());
         options.append_head(argument, &self.blobs[0].reference(), shared);
     }
 
-    fn task_of(&self, argument: Vec<u8>, attempts: u8) -> TaskSpec {
-        let attempts = u32::from(attempts).max(u32::from(self.options.retries) + 1);
+    fn task_of(&self, argument: Vec<u8>, options: &PythonCallOptions) -> TaskSpec {
+        let attempts = u32::from(options.attempts).max(u32::from(options.retries) + 1);
         TaskSpec { argument: Arc::new(argument), attempts, ..self.task.clone() }
     }
 }
@@ -131,33 +137,29 @@ impl Calls {
     }
 
     /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `blobs` are the shared arguments that
-    /// they have beside the function's own. With `again` it is one call that was a task with others: it has one attempt less, and
-    /// does not wait for room. Returns its token.
-    #[pyo3(signature = (waiter, calls, blobs, again=false))]
+    /// they have beside the function's own. `ran`: of one call that was a task with others, how often that ran; it has so many attempts
+    /// less, and does not wait for room. Returns its token.
+    #[pyo3(signature = (waiter, calls, blobs, ran=0))]
     fn submit_all(
         &self,
         py: Python<'_>,
         waiter: &Bound<'_, PyAny>,
         calls: &Bound<'_, PyList>,
         blobs: Vec<PyRef<'_, Blob>>,
-        again: bool,
+        ran: u8,
     ) -> PyResult<u64> {
         let (submitter, shape) = self.0.get()?;
         let more = shared(&blobs)?;
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
-        let attempts = match (again, entries.len()) {
-            (true, _) => shape.options.attempts.saturating_sub(1).max(1),
-            (false, 1) => shape.options.attempts,
-            (false, _) => 1,
-        };
-        let argument = shape.argument(py, &entries, attempts, &more)?;
-        let spec = shape.task_of(argument, attempts);
+        let options = shape.options_of(entries.len(), ran);
+        let argument = shape.argument(py, &entries, &options, &more)?;
+        let spec = shape.task_of(argument, &options);
         let holds = if more.is_empty() {
             Arc::clone(&shape.blobs)
         } else {
             Arc::new(shape.blobs.iter().cloned().chain(more).collect())
         };
-        if !again {
+        if ran == 0 {
             wait_for_room(py, submitter)?;
         }
         let waiters = Waiters::One(waiter.clone().unbind());
@@ -168,7 +170,7 @@ impl Calls {
     fn argument(&self, py: Python<'_>, calls: &Bound<'_, PyList>, blobs: Vec<PyRef<'_, Blob>>) -> PyResult<Vec<u8>> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let shape = &self.0.get()?.1;
-        shape.argument(py, &entries, shape.options.attempts, &shared(&blobs)?)
+        shape.argument(py, &entries, &shape.options, &shared(&blobs)?)
     }
 }
 
@@ -192,7 +194,13 @@ fn add(py: Python<'_>, submitter: &Submitter, item: impl FnOnce(u64) -> Item) ->
 
 impl Shape {
     /// The argument of several calls. `more` are shared arguments that they have beside the function's own.
-    fn argument(&self, py: Python<'_>, entries: &[Entry], attempts: u8, more: &[Arc<SharedBlob>]) -> PyResult<Vec<u8>> {
+    fn argument(
+        &self,
+        py: Python<'_>,
+        entries: &[Entry],
+        options: &PythonCallOptions,
+        more: &[Arc<SharedBlob>],
+    ) -> PyResult<Vec<u8>> {
         let count = self.blobs.len() - 1 + more.len();
         if count > PYTHON_SHARED_MAX {
             return Err(PyValueError::new_err(format!(
@@ -202,7 +210,7 @@ impl Shape {
         let length = PythonHead::bytes(count) + 4 + entries.iter().map(Entry::length_max).sum::<usize>();
         check(length)?;
         let mut argument = Vec::with_capacity(length);
-        self.append_head(&mut argument, attempts, more);
+        self.append_head(&mut argument, options, more);
         let start = argument.len();
         argument.extend_from_slice(&(entries.len() as u32).to_le_bytes());
         entries.iter().for_each(|entry| append_entry(&mut argument, entry.pickle.len(), &entry.buffers));

@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use crate::calls::{append, contiguous};
 use crate::completions::{Completion, End, Found};
-use crate::fork::Own;
+use crate::fork::{Own, before_client};
 use crate::submitter::{Bounds, Submitter};
 use midflight_host::{ClientOptions, Error, SharedBlob, TaskError, resolve};
 use midflight_tasks::resources::ResourceNames;
@@ -82,6 +82,7 @@ impl Client {
         blob_max: usize,
         timeout: f64,
     ) -> PyResult<Self> {
+        before_client();
         let timeout = Duration::try_from_secs_f64(timeout).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let connect = || -> Result<_, Error> {
             let addresses = switches.iter().map(|name| resolve(name)).collect::<Result<Vec<_>, _>>()?;

@@ -29,20 +29,34 @@ unsafe extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Before a client is made: the same in a child of which the C library does not tell either, as it was made by the system call itself.
+pub(crate) fn before_client() {
+    static DRAWN_IN: AtomicU32 = AtomicU32::new(0);
+    let here = std::process::id();
+    if DRAWN_IN.swap(here, Ordering::Relaxed) != here {
+        midflight_host::draw_anew();
+    }
+}
+
 /// Can be used, and is dropped, only in the process that has made it. A child lets its copy be.
 pub(crate) struct Own<T> {
     inner: ManuallyDrop<T>,
-    forks: u32,
+    /// The process: its id, and as another process may have the same one, how many forks led to it.
+    made_in: (u32, u32),
+}
+
+fn here() -> (u32, u32) {
+    (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
 impl<T> Own<T> {
     pub(crate) fn new(inner: T) -> Self {
-        Self { inner: ManuallyDrop::new(inner), forks: FORKS.load(Ordering::Relaxed) }
+        Self { inner: ManuallyDrop::new(inner), made_in: here() }
     }
 
     /// `None` in a child.
     pub(crate) fn here(&self) -> Option<&T> {
-        (self.forks == FORKS.load(Ordering::Relaxed)).then_some(&*self.inner)
+        (self.made_in == here()).then_some(&*self.inner)
     }
 
     /// An exception in a child.

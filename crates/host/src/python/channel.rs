@@ -34,6 +34,8 @@ pub(super) struct Channel {
     /// Woken when the task is cancelled.
     stop: Arc<Waker>,
     told: Option<Told>,
+    /// What came behind the last frame.
+    left: Vec<u8>,
     /// Used again for each short frame.
     buffer: Vec<u8>,
 }
@@ -73,16 +75,16 @@ pub(super) enum ChannelError {
 
 impl Channel {
     pub(super) fn new(socket: UnixStream, pidfd: OwnedFd, worker: Pid, stop: Waker) -> Self {
-        Self { socket, pidfd, worker, stop: Arc::new(stop), told: None, buffer: Vec::new() }
+        Self { socket, pidfd, worker, stop: Arc::new(stop), told: None, left: Vec::new(), buffer: Vec::new() }
     }
 
     pub(super) fn stop(&self) -> &Arc<Waker> {
         &self.stop
     }
 
-    /// A task begins: what the one before was told is over.
-    pub(super) fn begin(&mut self) {
-        self.told = None;
+    /// A task begins: what the one before was told is over. Returns whether it was told to stop.
+    pub(super) fn begin(&mut self) -> bool {
+        self.told.take().is_some()
     }
 
     /// Whether its task was told to stop because its time was over.
@@ -94,7 +96,7 @@ impl Channel {
     pub(super) fn is_quiet(&self) -> bool {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&now)), Ok(0))
+        self.left.is_empty() && matches!(poll(&mut fds, Some(&now)), Ok(0))
     }
 
     /// Nothing more is said: a worker that is sane ends.
@@ -157,13 +159,16 @@ impl Channel {
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
         bytes.reserve(BUFFER_BYTES);
+        bytes.append(&mut self.left);
         let frame = self.receive_with(&mut bytes, patience);
         self.buffer = bytes;
         frame
     }
 
     fn receive_with(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
-        self.wait(PollFlags::IN, patience)?;
+        if bytes.is_empty() {
+            self.wait(PollFlags::IN, patience)?;
+        }
         while bytes.len() < HEADER_BYTES {
             self.read(bytes, patience)?;
         }
@@ -176,8 +181,8 @@ impl Channel {
             body.reserve((length - body.len()).min(body.len().max(BUFFER_BYTES)));
             self.read(&mut body, patience)?;
         }
-        // It was asked once.
-        if body.len() == length { Ok((header, body)) } else { Err(ChannelError::InvalidAnswer) }
+        self.left = body.split_off(length);
+        Ok((header, body))
     }
 
     /// Appends what there is, as far as there is room for it; waits for it.

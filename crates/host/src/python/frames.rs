@@ -1,7 +1,7 @@
 //! The frames between executor and worker. `docs/internals/python.md` has the layout.
 
 /// Version of the frames.
-pub(super) const FRAMES: u32 = 1;
+pub(super) const FRAMES: u32 = 2;
 pub(super) const HEADER_BYTES: usize = 16;
 
 /// Kinds of frames to a worker.
@@ -11,6 +11,10 @@ pub(super) mod to {
     pub(crate) const DROP: u8 = 3;
     pub(crate) const CALL: u8 = 4;
     pub(crate) const ENVIRONMENT: u8 = 5;
+
+    /// Flags of a `CALL`: the worker says when it begins; the task before was told to stop.
+    pub(crate) const SAYS_WHEN: u8 = 1;
+    pub(crate) const WAS_STOPPED: u8 = 2;
 }
 
 /// Kinds of frames of a worker.
@@ -19,6 +23,7 @@ pub(super) mod from {
     pub(crate) const READY: u8 = 2;
     pub(crate) const DONE: u8 = 3;
     pub(crate) const DIGEST: u8 = 4;
+    pub(crate) const BEGUN: u8 = 5;
 }
 
 /// A frame's header.

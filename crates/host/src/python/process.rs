@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// How long a worker may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a worker may take until it begins calls that have a timeout: it unpickles them, and imports the modules that they need.
+const LOADING_PATIENCE: Duration = Duration::from_secs(60);
 /// Blobs that one worker may have.
 const BLOBS_MAX: usize = 1024;
 
@@ -50,8 +52,13 @@ pub(super) struct Process {
     drops: u64,
     /// Tasks that it was given; the number of the last one's `call`.
     pub(super) tasks: u64,
-    /// Of its task.
+    /// How long it may take for the calls of its task.
+    timeout: Option<Duration>,
     deadline: Option<Instant>,
+    /// Its former task was told to stop.
+    was_stopped: bool,
+    /// The calls of its task have begun, or it was not asked to say so.
+    has_begun: bool,
 }
 
 /// A blob that a worker has.
@@ -154,7 +161,10 @@ impl Start<'_> {
             blob_bytes_max: self.options.cache_bytes,
             drops: 0,
             tasks: 0,
+            timeout: None,
             deadline: None,
+            was_stopped: false,
+            has_begun: false,
         };
         match process.greeting() {
             Ok(hello) => process.hello = hello,
@@ -224,17 +234,23 @@ impl Process {
         self.channel.is_quiet()
     }
 
-    /// A task begins, which may run for so long. After an error in it, the worker must be ended.
+    /// A task begins, whose calls may take so long. After an error in it, the worker must be ended.
     pub(super) fn begin(&mut self, timeout: Option<Duration>) {
         self.tasks += 1;
-        // Without one where that is beyond what a clock can tell.
-        self.deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.channel.begin();
+        self.timeout = timeout;
+        self.deadline = timeout.map(|_| Instant::now() + LOADING_PATIENCE);
+        self.has_begun = timeout.is_none();
+        self.was_stopped |= self.channel.begin();
     }
 
-    /// Whether its task was told to stop because its time was over.
-    pub(super) fn has_timed_out(&self) -> bool {
-        self.channel.has_timed_out()
+    /// Why its task was told to stop, if it was because of the time that it took.
+    pub(super) fn overtime(&self) -> Option<String> {
+        let timeout = self.timeout.filter(|_| self.channel.has_timed_out())?;
+        Some(if self.has_begun {
+            format!("it ran for longer than its timeout of {timeout:?}")
+        } else {
+            format!("its function and arguments were not loaded within {LOADING_PATIENCE:?}")
+        })
     }
 
     /// The digest of what is installed; the worker computes it when it is asked first.
@@ -263,9 +279,18 @@ impl Process {
         let numbers: Vec<u8> = calls.blobs().flat_map(|blob| blob.number.to_le_bytes()).collect();
         let number = self.tasks as u32;
         let length = (numbers.len() + calls.pickled.len()) as u64;
-        let header = Header { kind: to::CALL, flag: 0, count: calls.shared.len() as u16, number, length };
+        let says_when = if self.timeout.is_some() { to::SAYS_WHEN } else { 0 };
+        let was_stopped = if std::mem::take(&mut self.was_stopped) { to::WAS_STOPPED } else { 0 };
+        let flag = says_when | was_stopped;
+        let header = Header { kind: to::CALL, flag, count: calls.shared.len() as u16, number, length };
         self.channel.send(&[&header.encode(), &numbers, calls.pickled], patience)?;
-        let (header, result) = self.channel.receive(patience)?;
+        let (mut header, mut result) = self.channel.receive(patience)?;
+        if header.kind == from::BEGUN && header.number == number && !self.has_begun {
+            self.has_begun = true;
+            // Without a bound where that is beyond what a clock can tell.
+            self.deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+            (header, result) = self.channel.receive(Patience { deadline: self.deadline, ..patience })?;
+        }
         // Another number: of a process that a former task has forked.
         if header.kind != from::DONE || header.number != number {
             return Err(ChannelError::InvalidAnswer);

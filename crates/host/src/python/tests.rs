@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A worker's first word, by `printf`: version 1 of the frames, Python 3.11, no description.
-const HELLO: &str = r"printf '\1\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
+/// A worker's first word, by `printf`: version 2 of the frames, Python 3.11, no description.
+const HELLO: &str = r"printf '\1\0\0\0\2\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
 
 /// An interpreter that runs this script.
 struct Interpreter(PathBuf);
@@ -93,9 +93,10 @@ fn an_answer_to_another_call_is_invalid() {
 /// The client is told of the timeout, however the worker takes it: it goes on, dies, or answers with an exception.
 #[test]
 fn a_call_is_stopped_at_its_timeout() {
+    let begun = r"printf '\5\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
     let raised = r"sleep 0.1; printf '\3\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0; sleep 600";
     for (does, killed, died) in [("sleep 600", 1, 0), ("sleep 0.1; exit 3", 0, 1), (raised, 0, 0)] {
-        let interpreter = Interpreter::new(&format!("trap '' INT; {HELLO}; head -c 1 <&0 >/dev/null; {does}"));
+        let interpreter = Interpreter::new(&format!("trap '' INT; {HELLO}; head -c 1 <&0 >/dev/null; {begun}; {does}"));
         let pythons = interpreter.start().unwrap();
         let result =
             pythons.call(&context(), &Function::new().argument_within(Some(Duration::from_millis(10)))).unwrap();
@@ -104,6 +105,22 @@ fn a_call_is_stopped_at_its_timeout() {
         let counts = pythons.counts();
         assert_eq!([counts.timed_out, counts.killed, counts.died], [1, killed, died], "{does}");
     }
+}
+
+/// What comes behind a frame is the next one's; an answer that nobody has asked for is not the next task's.
+#[test]
+fn frames_that_come_at_once_are_told_apart() {
+    let begun = r"\5\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0";
+    let done = |number| format!(r"\3\0\0\0\{number}\0\0\0\2\0\0\0\0\0\0\0ok");
+    let answers = format!("{begun}{}{}", done(1), done(2));
+    let interpreter =
+        Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; printf '{answers}' >&0; exec sleep 600"));
+    let pythons = interpreter.start().unwrap();
+    let function = Function::new();
+    assert_eq!(pythons.call(&context(), &function.argument_within(Some(Duration::from_secs(600)))).unwrap(), b"ok");
+    let Ok(_other) = pythons.worker_for(&context()) else { panic!("another one starts") };
+    let counts = pythons.counts();
+    assert_eq!([counts.started, counts.died_idle], [2, 1]);
 }
 
 #[test]
@@ -118,7 +135,7 @@ fn what_is_cancelled_before_it_begins_costs_no_worker() {
 
 #[test]
 fn a_worker_that_does_not_start_says_why_and_is_counted() {
-    let other_version = HELLO.replace(r"\1\0\0\0\1", r"\1\0\0\0\7");
+    let other_version = HELLO.replace(r"\1\0\0\0\2", r"\1\0\0\0\7");
     for (script, said) in
         [("echo 'no such thing' >&2; exit 3", "(exit code 3): no such thing"), (&other_version, "release")]
     {
