@@ -18,13 +18,14 @@ use midflight::{Client, ClientOptions};
 use midflight_lab::{Lab, Place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The built command.
@@ -233,15 +234,22 @@ pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
     client
 }
 
-/// A port of loopback that is free, with the 19 behind it, for what has to come back on the same ones. Below those that the kernel gives
-/// to who asks for any: meanwhile nobody gets them.
+/// A port of loopback that is this process's as long as it lives, with the 49 behind it: for what has to come back on the same ones. They
+/// are below those that the kernel gives to who asks for any, and other tests see by a locked file that they are taken.
 pub(crate) fn free_address() -> SocketAddr {
-    static BLOCKS: AtomicU32 = AtomicU32::new(0);
-    let free =
+    static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_free =
         |port: u16| UdpSocket::bind(("127.0.0.1", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let next = || 12_000 + (std::process::id() * 10 + BLOCKS.fetch_add(1, Ordering::Relaxed)) % 1_000 * 20;
-    let port = std::iter::repeat_with(|| next() as u16).find(|&port| free(port)).unwrap();
-    SocketAddr::from(([127, 0, 0, 1], port))
+    for number in 0..400 {
+        let port = 12_000 + 50 * number;
+        let file = File::create(format!("{}/port-{port}", env!("CARGO_TARGET_TMPDIR"))).unwrap();
+        if file.try_lock().is_ok() && is_free(port) {
+            held.push(file);
+            return SocketAddr::from(([127, 0, 0, 1], port));
+        }
+    }
+    panic!("no port is free");
 }
 
 /// A directory that goes with the test.

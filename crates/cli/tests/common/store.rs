@@ -1,7 +1,7 @@
 //! A store of three replicas, as processes with a configuration of their own.
 
 use super::{Directory, Running, free_address, midflight, run, wait_until};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Store {
@@ -27,8 +27,11 @@ impl Store {
         let directory = Directory::new(name);
         let addresses: Vec<_> = (0..switches).map(|_| free_address()).collect();
         let named: Vec<_> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
-        let links = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let replica = |id| format!("  {{ id = {id}, address = \"{}\", links = \"{}\" }},\n", free_address(), links());
+        let replica = |id| {
+            let address = free_address();
+            let links = SocketAddr::new(address.ip(), address.port() + 1);
+            format!("  {{ id = {id}, address = \"{address}\", links = \"{links}\" }},\n")
+        };
         let replicas: String = (1..=3).map(replica).collect();
         let text = format!(
             "http = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [{}]\nreplicas = [\n{replicas}]\n",
