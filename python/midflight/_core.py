@@ -68,12 +68,12 @@ def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
             waiter._end(kind, value)
         return
     nanoseconds, outcomes = _outcomes.read(kind, value, len(waiters))
-    if outcomes is None:
+    if nanoseconds:
+        waiters[0]._function.note(len(waiters), nanoseconds)
+    if isinstance(outcomes, _outcomes.Apart):
         for waiter in waiters:
             waiter._try_alone()
     else:
-        if nanoseconds:
-            waiters[0]._function.note(len(waiters), nanoseconds)
         for waiter, outcome in zip(waiters, outcomes):
             waiter._settle(outcome)
 
@@ -108,10 +108,10 @@ class Settings(NamedTuple):
 class Function:
     """A function of the user, as it is called with some settings."""
 
-    __slots__ = ("calls", "function", "may_join", "pace", "shared")
+    __slots__ = ("calls", "function", "may_join", "pace", "runs_max", "shared")
 
     def __init__(
-        self, function: Callable[..., Any], calls: _native.Calls, shared: list[_native.Blob], may_join: bool
+        self, function: Callable[..., Any], calls: _native.Calls, shared: list[_native.Blob], settings: Settings
     ) -> None:
         self.function = function
         self.calls = calls
@@ -119,7 +119,9 @@ class Function:
         self.shared = shared
         self.pace = Pace()
         #: Whether several calls may be one task.
-        self.may_join = may_join
+        self.may_join = settings.may_join
+        #: How often a task of several calls runs at most.
+        self.runs_max = settings.retries + 1
 
     def note(self, calls: int, nanoseconds: int) -> None:
         """Learns from a task."""
@@ -226,7 +228,7 @@ class Core:
         for blob in blobs:
             digest.update(id(blob).to_bytes(8, "little"))
         known = self._blob(digest.digest(), pieces, blobs)
-        return Function(function, self._calls([known, *blobs], settings), blobs, settings.may_join)
+        return Function(function, self._calls([known, *blobs], settings), blobs, settings)
 
     def _blob(self, digest: bytes, pieces: list[bytes | memoryview], blobs: list[_native.Blob]) -> _native.Blob:
         with self._lock:

@@ -127,7 +127,7 @@ class Future(concurrent.futures.Future[T]):
         nanoseconds, outcomes = _outcomes.read(kind, value, 1)
         if nanoseconds:
             self._function.note(1, nanoseconds)
-        if outcomes is not None:  # as it is for one call
+        if isinstance(outcomes, list):  # as it is for one call
             self._settle(outcomes[0])
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:

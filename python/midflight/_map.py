@@ -69,13 +69,13 @@ class _Chunk:
     def _end(self, kind: int, value: Any) -> None:
         if self.ended or self._open < len(self._calls):
             return  # told before
-        number, outcomes = _outcomes.read(kind, value, len(self._calls))
-        if outcomes is None:
-            self._try_each_alone(number)
-            return
-        if number:
-            self._function.note(len(self._calls), number)
-        self._settle(outcomes)
+        nanoseconds, outcomes = _outcomes.read(kind, value, len(self._calls))
+        if nanoseconds:
+            self._function.note(len(self._calls), nanoseconds)
+        if isinstance(outcomes, _outcomes.Apart):
+            self._try_each_alone(outcomes.ran or self._function.runs_max)
+        else:
+            self._settle(outcomes)
 
     def _fail(self, error: BaseException) -> None:
         self._settle([(False, error)] * len(self.outcomes))
@@ -120,7 +120,7 @@ class _Alone:
 
     def _end(self, kind: int, value: Any) -> None:
         _, outcomes = _outcomes.read(kind, value, 1)
-        if outcomes is not None:  # as it is for one call
+        if isinstance(outcomes, list):  # as it is for one call
             self._chunk.end_of_one(self._place, outcomes[0])
 
     def _fail(self, error: BaseException) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, NamedTuple
 
 from midflight import _entries, _exceptions, _pickling
 from midflight.errors import (
@@ -35,9 +35,16 @@ _PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
 Outcome = tuple[bool, Any]
 
 
-def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
-    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; or, if each is to be tried alone,
-    how often the task has run, and ``None``. What is wrong with the result is an outcome, too."""
+class Apart(NamedTuple):
+    """Each call of the task is to be tried alone."""
+
+    #: How often the task has run; ``None``: as often as its options allow.
+    ran: int | None
+
+
+def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | Apart]:
+    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended. What is wrong with the result is
+    an outcome, too."""
     if kind == VALUE:
         try:
             first = value[0]
@@ -57,7 +64,7 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | None]:
     else:
         why = _failure(kind, value)
     if calls > 1 and isinstance(why, _PASSING):
-        return (max(value[3], 1) if kind == VALUE else 1), None
+        return 0, Apart(max(value[3], 1) if kind == VALUE else None)
     return 0, [(False, why)] * calls
 
 

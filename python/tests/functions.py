@@ -206,6 +206,14 @@ def note_and_fail(path: str, number: int) -> int:
     return number
 
 
+def note_and_grow(path: str, number: int) -> bytes:
+    """Notes that it runs. 0 raises an exception, the others return much."""
+    note(path, number)
+    if number == 0:
+        raise ValueError("always")
+    return bytes(700_000)
+
+
 def hide_interrupts(seconds: float) -> str:
     """Keeps SIGINT from coming, and leaves it so."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])

@@ -92,7 +92,7 @@ def test_an_exception_that_is_none_when_it_comes_is_told(client: midflight.Clien
 def test_an_answer_that_cannot_be_read_is_an_error_of_its_calls(value: bytes) -> None:
     for calls in (1, 3):
         _, outcomes = _outcomes.read(_outcomes.VALUE, value, calls)
-        assert outcomes is not None and len(outcomes) == calls
+        assert isinstance(outcomes, list) and len(outcomes) == calls
         for has_value, error in outcomes:
             assert not has_value and isinstance(error, midflight.MidflightError), error
 
@@ -101,7 +101,7 @@ def test_calls_and_results_must_be_as_many() -> None:
     value = b"".join(_entries.result(5, [(_entries.VALUE, _pickling.dumps(1))] * 2))
     assert _outcomes.read(_outcomes.VALUE, value, 2) == (5, [(True, 1), (True, 1)])
     _, outcomes = _outcomes.read(_outcomes.VALUE, value, 3)
-    assert outcomes is not None and [has_value for has_value, _ in outcomes] == [False] * 3
+    assert isinstance(outcomes, list) and [has_value for has_value, _ in outcomes] == [False] * 3
     assert "2 results of 3 calls" in str(outcomes[0][1])
 
 
@@ -110,7 +110,7 @@ def test_results_that_exceed_what_can_be_transferred_are_told(count: int, monkey
     monkeypatch.setattr(_entries, "RESULT_MAX", 100_000)
     value = b"".join(_entries.result(5, [(_entries.VALUE, _pickling.dumps(bytes(200_000 // count)))] * count))
     _, outcomes = _outcomes.read(_outcomes.VALUE, value, count)
-    assert outcomes is not None and len(outcomes) == count
+    assert isinstance(outcomes, list) and len(outcomes) == count
     assert all(isinstance(error, midflight.ResultTooLarge) for _, error in outcomes)
 
 

@@ -186,6 +186,18 @@ def test_a_call_is_not_tried_more_often_because_of_its_neighbours(client: midfli
     assert [ran.count(number) for number in range(3)] == [4, 4, 3]
 
 
+def test_results_that_are_too_large_together_give_no_further_retries(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    with midflight.Client(cluster.switch, result_max=1 << 20) as client:
+        options = client.options(retries=2, attempts=3)
+        results = options.map(functions.note_and_grow, [str(path)] * 3, range(3), chunksize=3, return_exceptions=True)
+        raised, *large = results
+    assert isinstance(raised, ValueError) and [len(result) for result in large] == [700_000] * 2
+    # Three times together, because of the exception; then each alone.
+    ran = functions.notes(path)
+    assert [ran.count(number) for number in range(3)] == [4, 4, 4]
+
+
 def test_an_interrupt_that_came_too_late_is_not_the_next_calls(tmp_path: Path) -> None:
     with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
         hidden = client.options(timeout=0.2, attempts=1).submit(functions.hide_interrupts, 0.5)

@@ -4,8 +4,6 @@
 mod exposition;
 mod guard;
 mod page;
-#[cfg(test)]
-pub(crate) mod promtool;
 mod viewer_table;
 mod viewers;
 
@@ -330,6 +328,4 @@ async fn status(State(connection): State<Arc<Connection>>) -> Response {
 }
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod watching;
+pub(crate) mod tests;

@@ -12,6 +12,7 @@ mod pool;
 mod process;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 
 pub use counts::PythonCounts;
 

@@ -1,6 +1,8 @@
 //! The server over loopback. Each source is an address of 127.0.0.0/8.
 
-use super::promtool::assert_promtool_takes;
+pub(crate) mod promtool;
+mod watching;
+
 use super::*;
 use crate::metrics::{ProgramStatus, Snapshot};
 use crate::reads::{ReadsStatus, SetStatus};
@@ -8,6 +10,7 @@ use crate::replicas::ReplicasStatus;
 use midflight_connections::testing::{PATIENCE, connect};
 use midflight_dataplane::reads::SetStats;
 use midflight_dataplane::replicas::Stats;
+use promtool::assert_promtool_takes;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;

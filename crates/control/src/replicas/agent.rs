@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn promtool_takes_the_metrics() {
-        crate::http::promtool::assert_promtool_takes(&status());
+        crate::http::tests::promtool::assert_promtool_takes(&status());
     }
 
     #[test]

@@ -309,7 +309,7 @@ pub(crate) mod tests {
 
     #[test]
     fn promtool_takes_the_metrics() {
-        crate::http::promtool::assert_promtool_takes(&snapshot());
+        crate::http::tests::promtool::assert_promtool_takes(&snapshot());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::frames::{FRAMES, Header, from, to};
 use super::life::{Ended, Life};
 use super::output;
 use super::places::Place;
+use super::time_limit::TimeLimit;
 use crate::exec::marks::{self, Mark};
 use crate::exec::reaper::Record;
 use crate::functions::TaskContext;
@@ -27,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// How long a worker may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a worker may take until it begins calls that have a timeout: it unpickles them, and imports the modules that they need.
-const LOADING_PATIENCE: Duration = Duration::from_secs(60);
 /// Blobs that one worker may have.
 const BLOBS_MAX: usize = 1024;
 
@@ -52,13 +51,10 @@ pub(super) struct Process {
     drops: u64,
     /// Tasks that it was given; the number of the last one's `call`.
     pub(super) tasks: u64,
-    /// How long it may take for the calls of its task.
-    timeout: Option<Duration>,
-    deadline: Option<Instant>,
+    /// Of its task.
+    time_limit: TimeLimit,
     /// Its former task was told to stop.
     was_stopped: bool,
-    /// The calls of its task have begun, or it was not asked to say so.
-    has_begun: bool,
 }
 
 /// A blob that a worker has.
@@ -161,10 +157,8 @@ impl Start<'_> {
             blob_bytes_max: self.options.cache_bytes,
             drops: 0,
             tasks: 0,
-            timeout: None,
-            deadline: None,
+            time_limit: TimeLimit::default(),
             was_stopped: false,
-            has_begun: false,
         };
         match process.greeting() {
             Ok(hello) => process.hello = hello,
@@ -237,20 +231,13 @@ impl Process {
     /// A task begins, whose calls may take so long. After an error in it, the worker must be ended.
     pub(super) fn begin(&mut self, timeout: Option<Duration>) {
         self.tasks += 1;
-        self.timeout = timeout;
-        self.deadline = timeout.map(|_| Instant::now() + LOADING_PATIENCE);
-        self.has_begun = timeout.is_none();
+        self.time_limit = TimeLimit::new(timeout);
         self.was_stopped |= self.channel.begin();
     }
 
     /// Why its task was told to stop, if it was because of the time that it took.
     pub(super) fn overtime(&self) -> Option<String> {
-        let timeout = self.timeout.filter(|_| self.channel.has_timed_out())?;
-        Some(if self.has_begun {
-            format!("it ran for longer than its timeout of {timeout:?}")
-        } else {
-            format!("its function and arguments were not loaded within {LOADING_PATIENCE:?}")
-        })
+        self.channel.has_timed_out().then(|| self.time_limit.exceeded())
     }
 
     /// The digest of what is installed; the worker computes it when it is asked first.
@@ -258,7 +245,7 @@ impl Process {
         if let Some(digest) = self.digest {
             return Ok(digest);
         }
-        let patience = Patience { deadline: self.deadline, task: Some(context) };
+        let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
         self.channel.send(&[&Header::alone(to::ENVIRONMENT, 0).encode()], patience)?;
         let (header, body) = self.channel.receive(patience)?;
         let digest = body.try_into().map(u64::from_le_bytes);
@@ -270,7 +257,7 @@ impl Process {
 
     /// Has it do calls. `drops`: how many blobs the cache has dropped.
     pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, ChannelError> {
-        let patience = Patience { deadline: self.deadline, task: Some(context) };
+        let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
         self.forget_dropped(drops, patience)?;
         self.make_room(calls, patience)?;
         for blob in calls.blobs() {
@@ -279,17 +266,19 @@ impl Process {
         let numbers: Vec<u8> = calls.blobs().flat_map(|blob| blob.number.to_le_bytes()).collect();
         let number = self.tasks as u32;
         let length = (numbers.len() + calls.pickled.len()) as u64;
-        let says_when = if self.timeout.is_some() { to::SAYS_WHEN } else { 0 };
+        let says_when = if self.time_limit.waits_for_begin() { to::SAYS_WHEN } else { 0 };
         let was_stopped = if std::mem::take(&mut self.was_stopped) { to::WAS_STOPPED } else { 0 };
         let flag = says_when | was_stopped;
         let header = Header { kind: to::CALL, flag, count: calls.shared.len() as u16, number, length };
         self.channel.send(&[&header.encode(), &numbers, calls.pickled], patience)?;
         let (mut header, mut result) = self.channel.receive(patience)?;
-        if header.kind == from::BEGUN && header.number == number && !self.has_begun {
-            self.has_begun = true;
-            // Without a bound where that is beyond what a clock can tell.
-            self.deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-            (header, result) = self.channel.receive(Patience { deadline: self.deadline, ..patience })?;
+        if header.kind == from::BEGUN && header.number == number && self.time_limit.waits_for_begin() {
+            // One that was told to stop meanwhile has loaded for too long.
+            if !self.channel.has_timed_out() {
+                self.time_limit.begin();
+            }
+            let patience = Patience { deadline: self.time_limit.deadline(), ..patience };
+            (header, result) = self.channel.receive(patience)?;
         }
         // Another number: of a process that a former task has forked.
         if header.kind != from::DONE || header.number != number {

@@ -1,6 +1,6 @@
 //! Prometheus's own check of metrics, for tests: `promtool check metrics`, of Debian's package `prometheus`.
 
-use super::exposition::Exposition;
+use crate::http::exposition::Exposition;
 use crate::metrics::AnySnapshot;
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! Tests of the page and of `/events`.
 
-use super::tests::{Fixed, SOON, counts, get_from, patient, read_to_end, serve_source};
-use super::*;
+use super::super::*;
+use super::{Fixed, SOON, counts, get_from, patient, read_to_end, serve_source};
 use midflight_connections::testing::connect;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
