@@ -172,6 +172,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether the paper gives no number for it.
+    #[must_use]
+    pub fn is_statement(&self) -> bool {
+        matches!(self.paper, Paper::Says(..))
+    }
+
     /// A row of which nothing has come out yet.
     pub fn new(class: Class, unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
         Self { name: name.into(), what: what.into(), column: None, unit, class, paper, ours: None, order: Holds::No }

@@ -34,6 +34,12 @@ impl Effort {
     pub(super) fn of(quick: bool) -> Self {
         if quick { Self::QUICK } else { Self::FULL }
     }
+
+    /// The same for tasks that start a program each, which takes a hundred times as long.
+    pub(super) fn of_programs(quick: bool) -> Self {
+        let Self { round_trips, tasks, .. } = Self::of(quick);
+        Self { round_trips: round_trips / 20, tasks: tasks / 50, ..Self::of(quick) }
+    }
 }
 
 /// What a client does again and again.

@@ -4,6 +4,7 @@
 //! JSON for each row. This file calls them, ends every process that they leave behind, and makes a table of their rows. A
 //! peer that fails is named with the reason, and the others go on. docs/peers.md says what is measured and why.
 
+mod ours;
 mod row;
 mod table;
 
@@ -28,17 +29,19 @@ EXAMPLES
   midflight bench peers --plot peers.svg
   midflight bench peers --json
 
-RESULTS (NAME is midflight-user, midflight-kernel, ray, ray-actors, ray-compiled, dask,
-hyperqueue, nats or nats-jetstream)
+RESULTS (NAME is midflight-user, midflight-kernel, sparrow, nats, nats-jetstream: batches of
+no-op tasks inside a process; midflight-python, ray, ray-actors, ray-compiled, dask: calls of a
+Python function; midflight-exec, hyperqueue: programs)
   peers.NAME.version
   peers.NAME.tasks_per_s       no-op tasks, submitted as fast as the interface takes them
   peers.NAME.rtt_p50_us, peers.NAME.rtt_p99_us
                                one no-op task at a time
-  peers.NAME.throughput_ratio  Midflight's throughput by the peer's
-  peers.NAME.latency_ratio     the peer's median latency by Midflight's: by the kernel engine's
-                               if it was measured, else user space; the unit says which
+  peers.NAME.throughput_ratio  Midflight's throughput by the peer's, for tasks of the same kind
+  peers.NAME.latency_ratio     the peer's median latency by Midflight's; the unit says by which
+                               row: of batches the kernel engine's, or user space without it
 
-It needs python3 with venv, Go and a network to install the peers; what cannot be installed or
+midflight-python needs the native part of the package beside the command: ./do bench-python, or
+cargo build --release -p midflight-python. The peers need python3 with venv, Go and a network to install the peers; what cannot be installed or
 is not permitted (the kernel engine needs root) is skipped, with its reason. Nothing is installed
 outside of --work-dir.
 
@@ -71,11 +74,17 @@ pub(super) struct Args {
     plot: Option<PathBuf>,
 }
 
+/// The native part of the Python package, which cargo puts beside the command.
+const NATIVE: &str = "libmidflight_native.so";
+
 /// What can be measured. A peer may have several rows.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Peer {
     MidflightUser,
     MidflightKernel,
+    MidflightPython,
+    MidflightExec,
+    Sparrow,
     Ray,
     Dask,
     Hyperqueue,
@@ -83,8 +92,9 @@ enum Peer {
 }
 
 impl Peer {
-    fn is_ours(self) -> bool {
-        matches!(self, Self::MidflightUser | Self::MidflightKernel)
+    /// Whether the scripts in `bench/peers` prepare and measure it.
+    fn has_scripts(self) -> bool {
+        matches!(self, Self::MidflightPython | Self::Ray | Self::Dask | Self::Hyperqueue | Self::Nats)
     }
 }
 
@@ -103,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    rows.sort_by(|a: &Row, b| b.tasks_per_s.total_cmp(&a.tasks_per_s));
+    rows.sort_by(|a: &Row, b| a.kind().cmp(&b.kind()).then(b.tasks_per_s.total_cmp(&a.tasks_per_s)));
     print(args, &rows, &absent)?;
     let failed = rows.is_empty() || absent.iter().any(|absent| absent.failed);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -116,7 +126,9 @@ fn wanted(args: &Args) -> Result<Vec<Peer>> {
     if wanted.is_empty() {
         return Err(usage::error("--skip leaves nothing to measure"));
     }
-    if wanted.iter().any(|peer| !peer.is_ours()) && !["setup", "run"].iter().all(|s| args.peers_dir.join(s).is_file()) {
+    if wanted.iter().any(|peer| peer.has_scripts())
+        && !["setup", "run"].iter().all(|s| args.peers_dir.join(s).is_file())
+    {
         let directory = args.peers_dir.display();
         return Err(usage::error(format!(
             "--peers-dir {directory}: no scripts `setup` and `run` there; run this at the root of Midflight's repository, \
@@ -140,7 +152,7 @@ fn measure(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>, Absent>
             reason: midflight_terminal::usage::one_line(&error),
         }
     };
-    if !peer.is_ours() {
+    if peer.has_scripts() {
         let mut setup = script(args, "setup", peer).map_err(absent(false))?;
         child::run(keeper, &mut setup, &log(args, peer, "setup"), SETUP_LIMIT).map_err(absent(false))?;
     }
@@ -160,6 +172,8 @@ fn measure_installed(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row
         Ok(command)
     };
     let mut command = match peer {
+        Peer::MidflightExec => return Ok(vec![ours::exec(&peer.name(), args.how.quick)?]),
+        Peer::Sparrow => return Ok(vec![ours::sparrow(&peer.name(), args.how.quick)?]),
         Peer::MidflightUser => ours(&["loop"]),
         Peer::MidflightKernel => ours(&["lab", "--engine", "kernel"]),
         _ => script(args, "run", peer).map(|mut command| {
@@ -191,6 +205,9 @@ fn script(args: &Args, name: &str, peer: Peer) -> Result<Command> {
     let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
     let mut command = Command::new(absolute(&path)?);
     command.arg(peer.name()).arg(absolute(&args.work_dir)?);
+    // What midflight-python measures: this command, and the package of the same build.
+    let program = std::env::current_exe().context("cannot find this program")?;
+    command.env("MIDFLIGHT_NATIVE", program.with_file_name(NATIVE)).env("MIDFLIGHT", program);
     Ok(command)
 }
 
@@ -199,12 +216,11 @@ fn log(args: &Args, peer: Peer, step: &str) -> PathBuf {
 }
 
 fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
-    let ratios = Ratios::new(rows);
-    let envelope = Envelope::new("peers", measures(rows, ratios.as_ref()));
+    let envelope = Envelope::new("peers", measures(rows));
     if args.how.json {
         envelope.print(true)?;
     } else {
-        stdout::print(&format!("{}\n{}", table::render(rows, absent, ratios.as_ref()), envelope.footer()))?;
+        stdout::print(&format!("{}\n{}", table::render(rows, absent), envelope.footer()))?;
     }
     let Some(path) = &args.plot else { return Ok(()) };
     if rows.is_empty() {
@@ -217,7 +233,7 @@ fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
     Ok(())
 }
 
-fn measures(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Measure> {
+fn measures(rows: &[Row]) -> Vec<Measure> {
     let mut measures = Vec::new();
     for row in rows {
         let name = |what| format!("peers.{}.{what}", row.name);
@@ -225,9 +241,12 @@ fn measures(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Measure> {
         measures.push(Measure::count(&name("tasks_per_s"), row.tasks_per_s.round() as u64, "tasks/s"));
         measures.push(Measure::quantity(&name("rtt_p50_us"), row.rtt_p50_us, "us"));
         measures.push(Measure::quantity(&name("rtt_p99_us"), row.rtt_p99_us, "us"));
-        if let Some((ratios, (throughput, latency))) = ratios.and_then(|ratios| Some((ratios, ratios.of(row)?))) {
-            measures.push(Measure::quantity(&name("throughput_ratio"), throughput, ratios.unit()));
-            measures.push(Measure::quantity(&name("latency_ratio"), latency, ratios.unit()));
+        if let Some(Ratios { ours, throughput, latency }) = Ratios::of(row, rows) {
+            let ratio = |what, value| Measure {
+                unit: format!("x ({ours})").into(),
+                ..Measure::quantity(&name(what), value, "")
+            };
+            measures.extend([ratio("throughput_ratio", throughput), ratio("latency_ratio", latency)]);
         }
     }
     measures
@@ -239,14 +258,14 @@ mod tests {
 
     #[test]
     fn ratios_are_results_of_peers_and_say_against_what() {
-        let rows = [Row::sample("midflight-user", 300_000.0, 60.0), Row::sample("ray", 1_500.0, 1_200.0)];
-        let measures = measures(&rows, Ratios::new(&rows).as_ref());
+        let rows = [Row::sample("midflight-python", 300_000.0, 60.0), Row::sample("ray", 1_500.0, 1_200.0)];
+        let measures = measures(&rows);
         let of = |name: &str| measures.iter().find(|measure| measure.name == name);
         assert_eq!(of("peers.ray.throughput_ratio").unwrap().value, 200.0);
         assert_eq!(of("peers.ray.latency_ratio").unwrap().value, 20.0);
-        assert_eq!(of("peers.ray.latency_ratio").unwrap().unit, "x (midflight-user)");
+        assert_eq!(of("peers.ray.latency_ratio").unwrap().unit, "x (midflight-python)");
         assert_eq!(of("peers.ray.tasks_per_s").unwrap().value, 1_500);
         assert_eq!(of("peers.ray.version").unwrap().value, "1.0");
-        assert_eq!(of("peers.midflight-user.throughput_ratio"), None);
+        assert_eq!(of("peers.midflight-python.throughput_ratio"), None);
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
-use crate::findings::Class::{Predicted, Seen};
+use crate::findings::Class::Seen;
 use crate::findings::Paper::Is;
 use crate::findings::Unit::Share;
 use crate::findings::{Band, Findings, RATIO_WITHIN, Row};
@@ -86,7 +86,7 @@ fn reduce(results: &Replicas) -> Findings {
     for (quantity, paper) in [(MEAN, 0.347), (P99, 0.416)] {
         let what = format!("NetRS-ILP's {} is below NetRS-ToR's by, in the mean over clients", quantity.label);
         rows.push(
-            Row::new(Predicted, Share, format!("tor-{}", quantity.key), what, Is(paper))
+            Row::new(Seen, Share, format!("tor-{}", quantity.key), what, Is(paper))
                 .found_alone(mean_reduction(results, &pairs, quantity)),
         );
     }

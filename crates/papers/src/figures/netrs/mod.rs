@@ -6,6 +6,8 @@
 //! | `change` | what the paper says of a new plan |
 //! | `flat` | a check against the public simulator of C3, without a network |
 //! | `selectors` | beyond the paper: all selectors at clients, racks and RSNodes |
+//!
+//! All rows are [seen](crate::findings::Class::Seen): their rules were written after results had been seen.
 
 pub(super) mod change;
 pub(super) mod clients;
@@ -46,9 +48,6 @@ const TOR: Contender = Contender {
 const ILP: Contender =
     Contender { key: "ilp", label: "NetRS-ILP: as planned", hue: Hue::Published, placement: Placement::Ilp };
 const ALL: [Contender; 3] = [CLIRS, TOR, ILP];
-
-/// Places of sweeps that are the paper's default.
-const DEFAULTS: [&str; 2] = ["20", "4000"];
 
 /// Requests of a run (section V-A); fewer in a quick one.
 fn requests(effort: Effort) -> u32 {
@@ -110,13 +109,11 @@ fn in_order(results: &Replicas, place: &str, quantity: Quantity) -> Holds {
     above(CLIRS, TOR).and(above(TOR, ILP))
 }
 
-/// NetRS-ILP against another scheme at a place. At the paper's default the value was in view: that of a world without a network, in which ten
-/// selectors stand for RSNodes, was known before.
+/// NetRS-ILP against another scheme at a place.
 fn against(results: &Replicas, other: Contender, place: &str, words: &str, quantity: Quantity, paper: f64) -> Row {
     let name = format!("{}-{}-{place}", other.key, quantity.key);
     let what = format!("NetRS-ILP's {} is below {}'s by, {words}", quantity.label, short(other));
-    let class = if DEFAULTS.contains(&place) { Class::Seen } else { Class::Predicted };
-    Row::new(class, Unit::Share, name, what, Paper::Is(paper))
+    Row::new(Class::Seen, Unit::Share, name, what, Paper::Is(paper))
         .found(reduction(results, &other.at(place), &ILP.at(place), quantity), in_order(results, place, quantity))
 }
 
@@ -154,7 +151,7 @@ fn growth(
 ) -> Row {
     let name = format!("{}-{}-growth", contender.key, quantity.key);
     let what = format!("{}'s {} {words}", short(contender), quantity.label);
-    Row::new(Class::Predicted, Unit::Factor, name, what, Paper::Says(says, band)).found_alone(results.factor(
+    Row::new(Class::Seen, Unit::Factor, name, what, Paper::Says(says, band)).found_alone(results.factor(
         &contender.at(to),
         &contender.at(from),
         quantity.of,
@@ -173,7 +170,7 @@ fn reduction_growth(
     let more: Vec<f64> = at(to).iter().zip(at(from)).map(|(to, from)| to - from).collect();
     let name = format!("{}-{}-{}-more", under.key, over.key, quantity.key);
     let what = format!("{}'s {} is below {}'s by more {words}", short(under), quantity.label, short(over));
-    Row::new(Class::Predicted, Unit::Share, name, what, Paper::Says("more", Band::from(0.0)))
+    Row::new(Class::Seen, Unit::Share, name, what, Paper::Says("more", Band::from(0.0)))
         .found_alone(Estimate::of(&more))
 }
 

@@ -106,7 +106,7 @@ fn sparrow(client: &SparrowClient, arrivals: &Arrivals, origin: Nanos) -> Result
 }
 
 /// A call, as Sparrow's client takes it; of the argument no more than a packet holds.
-pub(super) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
+pub(in crate::bench) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
     let mut argument = [0; ARGUMENT_MAX];
     let length = bytes.len().min(ARGUMENT_MAX);
     argument[..length].copy_from_slice(&bytes[..length]);
@@ -120,7 +120,7 @@ pub(super) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
 }
 
 /// Waits for the next of Sparrow's tasks to end well.
-pub(super) fn sparrow_ended(client: &SparrowClient, patience: Duration) -> Result<()> {
+pub(in crate::bench) fn sparrow_ended(client: &SparrowClient, patience: Duration) -> Result<()> {
     match client.next(patience) {
         Some(Outcome::Ended { status: Status::Ok, .. }) => Ok(()),
         Some(Outcome::Ended { status, .. }) => bail!("a task ended as {status:?}"),

@@ -19,6 +19,7 @@ mod falcon_8;
 mod rounds;
 mod starts;
 
+pub(super) use arrivals::{sparrow_ended, sparrow_task};
 pub(super) use bolt_11::{BOLT_11, EXAMPLES as BOLT_11_EXAMPLES};
 pub(super) use falcon_8::{EXAMPLES as FALCON_8_EXAMPLES, FALCON_8};
 

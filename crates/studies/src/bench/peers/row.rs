@@ -9,6 +9,37 @@ use serde::Deserialize;
 /// The longest name, version or description that is accepted.
 const TEXT_MAX: usize = 400;
 
+/// What a task is, and how it is submitted. Only rows of one kind are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// A no-op inside a process, submitted in batches or by a client that does not wait, in Rust or Go.
+    Batch,
+    /// A call of a Python function, submitted by Python.
+    Call,
+    /// A program.
+    Program,
+}
+
+impl Kind {
+    /// A word of the table.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Batch => "no-op",
+            Self::Call => "Python call",
+            Self::Program => "program",
+        }
+    }
+
+    /// Midflight's rows of this kind; the first that was measured is compared with the others.
+    pub(super) fn references(self) -> &'static [&'static str] {
+        match self {
+            Self::Batch => &["midflight-kernel", "midflight-user"],
+            Self::Call => &["midflight-python"],
+            Self::Program => &["midflight-exec"],
+        }
+    }
+}
+
 /// What was measured of one system, used in one way.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +58,15 @@ impl Row {
     /// Whether it is Midflight's.
     pub(super) fn is_ours(&self) -> bool {
         self.name.starts_with("midflight-")
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.name.as_str() {
+            "midflight-python" | "dask" => Kind::Call,
+            "midflight-exec" | "hyperqueue" => Kind::Program,
+            name if name.starts_with("ray") => Kind::Call,
+            _ => Kind::Batch,
+        }
     }
 
     pub(super) fn bar(&self) -> Bar<'_> {

@@ -21,36 +21,30 @@ impl Absent {
     }
 }
 
-/// How many times better Midflight is than a peer.
-#[derive(Debug)]
+/// How many times better Midflight's row of the same kind is.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratios<'a> {
-    ours: &'a Row,
+    /// The name of Midflight's row.
+    pub ours: &'a str,
+    pub throughput: f64,
+    pub latency: f64,
 }
 
 impl<'a> Ratios<'a> {
-    /// Against the kernel engine if it was measured, otherwise against user space.
-    pub(super) fn new(rows: &'a [Row]) -> Option<Self> {
-        let named = |name| rows.iter().find(|row| row.name == name);
-        named("midflight-kernel").or_else(|| named("midflight-user")).map(|ours| Self { ours })
-    }
-
-    /// Throughput and latency; of peers only.
-    pub(super) fn of(&self, row: &Row) -> Option<(f64, f64)> {
-        let ratios = (self.ours.tasks_per_s / row.tasks_per_s, row.rtt_p50_us / self.ours.rtt_p50_us);
-        (!row.is_ours()).then_some(ratios)
-    }
-
-    /// Of both ratios.
-    pub(super) fn unit(&self) -> &'static str {
-        if self.ours.name == "midflight-kernel" { "x (midflight-kernel)" } else { "x (midflight-user)" }
+    /// Of a peer; `None` for Midflight's own rows, and where none of its kind was measured.
+    pub(super) fn of(row: &Row, rows: &'a [Row]) -> Option<Self> {
+        let named = |name: &&str| rows.iter().find(|row| row.name == **name);
+        let ours = row.kind().references().iter().find_map(named)?;
+        let (throughput, latency) = (ours.tasks_per_s / row.tasks_per_s, row.rtt_p50_us / ours.rtt_p50_us);
+        (!row.is_ours()).then_some(Self { ours: &ours.name, throughput, latency })
     }
 }
 
 /// The table, who is absent, and how each row was measured.
-pub(super) fn render(rows: &[Row], absent: &[Absent], ratios: Option<&Ratios<'_>>) -> String {
-    let mut text = aligned(&cells(rows, ratios), "llrrrrr");
-    if let Some(ratios) = ratios {
-        let _ = writeln!(text, "\n× throughput, × latency: how many times better {} is.", ratios.ours.name);
+pub(super) fn render(rows: &[Row], absent: &[Absent]) -> String {
+    let mut text = if rows.is_empty() { String::new() } else { aligned(&cells(rows), "lllrrrrr") };
+    if rows.iter().any(|row| Ratios::of(row, rows).is_some()) {
+        text.push_str("\n× throughput, × latency: how many times better Midflight is with tasks of the same kind.\n");
     }
     if !absent.is_empty() {
         text.push('\n');
@@ -67,23 +61,18 @@ pub(super) fn render(rows: &[Row], absent: &[Absent], ratios: Option<&Ratios<'_>
     text
 }
 
-type Line = [String; 7];
+type Line = [String; 8];
 
-fn cells(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Line> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let against = if ratios.is_some() { ["× throughput", "× latency"] } else { ["", ""] };
-    let mut lines = vec![["", "version", "tasks/s", "latency p50", "p99", against[0], against[1]].map(str::to_owned)];
-    for row in rows {
-        let (rate, p50, p99) = row.cells();
-        let (throughput, latency) = match ratios.and_then(|ratios| ratios.of(row)) {
-            Some((throughput, latency)) => (times(throughput), times(latency)),
-            None => Default::default(),
-        };
-        lines.push([row.name.clone(), row.version.clone(), rate, p50, p99, throughput, latency]);
-    }
-    lines
+fn cells(rows: &[Row]) -> Vec<Line> {
+    let head = ["", "task", "version", "tasks/s", "latency p50", "p99", "× throughput", "× latency"].map(str::to_owned);
+    [head].into_iter().chain(rows.iter().map(|row| line(row, rows))).collect()
+}
+
+fn line(row: &Row, rows: &[Row]) -> Line {
+    let (rate, p50, p99) = row.cells();
+    let (throughput, latency) =
+        Ratios::of(row, rows).map_or_else(Default::default, |ratios| (times(ratios.throughput), times(ratios.latency)));
+    [row.name.clone(), row.kind().label().into(), row.version.clone(), rate, p50, p99, throughput, latency]
 }
 
 /// Two digits are enough to compare by.
@@ -100,23 +89,24 @@ mod tests {
             Row::sample("midflight-kernel", 500_000.0, 30.0),
             Row::sample("midflight-user", 300_000.0, 60.0),
             Row::sample("nats", 600_000.0, 90.0),
+            Row::sample("midflight-python", 25_000.0, 120.0),
             Row::sample("ray", 1_250.0, 1_200.0),
         ]
     }
 
     #[test]
-    fn the_kernel_engine_is_the_measure_and_else_user_space() {
+    fn only_tasks_of_one_kind_are_compared() {
         let rows = rows();
-        let kernel = Ratios::new(&rows).unwrap();
-        assert_eq!(kernel.unit(), "x (midflight-kernel)");
-        assert_eq!(kernel.of(&rows[3]), Some((400.0, 40.0)));
-        let (throughput, latency) = kernel.of(&rows[2]).unwrap();
-        assert!(throughput < 1.0 && latency == 3.0, "a peer may be better: {throughput}, {latency}");
-        assert_eq!(kernel.of(&rows[1]), None, "we are no peer of ours");
-        let user = Ratios::new(&rows[1..]).unwrap();
-        assert_eq!(user.unit(), "x (midflight-user)");
-        assert_eq!(user.of(&rows[3]), Some((240.0, 20.0)));
-        assert!(Ratios::new(&rows[2..]).is_none());
+        let of = |name: &str, rows: &[Row]| {
+            let row = rows.iter().find(|row| row.name == name)?;
+            Ratios::of(row, rows).map(|ratios| (ratios.ours.to_owned(), ratios.throughput, ratios.latency))
+        };
+        assert_eq!(of("ray", &rows), Some(("midflight-python".into(), 20.0, 10.0)));
+        let (ours, throughput, latency) = of("nats", &rows).unwrap();
+        assert!(ours == "midflight-kernel" && throughput < 1.0 && latency == 3.0, "a peer may be better: {throughput}");
+        assert_eq!(of("midflight-user", &rows), None, "we are no peer of ours");
+        assert_eq!(of("nats", &rows[1..]), Some(("midflight-user".into(), 0.5, 1.5)), "without the kernel engine");
+        assert_eq!(of("ray", &rows[4..]), None, "nothing of its kind");
     }
 
     #[test]
@@ -126,15 +116,15 @@ mod tests {
             Absent { name: "dask".into(), failed: false, reason: "no python3".into() },
             Absent { name: "hyperqueue".into(), failed: true, reason: "tasks failed".into() },
         ];
-        let text = render(&rows, &absent, Ratios::new(&rows).as_ref());
         let expected = "
-                  version  tasks/s  latency p50      p99  × throughput  × latency
-midflight-kernel  1.0      500,000      30.0 µs  60.0 µs
-midflight-user    1.0      300,000      60.0 µs   120 µs
-nats              1.0      600,000      90.0 µs   180 µs           0.8        3.0
-ray               1.0        1,250      1.20 ms  2.40 ms           400         40
+                  task         version  tasks/s  latency p50      p99  × throughput  × latency
+midflight-kernel  no-op        1.0      500,000      30.0 µs  60.0 µs
+midflight-user    no-op        1.0      300,000      60.0 µs   120 µs
+nats              no-op        1.0      600,000      90.0 µs   180 µs           0.8        3.0
+midflight-python  Python call  1.0       25,000       120 µs   240 µs
+ray               Python call  1.0        1,250      1.20 ms  2.40 ms            20         10
 
-× throughput, × latency: how many times better midflight-kernel is.
+× throughput, × latency: how many times better Midflight is with tasks of the same kind.
 
 SKIPPED: dask: no python3
 FAILED: hyperqueue: tasks failed
@@ -142,25 +132,21 @@ FAILED: hyperqueue: tasks failed
 midflight-kernel: how midflight-kernel was used
 midflight-user: how midflight-user was used
 nats: how nats was used
+midflight-python: how midflight-python was used
 ray: how ray was used
 ";
-        assert_eq!(text, expected[1..]);
+        assert_eq!(render(&rows, &absent), expected[1..]);
     }
 
     #[test]
     fn without_midflight_nothing_is_compared() {
-        let rows = rows();
-        let text = render(&rows[3..], &[], Ratios::new(&rows[3..]).as_ref());
-        assert_eq!(
-            text.lines().next().map(str::split_whitespace).unwrap().collect::<Vec<_>>(),
-            ["version", "tasks/s", "latency", "p50", "p99"]
-        );
-        assert!(!text.contains('×'), "{text}");
+        let text = render(&rows()[4..], &[]);
+        assert!(!text.contains("how many times"), "{text}");
     }
 
     #[test]
     fn where_nothing_was_measured_the_reasons_remain() {
         let absent = [Absent { name: "nats".into(), failed: false, reason: "no go".into() }];
-        assert_eq!(render(&[], &absent, None), "\nSKIPPED: nats: no go\n");
+        assert_eq!(render(&[], &absent), "\nSKIPPED: nats: no go\n");
     }
 }
