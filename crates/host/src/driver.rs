@@ -9,6 +9,7 @@ use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{PACKET_MAX, VERSION};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,10 @@ pub(crate) trait Handler<E: Endpoint>: Send {
     }
     /// `deadline` may have come.
     fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
+    /// Whether to send this packet. Counts it if not.
+    fn may_send(&mut self, _now: Nanos, _socket: &Socket, _to: SocketAddr, _packet: &[u8]) -> bool {
+        true
+    }
     /// Work for after the endpoint is unlocked, if there is any.
     fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>> {
         None::<fn()>
@@ -257,7 +262,9 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
     /// Collects packets in `sends`; when it is full, sends them at once.
     fn transmit(&mut self, now: Nanos, socket: &Socket, sends: &mut SendQueue) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
-            sends.push(socket, to, &self.packet);
+            if self.handler.may_send(now, socket, to, &self.packet) {
+                sends.push(socket, to, &self.packet);
+            }
         }
     }
 
@@ -284,7 +291,7 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
 const VERSIONS_TOLD: u32 = 4;
 
 /// Logs what a switch of another version means for the user.
-pub(crate) fn warn_of_version(switch: std::net::SocketAddr, version: u8) {
+pub(crate) fn warn_of_version(switch: SocketAddr, version: u8) {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     if TOLD.fetch_add(1, Ordering::Relaxed) >= VERSIONS_TOLD {
         return;

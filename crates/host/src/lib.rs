@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `clock`, `waker`, `socket`, `gso`, `reply_addresses` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
+//! | `reply_limit`, `neighbours` | answers that anybody can ask for: none waits for a neighbour that is not there |
 //! | `busy_poll` | polling a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
 //! | `open_files` | how many files may be open, here and in commands |
@@ -56,6 +57,7 @@ mod gso;
 mod job;
 pub mod kv;
 pub mod links;
+mod neighbours;
 mod open_files;
 mod pending;
 mod poller;
@@ -67,6 +69,7 @@ pub mod replica;
 #[cfg(feature = "operator")]
 pub mod replicas;
 mod reply_addresses;
+mod reply_limit;
 mod results;
 #[cfg_attr(not(feature = "operator"), allow(dead_code, reason = "only a selector takes datagrams out of a ring"))]
 mod ring;

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::gso::Gso;
+use crate::reply_limit::Refused;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -60,6 +61,7 @@ pub struct SocketCounters {
     send_errors: AtomicU64,
     send_too_long: AtomicU64,
     send_blocked: AtomicU64,
+    send_to_absent: AtomicU64,
     send_to_unproven: AtomicU64,
     not_served: AtomicU64,
 }
@@ -87,7 +89,9 @@ pub struct SocketCounts {
     pub send_too_long: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
-    /// Answers that anybody can ask for, even from a forged address, dropped because too many wait in the send buffer.
+    /// Answers that anybody can ask for, even from a forged address, dropped because the kernel finds no neighbour to send them to.
+    pub send_to_absent: u64,
+    /// The same, dropped because too many datagrams of all kinds wait in the send buffer.
     pub send_to_unproven: u64,
     /// Datagrams from or to a socket of a user whom the switch does not serve, or of nobody any more, dropped.
     pub not_served: u64,
@@ -96,7 +100,7 @@ pub struct SocketCounts {
 impl SocketCounts {
     /// All of them, with the names that metrics have.
     #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 12] {
+    pub fn by_name(&self) -> [(&'static str, u64); 13] {
         [
             ("received", self.received),
             ("receive_calls", self.receive_calls),
@@ -108,6 +112,7 @@ impl SocketCounts {
             ("send_errors", self.send_errors),
             ("send_too_long", self.send_too_long),
             ("send_blocked", self.send_blocked),
+            ("send_to_absent", self.send_to_absent),
             ("send_to_unproven", self.send_to_unproven),
             ("not_served", self.not_served),
         ]
@@ -213,6 +218,7 @@ impl Socket {
             send_errors: c.send_errors.load(Relaxed),
             send_too_long: c.send_too_long.load(Relaxed),
             send_blocked: c.send_blocked.load(Relaxed),
+            send_to_absent: c.send_to_absent.load(Relaxed),
             send_to_unproven: c.send_to_unproven.load(Relaxed),
             not_served: c.not_served.load(Relaxed),
         }
@@ -248,21 +254,25 @@ impl Socket {
     }
 
     /// Bytes that wait to be sent, with the kernel's overhead.
-    fn unsent(&self) -> usize {
+    pub(crate) fn unsent(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the kernel writes one number, which outlives the call.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
         if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
     }
 
-    /// How many eighths of the send buffer are in use.
-    pub(crate) fn unsent_eighths(&self) -> usize {
-        8 * self.unsent() / self.send_buffer.max(1)
+    /// Bytes of the send buffer, with the kernel's own overhead per datagram.
+    pub(crate) fn send_buffer(&self) -> usize {
+        self.send_buffer
     }
 
     /// Counts a dropped answer to an address that has proved nothing.
-    pub(crate) fn count_unanswered(&self) {
-        self.counters.send_to_unproven.fetch_add(1, Relaxed);
+    pub(crate) fn count_unanswered(&self, refused: Refused) {
+        let counter = match refused {
+            Refused::Absent => &self.counters.send_to_absent,
+            Refused::Full => &self.counters.send_to_unproven,
+        };
+        counter.fetch_add(1, Relaxed);
     }
 
     /// Counts a dropped datagram from or to a socket of a user whom the switch does not serve.

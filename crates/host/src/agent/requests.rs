@@ -6,6 +6,10 @@ use super::store::{Failure, Reply, Store};
 use super::{SERVES, Shared};
 use crate::clock;
 use crate::driver::{Driver, Handler, Hands};
+use crate::reply_limit::ReplyLimit;
+use crate::socket::Socket;
+use midflight_dataplane::program::Program;
+use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::{MS, Nanos};
 use midflight_replicas::server::{Event, ServeKey, Server};
 use midflight_wire::replicas::store::{
@@ -13,6 +17,7 @@ use midflight_wire::replicas::store::{
 };
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
@@ -44,6 +49,7 @@ pub(super) struct Requests {
     ending: Arc<AtomicBool>,
     turned: Arc<AtomicU64>,
     load: Load,
+    reply_limit: ReplyLimit,
     next_turn: Nanos,
 }
 
@@ -56,6 +62,7 @@ impl Requests {
             ending: Arc::clone(&shared.ending),
             turned: Arc::clone(&shared.turned),
             load: Load::new(clock::now(), shared.options.slots),
+            reply_limit: ReplyLimit::new(),
             next_turn: 0,
         }
     }
@@ -96,6 +103,11 @@ impl Handler<Server> for Requests {
             Event::TooLong { .. } => {}
         }
         self.load.set(clock::now(), server.load().1);
+    }
+
+    /// COOKIE and VERSION go to whoever is named, as those of an operator.
+    fn may_send(&mut self, now: Nanos, socket: &Socket, to: SocketAddr, packet: &[u8]) -> bool {
+        !ReplicasProgram::is_for_anybody(packet) || self.reply_limit.may_answer(now, to.ip(), socket)
     }
 
     fn deadline(&self) -> Option<Nanos> {

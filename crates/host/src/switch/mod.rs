@@ -14,7 +14,6 @@ mod hosted;
 mod kernel;
 mod options;
 mod orders;
-mod reply_limit;
 mod thread;
 mod user;
 mod users;

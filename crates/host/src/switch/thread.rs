@@ -4,11 +4,11 @@ use super::Shared;
 use super::diversion::Diversion;
 use super::hosted::Hosted;
 use super::orders::CurrentOrder;
-use super::reply_limit::ReplyLimit;
 use super::users::Users;
 use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::reply_addresses::ReplyAddresses;
+use crate::reply_limit::ReplyLimit;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use midflight_dataplane::program::{Clock, Program, SoftProgram};
 use midflight_dataplane::{BAD_VERSION, Out};
@@ -45,9 +45,7 @@ impl<P: Program> Outgoing<P> {
         }
         if !self.serves(now, to) {
             socket.count_not_served();
-        } else if P::is_for_anybody(datagram) && !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
-            socket.count_unanswered();
-        } else {
+        } else if !P::is_for_anybody(datagram) || self.reply_limit.may_answer(now, to.ip(), socket) {
             self.queue.push_from(socket, from, to, datagram);
         }
     }

@@ -1,0 +1,92 @@
+//! Limits the answers that anybody can ask for, even from a forged address: how many of them may wait in the send buffer.
+//!
+//! While the kernel looks for the MAC address of a neighbour that does not exist, it keeps packets to it for three seconds, in the
+//! send buffer of their socket. An attacker that forges a few such addresses would fill the buffer, and the process could answer
+//! nobody (T13). So once some bytes wait, the kernel is asked about the receiver. What is for a present neighbour leaves at once and
+//! holds back nobody, so it is sent; what is for an absent one is dropped. None of these answers gets the last quarter of the buffer.
+
+use crate::neighbours::{Neighbour, Neighbours};
+use crate::socket::Socket;
+use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
+use std::net::IpAddr;
+
+/// While fewer bytes wait to be sent, all are answered.
+const FEW: usize = 64 << 10;
+/// While fewer wait, neighbours are answered that the kernel has not heard of. With the 800 bytes that an answer takes, it then looks
+/// for some 300 at a time; from 512 neighbours on it would forget those of others (`gc_thresh2`).
+const SOME: usize = 256 << 10;
+
+/// Why an answer is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its neighbour is absent, or too many wait for neighbours that may be.
+    Absent,
+    /// Too many wait, whomever for.
+    Full,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReplyLimit {
+    neighbours: Neighbours,
+}
+
+impl ReplyLimit {
+    pub(crate) fn new() -> Self {
+        Self { neighbours: Neighbours::new() }
+    }
+
+    /// Whether to send an answer to `to`, which has proved nothing, from this socket. Counts it if not.
+    pub(crate) fn may_answer(&mut self, now: Nanos, to: IpAddr, socket: &Socket) -> bool {
+        let verdict = judge(socket.unsent(), socket.send_buffer(), || self.neighbours.toward(now, to));
+        if let Err(refused) = verdict {
+            socket.count_unanswered(refused);
+        }
+        verdict.is_ok()
+    }
+}
+
+/// Whether an answer may be sent while so many bytes wait in a send buffer of that size.
+fn judge(unsent: usize, buffer: usize, neighbour: impl FnOnce() -> Neighbour) -> Result<(), Refused> {
+    let all = if planted(89) { buffer } else { buffer / 4 * 3 };
+    let [few, some] = [FEW.min(buffer / 8), SOME.min(buffer / 2)];
+    match unsent {
+        _ if unsent < few => Ok(()),
+        _ if unsent >= all => Err(Refused::Full),
+        _ => match neighbour() {
+            Neighbour::Present => Ok(()),
+            Neighbour::Unknown if unsent < some => Ok(()),
+            Neighbour::Unknown | Neighbour::Absent => Err(Refused::Absent),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER: usize = 8 << 20;
+
+    #[test]
+    fn an_empty_buffer_answers_everybody_and_a_full_one_nobody() {
+        let unasked = || unreachable!("the kernel is asked");
+        for buffer in [131_072, 425_984, BUFFER] {
+            assert_eq!(judge(0, buffer, unasked), Ok(()));
+            assert_eq!(judge(buffer / 8 * 6, buffer, unasked), Err(Refused::Full));
+            assert_eq!(judge(buffer, buffer, unasked), Err(Refused::Full));
+        }
+    }
+
+    #[test]
+    fn t13_what_waits_for_absent_neighbours_keeps_out_no_present_one() {
+        for buffer in [131_072, 425_984, BUFFER] {
+            for unsent in (0..buffer / 8 * 6).step_by(buffer / 64) {
+                assert_eq!(judge(unsent, buffer, || Neighbour::Present), Ok(()), "{unsent} of {buffer}");
+                let [of_absent, of_unknown] =
+                    [Neighbour::Absent, Neighbour::Unknown].map(|neighbour| judge(unsent, buffer, || neighbour));
+                assert_eq!(of_absent.is_ok(), unsent < FEW.min(buffer / 8), "{unsent} of {buffer}");
+                assert_eq!(of_unknown.is_ok(), unsent < SOME.min(buffer / 2), "{unsent} of {buffer}");
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! T13: answers to neighbours that are not there hold back no answer to one that is. In a lab: needs root; skips loudly without.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_host::{SocketBuffers, SocketCounts, Switch, SwitchConfig};
+use midflight_lab::testing::labs_work;
+use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use midflight_wire::{Builder, Packet, Register, parse};
+use socket2::{Domain, Socket, Type};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const ATTACKER: usize = 0;
+const NEWCOMERS: usize = 1;
+/// Newcomers at one host, each of which needs an answer.
+const COUNT: u64 = 20;
+/// The last parts of the addresses that no host of the attacker's network has.
+const ABSENT: std::ops::Range<u8> = 100..250;
+
+/// Sockets at the attacker's host with addresses of its network that it does not have: nobody answers who asks for these.
+fn absent(lab: &Lab, is_ipv4: bool) -> Vec<UdpSocket> {
+    let own = &lab.hosts()[ATTACKER];
+    let bind = |last: u8| {
+        let [a, b, c, _] = own.ipv4.octets();
+        let ip: IpAddr = match is_ipv4 {
+            true => Ipv4Addr::new(a, b, c, last).into(),
+            false => Ipv6Addr::from(own.ipv6.to_bits() & !0xff | u128::from(last)).into(),
+        };
+        let address = SocketAddr::new(ip, 6666);
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None).unwrap();
+        if is_ipv4 { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }.unwrap();
+        socket.bind(&address.into()).unwrap();
+        socket.into()
+    };
+    lab.within(Place::Host(ATTACKER), || ABSENT.map(bind).collect()).unwrap()
+}
+
+/// Answers that were dropped because too many wait for neighbours.
+fn dropped(counts: SocketCounts) -> u64 {
+    let names = ["send_to_absent", "send_to_unproven", "send_blocked"];
+    counts.by_name().iter().filter(|(name, _)| names.contains(name)).map(|(_, count)| count).sum()
+}
+
+/// Floods until answers to absent neighbours have been dropped. Then each newcomer asks once, and must be answered.
+fn flood_then_ask(
+    lab: &Lab,
+    to: SocketAddr,
+    counts: impl Fn() -> SocketCounts,
+    question: impl Fn(u64) -> Vec<u8>,
+    is_answer: impl Fn(&[u8]) -> bool,
+) {
+    let (absent, deadline) = (absent(lab, to.is_ipv4()), Instant::now() + PATIENCE);
+    let mut number = COUNT;
+    while dropped(counts()) == 0 {
+        assert!(Instant::now() < deadline, "{:?}", counts());
+        for socket in &absent {
+            number += 1;
+            socket.send_to(&question(number), to).unwrap();
+        }
+    }
+    let any =
+        SocketAddr::new(if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }, 0);
+    let newcomer = lab.within(Place::Host(NEWCOMERS), || UdpSocket::bind(any)).unwrap().unwrap();
+    newcomer.set_read_timeout(Some(PATIENCE)).unwrap();
+    for number in 0..COUNT {
+        newcomer.send_to(&question(number), to).unwrap();
+    }
+    let mut answer = [0; 2048];
+    for number in 0..COUNT {
+        let received = newcomer.recv(&mut answer);
+        assert!(received.is_ok(), "{number} of {COUNT} newcomers were answered: {:?}", counts());
+        assert!(is_answer(&answer[..received.unwrap()]), "{answer:?}");
+    }
+    assert!(counts().by_name().iter().any(|&(name, count)| name == "send_to_absent" && count > 0), "{:?}", counts());
+}
+
+fn register(executor: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Builder::new(&mut bytes, &Register { executor: executor.into(), ..Register::new(0, 1) }).set_count(1);
+    bytes
+}
+
+fn newcomers_are_answered(config: impl Fn(&Lab, SocketAddr) -> SwitchConfig) {
+    if !labs_work() {
+        return;
+    }
+    for (any, own) in [("0.0.0.0:0", SWITCH_IPV4.into()), ("[::]:0", IpAddr::from(SWITCH_IPV6))] {
+        let lab = Lab::up(&Options::temporary(2)).unwrap();
+        let config = config(&lab, any.parse().unwrap());
+        let switch = lab.within(Place::Switch, || Switch::start(&config)).unwrap().unwrap();
+        let to = SocketAddr::new(own, switch.local_addr().port());
+        let is_cookie = |answer: &[u8]| matches!(parse(answer), Ok(Packet::Cookie(_)));
+        flood_then_ask(&lab, to, || switch.socket_counts(), register, is_cookie);
+    }
+}
+
+#[test]
+fn t13_absent_neighbours_hold_back_no_answer_of_a_switch() {
+    newcomers_are_answered(|_, listen| SwitchConfig::new(listen));
+}
+
+/// Linux gave no more before 6.18, without another `net.core.wmem_max`.
+#[test]
+fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_with_a_small_buffer() {
+    let buffers = SocketBuffers { send_bytes: 212_992, ..SocketBuffers::default() };
+    newcomers_are_answered(|_, listen| SwitchConfig { buffers, ..SwitchConfig::new(listen) });
+}
+
+#[cfg(feature = "kernel")]
+#[test]
+fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_in_the_kernel() {
+    use midflight_host::{KernelOptions, SwitchEngine, XdpMode};
+    use midflight_lab::testing::skip;
+
+    let attach = |lab: &Lab| {
+        let interfaces = lab.interfaces().iter().map(|name| (*name).to_string()).collect();
+        SwitchEngine::Kernel(KernelOptions { interfaces, mode: XdpMode::Native, keep: false, fresh: false })
+    };
+    let smallest = midflight_dataplane::TasksConfig { queue: 1, slots: 1, clients: 1, ..Default::default() };
+    match midflight_dataplane::kernel::KernelTasks::new(&smallest, 1, 0, 0) {
+        Ok(_) => {
+            newcomers_are_answered(|lab, listen| SwitchConfig { engine: attach(lab), ..SwitchConfig::new(listen) })
+        }
+        Err(why) => skip(why),
+    }
+}
+
+#[cfg(feature = "agent")]
+#[test]
+fn t13_absent_neighbours_hold_back_no_answer_of_an_agent() {
+    use midflight_host::agent::{Agent, AgentOptions};
+    use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, Packet, parse};
+    use zerocopy::{FromZeros, IntoBytes};
+
+    if !labs_work() {
+        return;
+    }
+    for own in [IpAddr::from(SWITCH_IPV4), SWITCH_IPV6.into()] {
+        let lab = Lab::up(&Options::temporary(2)).unwrap();
+        let options = AgentOptions::new(SocketAddr::new(own, 0), "memcached://127.0.0.1:1".parse().unwrap());
+        let start = || Agent::start(options, || panic!("the agent has ended by itself")).unwrap();
+        let agent = lab.within(Place::Switch, start).unwrap();
+        let to = agent.local_addr();
+        let direct = |number: u64| {
+            let request = NetrsRequest { start: Netrs::for_server(Kind::Direct), group: [0; 3] };
+            let ends = Ends { server: to.into(), request: (number + 1).into(), ..Ends::new_zeroed() };
+            [request.as_bytes(), ends.as_bytes()].concat()
+        };
+        let is_cookie = |answer: &[u8]| matches!(parse(answer), Ok(Packet::Cookie(..)));
+        flood_then_ask(&lab, to, || agent.report().socket, direct, is_cookie);
+    }
+}
