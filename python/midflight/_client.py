@@ -6,13 +6,13 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from midflight import _entries, _native, _pickling, _shared
 from midflight._core import Core, Function, Settings, environment_of
 from midflight._futures import Future
 from midflight._map import Results
-from midflight.errors import ClientClosed
+from midflight.errors import CannotPickle, ClientClosed
 
 T = TypeVar("T")
 
@@ -37,6 +37,9 @@ class Submitter:
     def __init__(self, core: Core, settings: Settings) -> None:
         self._core = core
         self._settings = settings
+
+    def __reduce__(self) -> NoReturn:
+        raise CannotPickle("a client is of its process: connect in the function, midflight.Client()")
 
     def _owner(self) -> Client:
         """Futures and results have it: a client that nobody has is closed."""

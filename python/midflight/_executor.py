@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from midflight._client import Client, Submitter
 from midflight._futures import Future
 from midflight._map import Results
+from midflight.errors import CannotPickle
 
 T = TypeVar("T")
 
@@ -28,6 +29,9 @@ class Executor(concurrent.futures.Executor):
         self._futures: set[Future[Any]] = set()
         #: Those of which not all calls have been submitted and have ended.
         self._results: set[Results[Any]] = set()
+
+    def __reduce__(self) -> NoReturn:
+        raise CannotPickle("an executor is of its process: connect in the function, midflight.Client()")
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Calls ``function(*args, **kwargs)`` on some worker."""

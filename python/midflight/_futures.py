@@ -10,9 +10,10 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from midflight import _entries, _outcomes
+from midflight.errors import CannotPickle
 
 if TYPE_CHECKING:
     from midflight._client import Client
@@ -54,6 +55,7 @@ class Future(concurrent.futures.Future[T]):
         "_token",
         "_token_again",
         "_waiters",
+        "_watchers",
     )
 
     def __init__(self, client: Client, function: Function, call: _entries.Pickled) -> None:
@@ -67,6 +69,11 @@ class Future(concurrent.futures.Future[T]):
         self._result: Any = None
         self._exception: BaseException | None = None
         self._own_condition: threading.Condition | None = None
+        #: Queues of `as_completed` that get it when it has ended.
+        self._watchers: tuple[deque[Future[Any]], ...] = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise CannotPickle("a future is not supported as argument yet: pass future.result()")
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -107,7 +114,23 @@ class Future(concurrent.futures.Future[T]):
     def _tell_cancelled(self) -> bool:
         """Tells who waits by means of the standard library that it is cancelled; ``False`` if they know."""
         with self._condition:
-            return self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
+            is_told = self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
+        self._tell_watchers()
+        return is_told
+
+    def _watch(self, ended: deque[Future[Any]]) -> None:
+        """Appends itself there when it has ended."""
+        with _lock:
+            self._watchers += (ended,)
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        """Nothing if it has not ended. Each is told once."""
+        if self._watchers and self._state in _ENDED:
+            with _lock:
+                watchers, self._watchers = self._watchers, ()
+            for ended in watchers:
+                ended.append(self)
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
@@ -119,6 +142,7 @@ class Future(concurrent.futures.Future[T]):
     def _end(self, kind: int, value: Any) -> None:
         if self._state != "PENDING":
             self._call = None
+            self._tell_watchers()  # if a signal's handler has kept it from that
             return  # cancelled, or told before
         if kind == _outcomes.CANCELLED:
             super().cancel()
@@ -134,8 +158,9 @@ class Future(concurrent.futures.Future[T]):
         with _lock:
             is_noted = self._own_condition is None and self._note(outcome)
             condition = self._own_condition
-            if condition is None:  # so nobody waits for it, but for its state
-                return
+        self._tell_watchers()
+        if condition is None:  # so nobody waits for it, but for its state
+            return
         # As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``.
         with condition._lock:  # type: ignore[attr-defined]
             if not is_noted and not self._note(outcome):
@@ -143,6 +168,7 @@ class Future(concurrent.futures.Future[T]):
             for waiter in self._waiters:
                 (waiter.add_result if outcome[0] else waiter.add_exception)(self)
             condition.notify_all()
+        self._tell_watchers()
         self._invoke_callbacks()  # type: ignore[attr-defined]
 
     def _note(self, outcome: _outcomes.Outcome) -> bool:
@@ -207,7 +233,7 @@ def as_completed(futures: Iterable[Future[T]], *, timeout: float | None = None) 
     waiting = set(futures)
     ended: deque[Future[T]] = deque()
     for future in waiting:
-        future.add_done_callback(ended.append)  # type: ignore[arg-type]
+        future._watch(ended)
     left_over = len(waiting)
     while left_over:
         if not ended:

@@ -7,10 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from midflight import _entries, _native, _outcomes
-from midflight.errors import ClientClosed
+from midflight.errors import CannotPickle, ClientClosed
 
 if TYPE_CHECKING:
     from midflight._client import Client
@@ -173,6 +173,9 @@ class Results(Generic[T]):
     def __iter__(self) -> Results[T]:
         return self
 
+    def __reduce__(self) -> NoReturn:
+        raise CannotPickle("results of map are no argument: pass list(results)")
+
     def __next__(self) -> T:
         while not self._ready:
             if not self._take(self._deadline) and not self._ready:
@@ -210,7 +213,9 @@ class Results(Generic[T]):
             if isinstance(chunk, _Chunk) and not chunk.ended:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 if not self._core.wait_until(chunk.has_ended, left):
-                    raise TimeoutError(f"{self._open} calls of map have not ended")
+                    left_over = self._open
+                    self.cancel()  # else the next calls would wait for these
+                    raise TimeoutError(f"{left_over} calls of map had not ended in time, and are cancelled")
             self._chunks.popleft()
             self._open -= len(chunk.outcomes)
             self._ready.extend(chunk.outcomes)

@@ -84,7 +84,8 @@ class ClientClosed(MidflightError):
 
 
 class RemoteError(MidflightError):
-    """A function has raised an exception that cannot be pickled, or not be unpickled here. ``kind`` is its type's name."""
+    """A function has raised an exception that cannot be pickled, or not be unpickled here, or that would end the caller, such as
+    ``SystemExit``. ``kind`` is its type's name."""
 
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)

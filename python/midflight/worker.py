@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from midflight import _entries, _environment, _exceptions, _pickling, _shared
@@ -195,6 +196,10 @@ class _Worker:
                 self._says_when = None
             self._may_interrupt = True
             value = function(*args, **kwargs)
+            if type(value) is CoroutineType:
+                import asyncio  # it takes a while, and most tasks need none
+
+                value = asyncio.run(value)
             self._may_interrupt = False
         except Cancelled:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -253,3 +254,36 @@ def raise_odd() -> None:
 
 def raise_stop(number: int, bad: int) -> int:
     return next(iter([])) if number == bad else number
+
+
+def exits(code: object) -> None:
+    sys.exit(code)
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+async def double_soon(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+async def hang_soon(path: str, end: str) -> None:
+    """Says at its end that it was told to end."""
+    try:
+        Path(path).touch()
+        await asyncio.sleep(600)
+    finally:
+        Path(end).touch()
+
+
+async def cancel_itself() -> None:
+    raise asyncio.CancelledError("enough")
+
+
+def hold_if(number: int, path: str) -> int:
+    """0 hangs."""
+    if number == 0:
+        hang(path)
+    return number

@@ -12,7 +12,7 @@ from pathlib import Path
 import functions
 import numpy
 import pytest
-from conftest import PATIENCE, Cluster
+from conftest import PATIENCE, Cluster, eventually
 
 import midflight
 
@@ -82,6 +82,36 @@ def test_as_completed_gives_what_ends_first(client: midflight.Client, tmp_path: 
     with pytest.raises(TimeoutError, match="1 of 1"):
         list(midflight.as_completed([never], timeout=0.05))
     never.cancel()
+
+
+def test_as_completed_gives_each_future_once_however_it_ends(client: midflight.Client, tmp_path: Path) -> None:
+    go = str(tmp_path / "go")
+    busy = [client.submit(functions.wait_for, go) for _ in range(2)]
+    cancelled, before = client.submit(functions.double, 1), client.submit(functions.double, 2)
+    before.add_done_callback(lambda _: None)  # has a condition
+    fails = client.submit(functions.fail, 3)
+    both = [midflight.as_completed([*busy, cancelled, before, fails, before], timeout=PATIENCE) for _ in range(2)]
+    assert cancelled.cancel()
+    assert next(both[0]) is next(both[1]) is cancelled
+    (tmp_path / "go").touch()
+    for ended in both:
+        assert {*ended} == {*busy, before, fails}
+    assert {*midflight.as_completed([fails, before], timeout=0)} == {fails, before}, "they have ended before"
+
+
+def test_as_completed_needs_no_conditions(client: midflight.Client) -> None:
+    futures = [client.submit(functions.double, number) for number in range(500)]
+    assert {*midflight.as_completed(futures, timeout=PATIENCE)} == {*futures}
+    assert {future._own_condition for future in futures} == {None}, "they cost 20 us each"
+
+
+def test_async_functions_are_run(client: midflight.Client, tmp_path: Path) -> None:
+    assert client.submit(functions.double_soon, 21).result(PATIENCE) == 42
+    assert list(client.map(functions.double_soon, range(20))) == list(range(0, 40, 2))
+    hangs = client.submit(functions.hang_soon, str(tmp_path / "begun"), str(tmp_path / "ended"))
+    assert eventually((tmp_path / "begun").exists)
+    assert hangs.cancel() and eventually((tmp_path / "ended").exists)
+    assert client.submit(functions.double_soon, 1).result(PATIENCE) == 2
 
 
 def test_futures_can_be_awaited(client: midflight.Client) -> None:

@@ -427,6 +427,15 @@ def test_map_goes_on_after_an_interrupt(client: midflight.Client) -> None:
     assert found == list(range(2, 202, 2))
 
 
+def test_a_map_whose_time_is_over_is_cancelled(client: midflight.Client, tmp_path: Path) -> None:
+    begun = [str(tmp_path / name) for name in "ab"]
+    results = client.map(functions.hang, begun, timeout=0.5)
+    with pytest.raises(TimeoutError, match="2 calls of map .* cancelled"):
+        next(results)
+    assert client.submit(functions.double, 1).result(PATIENCE) == 2, "slots are free, though the calls would take minutes"
+    assert eventually(lambda: client.open == 0)
+
+
 def test_map_does_not_end_by_a_stop_iteration_of_the_function(client: midflight.Client) -> None:
     results = client.map(functions.raise_stop, range(6), [2] * 6, chunksize=3)
     assert [next(results), next(results)] == [0, 1]

@@ -39,9 +39,38 @@ def test_an_exception_that_cannot_be_pickled_is_told(client: midflight.Client) -
     assert caught.value.kind == "Local" and "raise Local(1, 2)" in str(caught.value.__cause__)
 
 
-def test_exit_is_an_exception(client: midflight.Client) -> None:
-    with pytest.raises(SystemExit):
-        client.submit(sys.exit, 3).result(PATIENCE)
+@pytest.mark.parametrize("code", [0, 3, "why", None])
+def test_exit_is_an_error_of_the_call_and_does_not_end_the_caller(client: midflight.Client, code: object) -> None:
+    said = "SystemExit" if code is None else f"SystemExit: {code}"
+    with pytest.raises(midflight.RemoteError, match=f"raised {said}") as caught:
+        client.submit(functions.exits, code).result(PATIENCE)
+    assert caught.value.kind == "SystemExit" and "in exits" in str(caught.value.__cause__)
+    results = list(client.map(functions.exits, [code] * 3, return_exceptions=True))
+    assert [type(error) for error in results] == [midflight.RemoteError] * 3
+
+
+def test_an_interrupt_of_a_task_is_not_the_callers(client: midflight.Client) -> None:
+    for function, kind in ((functions.raise_interrupt, "KeyboardInterrupt"), (functions.cancel_itself, "CancelledError")):
+        with pytest.raises(midflight.RemoteError) as caught:
+            client.submit(function).result(PATIENCE)
+        assert caught.value.kind == kind
+
+
+def test_what_belongs_to_the_client_is_no_argument(client: midflight.Client, cluster: Cluster) -> None:
+    future = client.submit(functions.double, 1)
+    with pytest.raises(midflight.CannotPickle, match=r"argument 0 of double .*not supported as argument yet: pass future.result\(\)"):
+        client.submit(functions.double, future)
+    with pytest.raises(midflight.CannotPickle, match="argument 0 of len .*not supported as argument yet"):
+        client.submit(len, [future])
+    with pytest.raises(midflight.CannotPickle, match="not supported as argument yet.* it uses future"):
+        client.submit(lambda: future.result())
+    with pytest.raises(midflight.CannotPickle, match=r"pass list\(results\)"):
+        client.submit(len, client.map(functions.double, [1]))
+    for submitter in (client, client.options(priority=1), midflight.Executor(cluster.switch)):
+        with pytest.raises(midflight.CannotPickle, match="connect in the function"):
+            client.submit(len, submitter)
+    with pytest.raises(midflight.CannotPickle, match="argument 0 of double .*pass future.result"):
+        next(client.map(functions.double, [future]))
 
 
 def test_a_function_that_cannot_be_pickled_is_named_with_its_place(client: midflight.Client) -> None:

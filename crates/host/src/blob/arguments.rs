@@ -38,6 +38,8 @@ pub(crate) struct Arguments {
     /// A fetch has ended that threads wait for.
     ended: Condvar,
     fetches: AtomicU64,
+    /// The client of the last warning.
+    warned_of: Mutex<Option<SocketAddr>>,
 }
 
 impl Arguments {
@@ -48,6 +50,7 @@ impl Arguments {
             parts: Mutex::default(),
             ended: Condvar::new(),
             fetches: AtomicU64::new(0),
+            warned_of: Mutex::default(),
         }
     }
 
@@ -91,6 +94,17 @@ impl Arguments {
         let argument = bytes[..range.len()].to_vec();
         parts.insert(name, &range, bytes);
         Ok(argument)
+    }
+
+    /// Warns once of each client: one that has ended may have left thousands of tasks.
+    pub(crate) fn warn_not_fetched(&self, client: SocketAddr, error: &FetchError) {
+        if self.is_to_warn_of(client) {
+            tracing::warn!("an argument was not fetched: {error} (said once for all tasks of the client {client})");
+        }
+    }
+
+    fn is_to_warn_of(&self, client: SocketAddr) -> bool {
+        lock(&self.warned_of).replace(client) != Some(client)
     }
 
     /// Waits for what another thread is fetching. Once: if that fails, threads must not try one after the other.

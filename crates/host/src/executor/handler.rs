@@ -369,7 +369,7 @@ impl Runner {
             Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
             Argument::ByReference(blob) => {
                 let fetched = self.arguments.get(context.client, blob);
-                fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok().map(Cow::Owned)
+                fetched.inspect_err(|error| self.arguments.warn_not_fetched(context.client, error)).ok().map(Cow::Owned)
             }
         }
     }

@@ -310,3 +310,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_client_that_has_ended_is_warned_of_once() {
+    let executor = executor();
+    let clients = [1, 2].map(|port| SocketAddr::from((IpAddr::from([127, 0, 0, 1]), port)));
+    let warned = [0, 0, 0, 1, 1].map(|client| executor.is_to_warn_of(clients[client]));
+    assert_eq!(warned, [true, false, false, true, false]);
+}
