@@ -7,15 +7,23 @@ import hashlib
 import sys
 import threading
 import time
+import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from types import FunctionType
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from midflight import _entries, _environment, _native, _outcomes, _pickling, _shared
+from midflight._dependencies import Dependencies, reloads
 from midflight.errors import ArgumentTooLarge, ClientClosed
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: Functions that a client keeps for further calls.
 _FUNCTIONS_MAX = 256
+#: Bytes of a function that is better not pickled at each call.
+_LARGE = 1 << 20
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
 #: Seconds: some hundred years.
@@ -111,17 +119,24 @@ class Function:
     __slots__ = ("calls", "function", "may_join", "pace", "runs_max", "shared")
 
     def __init__(
-        self, function: Callable[..., Any], calls: _native.Calls, shared: list[_native.Blob], settings: Settings
+        self,
+        function: Callable[..., Any],
+        calls: _native.Calls,
+        shared: list[_native.Blob],
+        settings: Settings,
+        pace: Pace,
     ) -> None:
         self.function = function
         self.calls = calls
         #: What the function itself has of shared arguments.
         self.shared = shared
-        self.pace = Pace()
+        self.pace = pace
         #: Whether several calls may be one task.
         self.may_join = settings.may_join
         #: How often a task of several calls runs at most.
         self.runs_max = settings.retries + 1
+        if self.may_join:
+            calls.set_size(pace.size)
 
     def note(self, calls: int, nanoseconds: int) -> None:
         """Learns from a task."""
@@ -155,15 +170,44 @@ class Pace:
         self.grows = self.size < min(wanted, self.SIZE_MAX)
 
 
+class Pickled(NamedTuple):
+    """A function as it was pickled last."""
+
+    function: Callable[..., Any]
+    #: ``None``: it must be pickled at each call.
+    dependencies: Dependencies | None
+    known: Function
+
+
+class _Recent(OrderedDict[K, V], Generic[K, V]):
+    """Evicts what was used least recently. Threads need no lock."""
+
+    def find(self, key: K) -> V | None:
+        try:
+            value = self[key]
+            self.move_to_end(key)
+        except KeyError:
+            return None
+        return value
+
+    def keep(self, key: K, value: V) -> None:
+        self[key] = value
+        if len(self) > _FUNCTIONS_MAX:
+            with contextlib.suppress(KeyError):  # another thread was faster
+                self.popitem(last=False)
+
+
 class Core:
     """One connection."""
 
     def __init__(self, native: _native.Client, environment: int) -> None:
         self.native = native
         self._environment = environment
-        self._functions: OrderedDict[tuple[int, Settings], Function] = OrderedDict()
-        #: Blobs by the digest of their content.
-        self._blobs: OrderedDict[bytes, tuple[_native.Blob, list[_native.Blob]]] = OrderedDict()
+        #: By the identity of functions; see `_identity`.
+        self._functions: _Recent[tuple[int, Settings], Pickled] = _Recent()
+        #: By the digest of their pickles: what is pickled again is mostly the same.
+        self._by_digest: _Recent[tuple[bytes, Settings], Function] = _Recent()
+        self._blobs: _Recent[bytes, tuple[_native.Blob, list[_native.Blob]]] = _Recent()
         self._lock = threading.Lock()
         #: Whether calls may have shared arguments.
         self.has_shared = False
@@ -199,47 +243,55 @@ class Core:
     # Functions.
 
     def function(self, function: Callable[..., Any], settings: Settings) -> Function:
-        """A function that is called with these settings: pickled the first time. Those used least recently are forgotten."""
-        key = (id(function), settings)
-        try:
-            known = self._functions[key]
-            self._functions.move_to_end(key)
-            return known
-        except KeyError:
-            pass
-        known = self._new_function(function, settings)
-        self._functions[key] = known  # it holds the function, so that the id stays its
-        if len(self._functions) > _FUNCTIONS_MAX:
-            with contextlib.suppress(KeyError):  # another thread was faster
-                self._functions.popitem(last=False)
-        return known
-
-    def _new_function(self, function: Callable[..., Any], settings: Settings) -> Function:
+        """A function that is called with these settings, as it is now: pickled again unless nothing that its pickle has can have changed."""
+        key = (_identity(function), settings)
+        before = self._functions.find(key)
+        if before and before.dependencies and before.dependencies.are_unchanged(function):
+            return before.known
         if not callable(function):
             raise TypeError(f"{function!r} cannot be called: give a function, then its arguments")
         self.native.check()
+        dependencies = Dependencies.of(function)
+        known = self._pickle(function, settings, before)
+        self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that the id stays its
+        return known
+
+    def _pickle(self, function: Callable[..., Any], settings: Settings, before: Pickled | None) -> Function:
         blobs: list[_native.Blob] = []
         with _shared.collecting(blobs):
             pickled = _pickling.dump_function(function)
         pieces = _entries.join(pickled)
-        digest = hashlib.blake2b(digest_size=16)
+        hashed = hashlib.blake2b(digest_size=16)
         for piece in pieces:
-            digest.update(piece)
+            hashed.update(piece)
         for blob in blobs:
-            digest.update(id(blob).to_bytes(8, "little"))
-        known = self._blob(digest.digest(), pieces, blobs)
-        return Function(function, self._calls([known, *blobs], settings), blobs, settings)
+            hashed.update(id(blob).to_bytes(8, "little"))
+        # Workers look whether modules have changed when they are given a function that they do not have.
+        hashed.update(reloads.count.to_bytes(8, "little"))
+        digest = hashed.digest()
+        length = sum(memoryview(piece).nbytes for piece in pieces)
+        if before and length > _LARGE:
+            warnings.warn(
+                f"{_pickling.place_of(function)} has {length >> 20} MiB, and is pickled each time that it is submitted: "
+                f"share what it has (client.share), and give it as argument",
+                stacklevel=4,
+            )
+        known = self._by_digest.find((digest, settings))
+        if known is None:
+            blob = self._blob(digest, pieces, blobs)
+            calls = self._calls([blob, *blobs], settings)
+            known = Function(function, calls, blobs, settings, before.known.pace if before else Pace())
+            self._by_digest.keep((digest, settings), known)
+        return known
 
     def _blob(self, digest: bytes, pieces: list[bytes | memoryview], blobs: list[_native.Blob]) -> _native.Blob:
         with self._lock:
-            if digest in self._blobs:
-                self._blobs.move_to_end(digest)
-                return self._blobs[digest][0]
-            blob = self.share(pieces)
-            self._blobs[digest] = blob, blobs  # ids of shared arguments are part of the digest: they must stay theirs
-            if len(self._blobs) > _FUNCTIONS_MAX:
-                self._blobs.popitem(last=False)
-            return blob
+            found = self._blobs.find(digest)
+            if found is None:
+                # Ids of shared arguments are part of the digest: they must stay theirs.
+                found = self.share(pieces), blobs
+                self._blobs.keep(digest, found)
+            return found[0]
 
     def _calls(self, blobs: list[_native.Blob], settings: Settings) -> _native.Calls:
         return _native.Calls(
@@ -306,6 +358,12 @@ class Core:
         self.is_closed = True
         if self.native.close(settle) and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
+
+
+def _identity(function: Callable[..., Any]) -> int:
+    """The same for all functions that one ``lambda``, or one ``def`` within a function, has made."""
+    is_made_again = type(function) is FunctionType and "<" in function.__qualname__
+    return id(function.__code__ if is_made_again else function)
 
 
 def _too_large(function: Function, error: ArgumentTooLarge) -> ArgumentTooLarge:

@@ -22,13 +22,14 @@ from typing import Any
 
 from midflight import _entries, _environment, _exceptions, _pickling, _shared
 from midflight._entries import BROKEN, RAISED, VALUE, Pickled
+from midflight._modules import Modules
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE, _DIGEST, _BEGUN = 1, 2, 3, 4, 5
+_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE = 1, 2, 3, 4, 5, 6
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
 #: Flags of a call.
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
-_FRAMES = 2
+_FRAMES = 3
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
 
@@ -96,14 +97,14 @@ class _Blob:
 
     def __init__(self, content: Any) -> None:
         self._content = memoryview(content).toreadonly()
-        self._is_loaded = False
+        self.is_loaded = False
         self._value: Any = None
 
     def __call__(self) -> Any:
-        if not self._is_loaded:
+        if not self.is_loaded:
             ((_, data, buffers),) = _entries.parse_entries(self._content, is_shared=True)
             self._value = pickle.loads(data, buffers=buffers)
-            self._is_loaded = True
+            self.is_loaded = True
         return self._value
 
 
@@ -115,6 +116,7 @@ class _Worker:
         #: Of the task that is to say when its first call begins.
         self._says_when: int | None = None
         self._process = os.getpid()
+        self._modules = Modules()
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, _signal: int, _frame: object) -> None:
@@ -155,8 +157,11 @@ class _Worker:
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
+        if not self._blobs[function].is_loaded and self._modules.have_changed():
+            self._connection.send(_STALE, 0, number, [])
+            return
         calls = _entries.parse_entries(body[4 * (1 + count) :])
-        started = time.perf_counter_ns()
+        began, started = time.time(), time.perf_counter_ns()
         results: list[tuple[int, Pickled]] = []
         try:
             self._call_all(self._blobs[function], [self._blobs[place] for place in shared], calls, results)
@@ -167,6 +172,7 @@ class _Worker:
             results += [_broken(error)] * (len(calls) - len(results))
         finally:
             _shared.provide([])
+            self._modules.note(began)
         took = time.perf_counter_ns() - started
         has_raised = any(status != VALUE for status, _ in results)
         self._connection.send(_DONE, has_raised, number, _entries.result(took, results))

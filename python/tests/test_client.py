@@ -474,12 +474,15 @@ def test_functions_used_least_recently_are_forgotten(
     pickled: list[object] = []
     dump = _pickling.dump_function
     monkeypatch.setattr(_pickling, "dump_function", lambda function: pickled.append(function) or dump(function))
-    hot = functions.double
-    for _ in range(300):
+    hot, cold = functions.double, eval("lambda: 0")
+    client._core.function(cold, client._settings)
+    for number in range(300):
         client._core.function(hot, client._settings)
-        client._core.function(lambda: 1, client._settings)
+        client._core.function(eval(f"lambda: {number}"), client._settings)
         client._core.function(hot, client.options(timeout=5)._settings)
+    client._core.function(cold, client._settings)
     assert pickled.count(hot) == 2, "once with each options"
+    assert pickled.count(cold) == 2
 
 
 def test_a_call_that_is_pickled_may_submit_another(client: midflight.Client) -> None:

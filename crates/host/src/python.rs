@@ -98,17 +98,23 @@ impl Pythons {
     fn run(&self, context: &TaskContext, head: &PythonHead<'_>) -> Result<Done, Failure> {
         let function = self.fetch(context, &head.function)?;
         let shared = head.shared.iter().map(|blob| self.fetch(context, blob)).collect::<Result<Vec<_>, _>>()?;
-        let mut worker = self.worker_for(context)?;
-        // It may have taken long: what is cancelled meanwhile does not begin.
-        if context.cancelled() {
-            self.pool.give_back(worker, self.cache.drops());
-            return Err(Failure::Cancelled);
-        }
-        self.pool.begin(context, &mut worker, head.options.timeout);
         let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
-        let answer = self.ask(context, head, &mut worker, &calls);
-        self.pool.ended(context);
-        self.after(worker, context, answer)
+        loop {
+            let mut worker = self.worker_for(context)?;
+            // It may have taken long: what is cancelled meanwhile does not begin.
+            if context.cancelled() {
+                self.pool.give_back(worker, self.cache.drops());
+                return Err(Failure::Cancelled);
+            }
+            self.pool.begin(context, &mut worker, head.options.timeout);
+            let answer = self.ask(context, head, &mut worker, &calls);
+            self.pool.ended(context);
+            if !matches!(answer, Err(ChannelError::Stale)) {
+                return self.after(worker, context, answer);
+            }
+            count(&self.counters.stale);
+            self.pool.retire(worker);
+        }
     }
 
     fn fetch(&self, context: &TaskContext, blob: &BlobRef) -> Result<Arc<Blob>, Failure> {

@@ -71,6 +71,8 @@ pub(super) enum ChannelError {
     Died,
     /// What it sent is no answer.
     InvalidAnswer,
+    /// Files of modules that it has imported have changed: it has not begun, and another worker is to have the calls.
+    Stale,
 }
 
 impl Channel {

@@ -17,6 +17,8 @@ pub struct PythonCounts {
     pub timed_out: u64,
     /// Workers that were found dead while they had no task.
     pub died_idle: u64,
+    /// Workers that were replaced because files of modules that they had imported have changed.
+    pub stale: u64,
     /// Bytes of their outputs that were not printed, because they wrote too much.
     pub output_dropped: u64,
     /// Functions and shared arguments that were fetched.
@@ -30,7 +32,7 @@ pub struct PythonCounts {
 impl PythonCounts {
     /// All of them, by name.
     #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 10] {
+    pub fn by_name(&self) -> [(&'static str, u64); 11] {
         [
             ("python_started", self.started),
             ("python_starts_failed", self.starts_failed),
@@ -38,6 +40,7 @@ impl PythonCounts {
             ("python_killed", self.killed),
             ("python_timed_out", self.timed_out),
             ("python_died_idle", self.died_idle),
+            ("python_stale", self.stale),
             ("python_output_dropped", self.output_dropped),
             ("python_blobs_fetched", self.blobs_fetched),
             ("python_blobs_not_fetched", self.blobs_not_fetched),
@@ -55,6 +58,7 @@ pub(super) struct Counters {
     pub(super) killed: AtomicU64,
     pub(super) timed_out: AtomicU64,
     pub(super) died_idle: AtomicU64,
+    pub(super) stale: AtomicU64,
     pub(super) output_dropped: AtomicU64,
     pub(super) blobs_fetched: AtomicU64,
     pub(super) blobs_not_fetched: AtomicU64,
@@ -71,6 +75,7 @@ impl Counters {
             killed: of(&self.killed),
             timed_out: of(&self.timed_out),
             died_idle: of(&self.died_idle),
+            stale: of(&self.stale),
             output_dropped: of(&self.output_dropped),
             blobs_fetched: of(&self.blobs_fetched),
             blobs_not_fetched: of(&self.blobs_not_fetched),

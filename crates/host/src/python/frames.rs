@@ -1,7 +1,7 @@
 //! The frames between executor and worker. `docs/internals/python.md` has the layout.
 
 /// Version of the frames.
-pub(super) const FRAMES: u32 = 2;
+pub(super) const FRAMES: u32 = 3;
 pub(super) const HEADER_BYTES: usize = 16;
 
 /// Kinds of frames to a worker.
@@ -24,6 +24,7 @@ pub(super) mod from {
     pub(crate) const DONE: u8 = 3;
     pub(crate) const DIGEST: u8 = 4;
     pub(crate) const BEGUN: u8 = 5;
+    pub(crate) const STALE: u8 = 6;
 }
 
 /// A frame's header.

@@ -175,7 +175,7 @@ impl Pool {
     }
 
     /// Ends a worker that has no task, without waiting for it.
-    fn retire(&self, worker: Process) {
+    pub(super) fn retire(&self, worker: Process) {
         self.unlist(&worker);
         let retired = std::thread::Builder::new().name("mf-python-end".into()).spawn(move || worker.retire());
         if let Err(error) = retired {

@@ -280,6 +280,10 @@ impl Process {
             let patience = Patience { deadline: self.time_limit.deadline(), ..patience };
             (header, result) = self.channel.receive(patience)?;
         }
+        // One without a former task has imported nothing that could be stale.
+        if header.kind == from::STALE && header.number == number && self.tasks > 1 {
+            return Err(ChannelError::Stale);
+        }
         // Another number: of a process that a former task has forked.
         if header.kind != from::DONE || header.number != number {
             return Err(ChannelError::InvalidAnswer);

@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A worker's first word, by `printf`: version 2 of the frames, Python 3.11, no description.
-const HELLO: &str = r"printf '\1\0\0\0\2\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
+/// A worker's first word, by `printf`: version 3 of the frames, Python 3.11, no description.
+const HELLO: &str = r"printf '\1\0\0\0\3\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
 
 /// An interpreter that runs this script.
 struct Interpreter(PathBuf);
@@ -123,6 +123,36 @@ fn frames_that_come_at_once_are_told_apart() {
     assert_eq!([counts.started, counts.died_idle], [2, 1]);
 }
 
+/// What the executor sends with a first call: the function and the call; with a further one only the call.
+const FIRST_CALL_BYTES: usize = 16 + 100 + 16 + 4 + 5;
+const NEXT_CALL_BYTES: usize = 16 + 4 + 5;
+
+#[test]
+fn a_worker_with_stale_modules_is_replaced_before_the_calls_begin() {
+    let done = r"printf '\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0ok' >&0";
+    let stale = r"printf '\6\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let takes = |bytes| format!("head -c {bytes} <&0 >/dev/null");
+    let (first, next) = (takes(FIRST_CALL_BYTES), takes(NEXT_CALL_BYTES));
+    let interpreter = Interpreter::new(&format!("{HELLO}; {first}; {done}; {next}; {stale}; head -c 1 <&0"));
+    let pythons = interpreter.start().unwrap();
+    let function = Function::new();
+    for _ in 0..2 {
+        assert_eq!(pythons.call(&context(), &function.argument()).unwrap(), b"ok");
+    }
+    let counts = pythons.counts();
+    assert_eq!([counts.started, counts.stale, counts.died, counts.killed], [2, 1, 0, 0]);
+}
+
+#[test]
+fn a_new_worker_that_says_that_it_is_stale_is_not_replaced_for_ever() {
+    let stale = r"printf '\6\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; {stale}; exec sleep 600"));
+    let pythons = interpreter.start().unwrap();
+    let said = text(pythons.call(&context(), &Function::new().argument()));
+    assert!(said.contains("an invalid answer"), "{said}");
+    assert_eq!(pythons.counts().stale, 0);
+}
+
 #[test]
 fn what_is_cancelled_before_it_begins_costs_no_worker() {
     let pythons = Interpreter::new(&format!("{HELLO}; sleep 600")).start().unwrap();
@@ -135,7 +165,7 @@ fn what_is_cancelled_before_it_begins_costs_no_worker() {
 
 #[test]
 fn a_worker_that_does_not_start_says_why_and_is_counted() {
-    let other_version = HELLO.replace(r"\1\0\0\0\2", r"\1\0\0\0\7");
+    let other_version = HELLO.replace(r"\1\0\0\0\3", r"\1\0\0\0\7");
     for (script, said) in
         [("echo 'no such thing' >&2; exit 3", "(exit code 3): no such thing"), (&other_version, "release")]
     {
