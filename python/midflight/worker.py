@@ -7,6 +7,7 @@ to the executor's stderr.
 from __future__ import annotations
 
 import faulthandler
+import functools
 import mmap
 import os
 import pickle
@@ -25,7 +26,7 @@ from midflight._entries import BROKEN, RAISED, VALUE, Pickled
 from midflight._modules import Modules
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE = 1, 2, 3, 4, 5, 6
+_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE, _LOADED = 1, 2, 3, 4, 5, 6, 7
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
 #: Flags of a call.
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
@@ -95,16 +96,23 @@ class _Connection:
 class _Blob:
     """A function or a shared argument; unpickled when it is needed first."""
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: Any, tell: Callable[[int], None] | None = None) -> None:
         self._content = memoryview(content).toreadonly()
+        #: Gets the bytes that it takes here once it is unpickled, beside what all workers share.
+        self._tell = tell
         self.is_loaded = False
         self._value: Any = None
 
     def __call__(self) -> Any:
         if not self.is_loaded:
             ((_, data, buffers),) = _entries.parse_entries(self._content, is_shared=True)
+            before, modules = _own_memory() if self._tell else 0, len(sys.modules)
             self._value = pickle.loads(data, buffers=buffers)
             self.is_loaded = True
+            if self._tell:
+                # The process may grow by modules instead, or not at all, as memory that others have left is used again.
+                grown = _own_memory() - before if len(sys.modules) == modules else 0
+                self._tell(max(grown, len(data)))
         return self._value
 
 
@@ -146,7 +154,7 @@ class _Worker:
         elif kind == _BLOB:
             self._blobs[number] = _Blob(body)
         elif kind == _MEMORY:
-            self._blobs[number] = _Blob(self._connection.receive_memory())
+            self._blobs[number] = _Blob(self._connection.receive_memory(), functools.partial(self._tell_loaded, number))
         elif kind == _DROP:
             self._blobs.pop(number, None)
         elif kind == _ENVIRONMENT:
@@ -154,6 +162,9 @@ class _Worker:
         else:
             raise RuntimeError(f"a frame of kind {kind}: use one release of Midflight for executor and worker")
         return True
+
+    def _tell_loaded(self, blob: int, length: int) -> None:
+        self._connection.send(_LOADED, 0, blob, [length.to_bytes(8, "little")])
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
@@ -223,6 +234,13 @@ class _Worker:
                 f"{_exceptions.one_line(error)}"
             )
             return BROKEN, _exceptions.dump_broken("pickle", message, "")
+
+
+def _own_memory() -> int:
+    """Bytes that this process shares with no other."""
+    with open("/proc/self/statm") as file:
+        _, resident, shared, *_ = map(int, file.read().split())
+    return (resident - shared) * mmap.PAGESIZE
 
 
 def _length(piece: bytes | memoryview) -> int:

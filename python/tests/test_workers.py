@@ -107,7 +107,7 @@ def test_there_are_never_more_workers_than_slots(tmp_path: Path) -> None:
 
 def test_workers_forget_what_the_cache_has_dropped(tmp_path: Path) -> None:
     with Cluster("--python-cache", "1", slots=2) as cluster, midflight.Client(cluster.switch) as client:
-        first, second = client.share(bytes(600_000)), client.share(bytes(600_000))
+        first, second = client.share(numpy.ones(75_000)), client.share(numpy.ones(75_000))
         go, pids = str(tmp_path / "go"), [tmp_path / f"pid{slot}" for slot in range(2)]
         both = [client.submit(lambda pid, _: functions.hold(go, pid), str(pid), first) for pid in pids]
         workers = [pid_in(pid) for pid in pids]
@@ -117,6 +117,33 @@ def test_workers_forget_what_the_cache_has_dropped(tmp_path: Path) -> None:
         # The second makes the first leave the cache: the worker that has it now forgets the first, and so does the idle one.
         assert len(client.submit(functions.blob_maps, second).result(PATIENCE)) == 1
         assert eventually(lambda: sorted(len(functions.maps_of(worker)) for worker in workers) == [0, 1])
+
+
+def own_memory(processes: list[int]) -> int:
+    """Bytes that they do not share."""
+    statm = [Path(f"/proc/{process}/statm").read_text().split() for process in processes]
+    return sum(int(resident) - int(shared) for _, resident, shared, *_ in statm) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_the_cache_bounds_what_all_workers_have_unpickled_together(tmp_path: Path) -> None:
+    with Cluster("--python-cache", "48", slots=3) as cluster, midflight.Client(cluster.switch) as client:
+
+        def use_everywhere(*value: object) -> list[int]:
+            """Until all workers have it."""
+            path = tmp_path / str(len(list(tmp_path.iterdir())))
+            pids = [path.with_suffix(f".{slot}") for slot in range(3)]
+            futures = [client.submit(lambda go, pid, *_: functions.hold(go, pid), str(path), str(pid), *value) for pid in pids]
+            workers = [pid_in(pid) for pid in pids]
+            path.touch()
+            midflight.gather(futures, timeout=PATIENCE)
+            return workers
+
+        before = own_memory(use_everywhere())
+        # 5 MB as a pickle, and some 38 MB as objects: with the pickle, one worker's are within the bound.
+        value = client.share(list(range(1_000_000, 2_000_000)))
+        workers = use_everywhere(value)
+        assert eventually(lambda: own_memory(workers) - before < 60 << 20), f"{own_memory(workers) - before} bytes"
+        assert set(use_everywhere(value)) == set(workers), "they are the same, and get it again"
 
 
 def test_modules_are_not_taken_from_a_directory_that_all_may_write_to(tmp_path: Path) -> None:

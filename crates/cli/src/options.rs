@@ -103,8 +103,8 @@ pub(crate) struct Python {
     /// End a Python worker after N tasks, and start a new one in its place; default: never
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     python_tasks: Option<u64>,
-    /// MiB of functions and shared arguments that are kept for further tasks, which are also the most that one may have;
-    /// default: 1024
+    /// MiB of functions and shared arguments that the executor and its workers together keep for further tasks, which are
+    /// also the most that one may have; default: 1024
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     python_cache: Option<u32>,
 }

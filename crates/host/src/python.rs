@@ -6,6 +6,7 @@ mod channel;
 mod counts;
 mod frames;
 mod life;
+mod memory;
 mod output;
 mod places;
 mod pool;
@@ -21,6 +22,7 @@ use crate::functions::TaskContext;
 use cache::{Blob, Cache};
 use channel::ChannelError;
 use counts::{Counters, count};
+use memory::Memory;
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
 use midflight_wire::BlobRef;
@@ -40,7 +42,7 @@ pub struct PythonOptions {
     pub interpreter: PathBuf,
     /// A worker is replaced by a new one after so many tasks. Default: never.
     pub max_tasks: Option<u64>,
-    /// Bytes of functions and shared arguments that are kept for further tasks. Default 1 GiB.
+    /// Bytes of functions and shared arguments that executor and workers together keep for further tasks. Default 1 GiB.
     pub cache_bytes: u64,
 }
 
@@ -56,6 +58,7 @@ impl PythonOptions {
 pub(crate) struct Pythons {
     pool: Pool,
     cache: Cache,
+    memory: Arc<Memory>,
     counters: Arc<Counters>,
 }
 
@@ -71,11 +74,12 @@ impl Pythons {
     /// Starts one worker: what is wrong with the interpreter is known at once.
     pub(crate) fn start(options: PythonOptions, slots: u32, progress_timeout: Duration) -> Result<Self, Error> {
         let counters = Arc::<Counters>::default();
-        let cache = Cache::new(options.cache_bytes, progress_timeout, Arc::clone(&counters));
-        let pool = Pool::new(options, slots, Arc::clone(&counters))?;
+        let memory = Memory::new(options.cache_bytes);
+        let cache = Cache::new(Arc::clone(&memory), progress_timeout, Arc::clone(&counters));
+        let pool = Pool::new(options, slots, Arc::clone(&memory), Arc::clone(&counters))?;
         let about = pool.start_first().map_err(Error::Configuration)?;
         tracing::info!("Python workers: {about}");
-        Ok(Self { pool, cache, counters })
+        Ok(Self { pool, cache, memory, counters })
     }
 
     /// A task. What ends it for good is a value; an error is for another attempt, or of a task that is cancelled.
@@ -84,7 +88,9 @@ impl Pythons {
             Ok(head) => head,
             Err(refusal) => return Ok(refusal.encode(context.attempt)),
         };
-        match self.run(context, &head) {
+        let ran = self.run(context, &head);
+        self.make_room(); // what it used may be dropped now
+        match ran {
             Ok(done) if done.has_raised && context.attempt <= head.options.retries => {
                 Err("raised an exception".to_owned())
             }
@@ -123,6 +129,7 @@ impl Pythons {
         if self.cache.drops() != drops {
             self.pool.forget_dropped(self.cache.drops());
         }
+        self.make_room();
         fetched.map_err(|why| {
             if context.cancelled() {
                 return Failure::Cancelled;
@@ -130,6 +137,16 @@ impl Pythons {
             let text = format!("the function or a shared argument: {why}");
             Failure::Passing(PythonRefusal::new(PythonError::NotFetched, text))
         })
+    }
+
+    /// Drops what no task uses, until the rest has room: blobs first, which all workers may have, then what idle workers have of others.
+    fn make_room(&self) {
+        while self.memory.is_exceeded() && self.cache.drop_oldest() {
+            self.pool.forget_dropped(self.cache.drops());
+        }
+        if self.memory.is_exceeded() {
+            self.pool.make_room();
+        }
     }
 
     fn worker_for(&self, context: &TaskContext) -> Result<Process, Failure> {

@@ -3,6 +3,7 @@
 //! than one is fetched at a time, and a client that is gone must not occupy one slot after the other.
 
 use super::counts::{Counters, count};
+use super::memory::{Memory, Reserved};
 use crate::blob::Fetcher;
 use crate::cancellation::CancellationToken;
 use crate::driver::lock;
@@ -30,6 +31,8 @@ pub(super) struct Blob {
     pub(super) number: u32,
     pub(super) length: u64,
     pub(super) content: Content,
+    /// Workers that map the content have it, too.
+    pub(super) reserved: Arc<Reserved>,
 }
 
 #[derive(Debug)]
@@ -46,10 +49,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// For how many fetches by others, one after the other, a thread waits.
 const OTHERS_MAX: u32 = 2;
 
-/// At most so many bytes and [`ENTRIES_MAX`] blobs, but for what tasks use.
+/// At most [`ENTRIES_MAX`] blobs, but for what tasks use.
 pub(super) struct Cache {
     fetcher: Fetcher,
-    max_bytes: u64,
+    memory: Arc<Memory>,
     counters: Arc<Counters>,
     kept: Mutex<Kept>,
     changed: Condvar,
@@ -60,7 +63,6 @@ struct Kept {
     entries: HashMap<Name, Entry>,
     /// Those that are here, the least recently used first.
     by_use: BTreeMap<u64, Name>,
-    bytes: u64,
     next_number: u32,
     fetches: u64,
     /// Counts uses.
@@ -91,9 +93,9 @@ struct Fetch<'a> {
 }
 
 impl Cache {
-    pub(super) fn new(max_bytes: u64, progress_timeout: Duration, counters: Arc<Counters>) -> Self {
+    pub(super) fn new(memory: Arc<Memory>, progress_timeout: Duration, counters: Arc<Counters>) -> Self {
         let fetcher = Fetcher::new(progress_timeout);
-        Self { fetcher, max_bytes, counters, kept: Mutex::default(), changed: Condvar::new() }
+        Self { fetcher, memory, counters, kept: Mutex::default(), changed: Condvar::new() }
     }
 
     /// The blob, fetched if it is not here; else why it cannot be had.
@@ -140,8 +142,15 @@ impl Cache {
         self.counters.blobs_dropped.load(Ordering::Relaxed)
     }
 
+    /// Drops what was used least recently and no task uses; `false` if there is nothing.
+    pub(super) fn drop_oldest(&self) -> bool {
+        let dropped = lock(&self.kept).take_oldest();
+        self.counters.blobs_dropped.fetch_add(dropped.is_some().into(), Ordering::Relaxed);
+        dropped.is_some()
+    }
+
     fn fetch(&self, ip: IpAddr, reference: &BlobRef) -> Result<Content, String> {
-        let max = u32::try_from(self.max_bytes).unwrap_or(RESULT_BLOB_MAX);
+        let max = u32::try_from(self.memory.max()).unwrap_or(RESULT_BLOB_MAX);
         let bytes = self.fetcher.fetch(ip, reference, max).map_err(|error| error.to_string())?;
         if bytes.len() <= INLINE_MAX {
             return Ok(Content::Bytes(bytes));
@@ -152,11 +161,14 @@ impl Cache {
 
 impl Fetch<'_> {
     fn keep(self, reference: &BlobRef, content: Content) -> Arc<Blob> {
-        let Cache { max_bytes, counters, kept, .. } = self.cache;
-        let mut kept = lock(kept);
-        let blob = kept.keep(self.name, reference.length.get().into(), content);
-        let dropped = kept.make_room(*max_bytes);
-        counters.blobs_dropped.fetch_add(dropped, Ordering::Relaxed);
+        let length = reference.length.get().into();
+        let mut kept = lock(&self.cache.kept);
+        let blob = kept.keep(self.name, length, content, self.cache.memory.reserve(length));
+        let is_full = kept.by_use.len() > ENTRIES_MAX;
+        drop(kept);
+        if is_full {
+            self.cache.drop_oldest();
+        }
         blob
     }
 }
@@ -193,35 +205,26 @@ impl Kept {
         self.entries.insert(name, Entry::Fetching(self.fetches));
     }
 
-    fn keep(&mut self, name: Name, length: u64, content: Content) -> Arc<Blob> {
-        let blob = Arc::new(Blob { number: self.next_number, length, content });
+    fn keep(&mut self, name: Name, length: u64, content: Content, reserved: Reserved) -> Arc<Blob> {
+        let blob = Arc::new(Blob { number: self.next_number, length, content, reserved: Arc::new(reserved) });
         self.next_number = self.next_number.wrapping_add(1);
-        self.bytes += length;
         self.uses += 1;
         self.entries.insert(name, Entry::Here { blob: Arc::clone(&blob), used: self.uses });
         self.by_use.insert(self.uses, name);
         blob
     }
 
-    /// Drops what was used least recently and no task uses, until the rest is within the bounds; returns how many.
-    fn make_room(&mut self, max_bytes: u64) -> u64 {
-        let mut dropped = 0;
-        let mut after = 0;
-        while self.bytes > max_bytes || self.by_use.len() > ENTRIES_MAX {
-            let Some((used, name)) = self.by_use.range(after..).next().map(|(used, name)| (*used, *name)) else {
-                break;
-            };
-            after = used + 1;
-            let Some(Entry::Here { blob, .. }) = self.entries.get(&name) else { continue };
-            if Arc::strong_count(blob) > 1 {
-                continue;
-            }
-            self.bytes -= blob.length;
-            self.entries.remove(&name);
-            self.by_use.remove(&used);
-            dropped += 1;
+    fn take_oldest(&mut self) -> Option<Arc<Blob>> {
+        let is_unused = |name: &Name| match self.entries.get(name) {
+            Some(Entry::Here { blob, .. }) => Arc::strong_count(blob) == 1,
+            _ => false,
+        };
+        let (used, name) = self.by_use.iter().find(|(_, name)| is_unused(name)).map(|(used, name)| (*used, *name))?;
+        self.by_use.remove(&used);
+        match self.entries.remove(&name) {
+            Some(Entry::Here { blob, .. }) => Some(blob),
+            _ => None,
         }
-        dropped
     }
 }
 
@@ -249,8 +252,13 @@ mod tests {
             [10, 100_000, 20].map(|length| store.keep(Arc::new(vec![7; length]), Duration::ZERO).unwrap()).into();
         let references: Vec<_> = leases.iter().map(|lease| lease.reference(server.port())).collect();
         let (counters, never) = (Arc::<Counters>::default(), CancellationToken::never());
-        let cache = Cache::new(100_020, Duration::from_secs(60), Arc::clone(&counters));
-        let get = |place: usize| cache.get(ip, &references[place], &never).unwrap();
+        let memory = Memory::new(100_020);
+        let cache = Cache::new(Arc::clone(&memory), Duration::from_secs(60), Arc::clone(&counters));
+        let get = |place: usize| {
+            let found = cache.get(ip, &references[place], &never).unwrap();
+            while memory.is_exceeded() && cache.drop_oldest() {}
+            found
+        };
         assert!(matches!(&get(0).content, Content::Bytes(bytes) if bytes == &[7; 10]));
         assert!(matches!(&get(1).content, Content::Memory(_)));
         let [first, second] = [get(0).number, get(1).number];
@@ -273,7 +281,7 @@ mod tests {
         let port = silent.local_addr().unwrap().port();
         let reference = BlobRef { id: 7.into(), length: 10.into(), port: port.into(), at: 0.into() };
         let (counters, never) = (Arc::<Counters>::default(), CancellationToken::never());
-        let cache = Cache::new(1 << 20, Duration::from_millis(500), Arc::clone(&counters));
+        let cache = Cache::new(Memory::new(1 << 20), Duration::from_millis(500), Arc::clone(&counters));
         let begin = std::sync::Barrier::new(16);
         let failures: Vec<String> = std::thread::scope(|scope| {
             let get = || {
@@ -291,22 +299,25 @@ mod tests {
     fn small_blobs_are_bounded_in_number_and_what_tasks_use_stays() {
         let mut kept = Kept::default();
         let name = |id: u64| (Ipv4Addr::LOCALHOST.into(), 1, id);
-        let used = kept.keep(name(0), 1, Content::Bytes(vec![0]));
-        let more = 10;
-        for id in 1..(ENTRIES_MAX + more) as u64 {
-            kept.keep(name(id), 1, Content::Bytes(vec![0]));
-            kept.make_room(u64::MAX);
-        }
-        assert_eq!([kept.entries.len(), kept.by_use.len(), kept.bytes as usize], [ENTRIES_MAX; 3]);
+        let memory = Memory::new(100);
+        let mut keep = |id| kept.keep(name(id), 1, Content::Bytes(vec![0]), memory.reserve(1));
+        let used = keep(0);
+        (1..ENTRIES_MAX as u64).for_each(|id| drop(keep(id)));
+        assert!(kept.take_oldest().is_some());
+        assert_eq!([kept.entries.len(), kept.by_use.len()], [ENTRIES_MAX - 1; 2]);
         assert!(matches!(kept.find(name(0)), Found::Here(_)), "a task uses it");
-        assert!(matches!(kept.find(name(more as u64)), Found::Nowhere));
-        assert!(matches!(kept.find(name(more as u64 + 1)), Found::Here(_)));
+        assert!(matches!(kept.find(name(1)), Found::Nowhere));
+        assert!(matches!(kept.find(name(2)), Found::Here(_)));
         drop(used);
+        assert!((1..ENTRIES_MAX).all(|_| kept.take_oldest().is_some()));
+        assert!(kept.take_oldest().is_none() && kept.by_use.is_empty());
+        let _all = memory.reserve(100);
+        assert!(!memory.is_exceeded(), "nobody else has any");
     }
 
     #[test]
     fn a_fetch_that_panics_lets_others_go_on() {
-        let cache = Cache::new(1, Duration::from_secs(60), Arc::default());
+        let cache = Cache::new(Memory::new(1), Duration::from_secs(60), Arc::default());
         let name = (Ipv4Addr::LOCALHOST.into(), 1, 1);
         let panics = std::thread::scope(|scope| {
             let fetch = || {

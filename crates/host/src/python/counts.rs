@@ -27,12 +27,14 @@ pub struct PythonCounts {
     pub blobs_not_fetched: u64,
     /// Those that made room for others.
     pub blobs_dropped: u64,
+    /// What workers had of them, and have forgotten to make room.
+    pub copies_dropped: u64,
 }
 
 impl PythonCounts {
     /// All of them, by name.
     #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 11] {
+    pub fn by_name(&self) -> [(&'static str, u64); 12] {
         [
             ("python_started", self.started),
             ("python_starts_failed", self.starts_failed),
@@ -45,6 +47,7 @@ impl PythonCounts {
             ("python_blobs_fetched", self.blobs_fetched),
             ("python_blobs_not_fetched", self.blobs_not_fetched),
             ("python_blobs_dropped", self.blobs_dropped),
+            ("python_copies_dropped", self.copies_dropped),
         ]
     }
 }
@@ -63,6 +66,7 @@ pub(super) struct Counters {
     pub(super) blobs_fetched: AtomicU64,
     pub(super) blobs_not_fetched: AtomicU64,
     pub(super) blobs_dropped: AtomicU64,
+    pub(super) copies_dropped: AtomicU64,
 }
 
 impl Counters {
@@ -80,6 +84,7 @@ impl Counters {
             blobs_fetched: of(&self.blobs_fetched),
             blobs_not_fetched: of(&self.blobs_not_fetched),
             blobs_dropped: of(&self.blobs_dropped),
+            copies_dropped: of(&self.copies_dropped),
         }
     }
 }

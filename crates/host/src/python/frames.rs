@@ -25,6 +25,7 @@ pub(super) mod from {
     pub(crate) const DIGEST: u8 = 4;
     pub(crate) const BEGUN: u8 = 5;
     pub(crate) const STALE: u8 = 6;
+    pub(crate) const LOADED: u8 = 7;
 }
 
 /// A frame's header.

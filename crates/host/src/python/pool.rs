@@ -1,8 +1,9 @@
 //! The workers of an executor: who is idle, who runs what, and that there are never more than slots.
 
 use super::PythonOptions;
-use super::channel::Patience;
+use super::channel::{ChannelError, Patience};
 use super::counts::{Counters, count};
+use super::memory::Memory;
 use super::places::{Place, Places};
 use super::process::{Process, Start};
 use crate::driver::lock;
@@ -34,6 +35,7 @@ pub(super) struct Pool {
     trusts_directory: bool,
     reaper: Arc<Reaper>,
     places: Arc<Places>,
+    memory: Arc<Memory>,
     counters: Arc<Counters>,
     state: Mutex<State>,
 }
@@ -58,7 +60,12 @@ pub(super) enum NoWorker {
 
 impl Pool {
     /// Without workers.
-    pub(super) fn new(options: PythonOptions, slots: u32, counters: Arc<Counters>) -> Result<Self, Error> {
+    pub(super) fn new(
+        options: PythonOptions,
+        slots: u32,
+        memory: Arc<Memory>,
+        counters: Arc<Counters>,
+    ) -> Result<Self, Error> {
         let reaper = Reaper::of_this_process()
             .map_err(|source| Error::Resources { what: "watch over Python workers", source })?;
         let trusts_directory = !is_open_to_others(Path::new("."));
@@ -69,7 +76,7 @@ impl Pool {
             );
         }
         let places = Places::new(slots as usize);
-        Ok(Self { options, trusts_directory, reaper, places, counters, state: Mutex::default() })
+        Ok(Self { options, trusts_directory, reaper, places, memory, counters, state: Mutex::default() })
     }
 
     /// Starts one worker: what is wrong with the interpreter is known at once. Returns what it says of itself.
@@ -132,8 +139,8 @@ impl Pool {
 
     fn start(&self, environment: Vec<(String, String)>, place: Place) -> Result<Process, String> {
         let record = self.reaper.enter().map_err(|error| format!("cannot watch over Python workers: {error}"))?;
-        let Self { options, trusts_directory, counters, .. } = self;
-        let start = Start { options, trusts_directory: *trusts_directory, counters };
+        let Self { options, trusts_directory, memory, counters, .. } = self;
+        let start = Start { options, trusts_directory: *trusts_directory, memory, counters };
         let worker = start.worker(environment, record, place).inspect_err(|_| count(&self.counters.starts_failed))?;
         count(&self.counters.started);
         let mut state = lock(&self.state);
@@ -192,10 +199,19 @@ impl Pool {
 
     /// The cache has dropped so many blobs: idle workers forget those that they have; the others do with their next task.
     pub(super) fn forget_dropped(&self, drops: u64) {
+        self.tell_idle(|worker| worker.forget_dropped(drops, at_once()));
+    }
+
+    /// Idle workers forget what they have, those first that are idle for longest, until the executor has memory.
+    pub(super) fn make_room(&self) {
+        self.tell_idle(|worker| worker.make_room(&[], at_once()));
+    }
+
+    fn tell_idle(&self, tell: impl Fn(&mut Process) -> Result<(), ChannelError>) {
         let mut state = lock(&self.state);
         let (idle, insane): (Vec<_>, Vec<_>) = std::mem::take(&mut state.idle)
             .into_iter()
-            .map(|mut worker| (worker.forget_dropped(drops, at_once()).is_ok(), worker))
+            .map(|mut worker| (tell(&mut worker).is_ok(), worker))
             .partition(|(is_sane, _)| *is_sane);
         state.idle = idle.into_iter().map(|(_, worker)| worker).collect();
         drop(state);

@@ -3,9 +3,10 @@
 use super::PythonOptions;
 use super::cache::{Blob, Content};
 use super::channel::{Channel, ChannelError, GRACE, Patience};
-use super::counts::Counters;
+use super::counts::{Counters, count};
 use super::frames::{FRAMES, Header, from, to};
 use super::life::{Ended, Life};
+use super::memory::{Memory, Reserved};
 use super::output;
 use super::places::Place;
 use super::time_limit::TimeLimit;
@@ -45,8 +46,8 @@ pub(super) struct Process {
     digest: Option<u64>,
     /// Blobs that it has, by their numbers.
     has: HashMap<u32, Held>,
-    has_bytes: u64,
-    blob_bytes_max: u64,
+    memory: Arc<Memory>,
+    counters: Arc<Counters>,
     /// How many blobs the cache had dropped when it was last told which of its blobs are dropped.
     drops: u64,
     /// Tasks that it was given; the number of the last one's `call`.
@@ -62,7 +63,10 @@ pub(super) struct Process {
 struct Held {
     /// Gone where the cache has dropped it.
     blob: Weak<Blob>,
-    length: u64,
+    /// Of a content that it maps.
+    _shared: Option<Arc<Reserved>>,
+    /// Of what is its own: a copy of the content, or what it has unpickled.
+    own: Reserved,
     /// In which of its tasks it was used last.
     used: u64,
 }
@@ -103,6 +107,7 @@ pub(super) struct Start<'a> {
     pub(super) options: &'a PythonOptions,
     /// Whether modules may be taken from the working directory.
     pub(super) trusts_directory: bool,
+    pub(super) memory: &'a Arc<Memory>,
     pub(super) counters: &'a Arc<Counters>,
 }
 
@@ -153,8 +158,8 @@ impl Start<'_> {
             hello: Hello::default(),
             digest: None,
             has: HashMap::new(),
-            has_bytes: 0,
-            blob_bytes_max: self.options.cache_bytes,
+            memory: Arc::clone(self.memory),
+            counters: Arc::clone(self.counters),
             drops: 0,
             tasks: 0,
             time_limit: TimeLimit::default(),
@@ -259,7 +264,8 @@ impl Process {
     pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, ChannelError> {
         let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
         self.forget_dropped(drops, patience)?;
-        self.make_room(calls, patience)?;
+        let needed: Vec<u32> = calls.blobs().map(|blob| blob.number).collect();
+        self.make_room(&needed, patience)?;
         for blob in calls.blobs() {
             self.provide(blob, patience)?;
         }
@@ -271,14 +277,14 @@ impl Process {
         let flag = says_when | was_stopped;
         let header = Header { kind: to::CALL, flag, count: calls.shared.len() as u16, number, length };
         self.channel.send(&[&header.encode(), &numbers, calls.pickled], patience)?;
-        let (mut header, mut result) = self.channel.receive(patience)?;
+        let (mut header, mut result) = self.answer(patience)?;
         if header.kind == from::BEGUN && header.number == number && self.time_limit.waits_for_begin() {
             // One that was told to stop meanwhile has loaded for too long.
             if !self.channel.has_timed_out() {
                 self.time_limit.begin();
             }
             let patience = Patience { deadline: self.time_limit.deadline(), ..patience };
-            (header, result) = self.channel.receive(patience)?;
+            (header, result) = self.answer(patience)?;
         }
         // One without a former task has imported nothing that could be stale.
         if header.kind == from::STALE && header.number == number && self.tasks > 1 {
@@ -291,6 +297,19 @@ impl Process {
         Ok(Done { result, has_raised: header.flag != 0 })
     }
 
+    /// The next frame, after those that say how much memory a blob takes.
+    fn answer(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
+        loop {
+            let (header, body) = self.channel.receive(patience)?;
+            if header.kind != from::LOADED {
+                return Ok((header, body));
+            }
+            let bytes = body.try_into().map_err(|_| ChannelError::InvalidAnswer)?;
+            let held = self.has.get_mut(&header.number).ok_or(ChannelError::InvalidAnswer)?;
+            held.own = self.memory.reserve(u64::from_le_bytes(bytes));
+        }
+    }
+
     /// Has it forget what the cache has dropped since it was last told.
     pub(super) fn forget_dropped(&mut self, drops: u64, patience: Patience<'_>) -> Result<(), ChannelError> {
         if self.drops == drops {
@@ -301,22 +320,22 @@ impl Process {
         self.forget(&gone.collect::<Vec<_>>(), patience)
     }
 
-    /// Has it forget what it used least recently, but nothing that these calls need.
-    fn make_room(&mut self, calls: &Calls<'_>, patience: Patience<'_>) -> Result<(), ChannelError> {
-        while self.has.len() > BLOBS_MAX || self.has_bytes > self.blob_bytes_max {
-            let others = self.has.iter().filter(|(number, _)| calls.blobs().all(|blob| blob.number != **number));
+    /// Has it forget what it used least recently, but nothing that is `needed`, until it has a place for more, and the executor memory.
+    pub(super) fn make_room(&mut self, needed: &[u32], patience: Patience<'_>) -> Result<(), ChannelError> {
+        while self.has.len() > BLOBS_MAX || self.memory.is_exceeded() {
+            let others = self.has.iter().filter(|(number, _)| !needed.contains(number));
             let Some((&number, _)) = others.min_by_key(|(_, held)| held.used) else { break };
             self.forget(&[number], patience)?;
+            count(&self.counters.copies_dropped);
         }
         Ok(())
     }
 
     fn forget(&mut self, numbers: &[u32], patience: Patience<'_>) -> Result<(), ChannelError> {
-        for number in numbers {
-            self.has_bytes -= self.has.remove(number).map_or(0, |held| held.length);
-        }
         let frames: Vec<u8> = numbers.iter().flat_map(|&number| Header::alone(to::DROP, number).encode()).collect();
-        self.channel.send(&[&frames], patience)
+        self.channel.send(&[&frames], patience)?;
+        self.has.retain(|number, _| !numbers.contains(number));
+        Ok(())
     }
 
     /// Sends a blob that it lacks.
@@ -325,10 +344,11 @@ impl Process {
             held.used = self.tasks;
             return Ok(());
         }
-        match &blob.content {
+        let (shared, own) = match &blob.content {
             Content::Bytes(bytes) => {
                 let header = Header { length: blob.length, ..Header::alone(to::BLOB, blob.number) };
                 self.channel.send(&[&header.encode(), bytes], patience)?;
+                (None, blob.length)
             }
             Content::Memory(memory) => {
                 self.channel.send(&[&Header::alone(to::MEMORY, blob.number).encode()], patience)?;
@@ -336,10 +356,12 @@ impl Process {
                     return Err(ChannelError::InvalidAnswer);
                 }
                 self.channel.send_descriptor(memory, patience)?;
+                (Some(Arc::clone(&blob.reserved)), 0)
             }
-        }
-        self.has.insert(blob.number, Held { blob: Arc::downgrade(blob), length: blob.length, used: self.tasks });
-        self.has_bytes += blob.length;
+        };
+        let (blob, number) = (Arc::downgrade(blob), blob.number);
+        let held = Held { blob, _shared: shared, own: self.memory.reserve(own), used: self.tasks };
+        self.has.insert(number, held);
         Ok(())
     }
 

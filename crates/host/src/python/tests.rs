@@ -143,6 +143,24 @@ fn a_worker_with_stale_modules_is_replaced_before_the_calls_begin() {
     assert_eq!([counts.started, counts.stale, counts.died, counts.killed], [2, 1, 0, 0]);
 }
 
+/// Its object is many times as large as its pickle.
+#[test]
+fn what_a_worker_has_unpickled_is_part_of_the_memory_of_the_executor() {
+    let loaded = r"printf '\7\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0' >&0"; // 8 GiB
+    let done = |number| format!(r"printf '\3\0\0\0\{number}\0\0\0\2\0\0\0\0\0\0\0ok' >&0");
+    let takes = |bytes| format!("head -c {bytes} <&0 >/dev/null");
+    let (first, next) = (takes(FIRST_CALL_BYTES), takes(16 + FIRST_CALL_BYTES)); // it is told to forget the first blob
+    let script = format!("{HELLO}; {first}; {loaded}; {}; {next}; {}; head -c 1 <&0", done(1), done(2));
+    let interpreter = Interpreter::new(&script);
+    let pythons = interpreter.start().unwrap();
+    let function = Function::new();
+    for fetched in [1, 2] {
+        assert_eq!(pythons.call(&context(), &function.argument()).unwrap(), b"ok");
+        let counts = pythons.counts();
+        assert_eq!([counts.blobs_fetched, counts.blobs_dropped, counts.started, counts.died], [fetched, 1, 1, 0]);
+    }
+}
+
 #[test]
 fn a_new_worker_that_says_that_it_is_stale_is_not_replaced_for_ever() {
     let stale = r"printf '\6\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
