@@ -11,11 +11,12 @@ import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from midflight import _entries, _environment, _native, _outcomes, _pickling, _shared
 from midflight._dependencies import Dependencies, reloads
-from midflight.errors import ArgumentTooLarge, ClientClosed
+from midflight._templates import Template, dump_captured
+from midflight.errors import ArgumentTooLarge, CannotPickle, ClientClosed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,6 +25,8 @@ V = TypeVar("V")
 _FUNCTIONS_MAX = 256
 #: Bytes of a function that is better not pickled at each call.
 _LARGE = 1 << 20
+#: Bytes of a function that may be sent without what it has captured.
+_TEMPLATE_MAX = 64 << 10
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
 #: Seconds: some hundred years.
@@ -116,7 +119,7 @@ class Settings(NamedTuple):
 class Function:
     """A function of the user, as it is called with some settings."""
 
-    __slots__ = ("calls", "function", "may_join", "pace", "runs_max", "shared")
+    __slots__ = ("calls", "captured", "function", "length", "may_join", "pace", "runs_max", "shared")
 
     def __init__(
         self,
@@ -125,8 +128,14 @@ class Function:
         shared: list[_native.Blob],
         settings: Settings,
         pace: Pace,
+        length: int,
+        captured: bytes | None = None,
     ) -> None:
         self.function = function
+        #: Bytes of its pickle.
+        self.length = length
+        #: What its calls bring along, as they are those of a template.
+        self.captured = captured
         self.calls = calls
         #: What the function itself has of shared arguments.
         self.shared = shared
@@ -177,6 +186,14 @@ class Pickled(NamedTuple):
     #: ``None``: it must be pickled at each call.
     dependencies: Dependencies | None
     known: Function
+    #: For others of the same code.
+    template: Pickled | None = None
+
+    def is_of(self, function: FunctionType) -> bool:
+        """Whether this is the template of the function."""
+        own = self.function
+        is_of = isinstance(own, FunctionType) and own.__code__ is function.__code__ and own.__globals__ is function.__globals__
+        return is_of and self.dependencies is not None and self.dependencies.are_unchanged(own)
 
 
 class _Recent(OrderedDict[K, V], Generic[K, V]):
@@ -248,15 +265,47 @@ class Core:
         before = self._functions.find(key)
         if before and before.dependencies and before.dependencies.are_unchanged(function):
             return before.known
+        if before and _is_made_again(function) and (made := self._by_template(function, settings, key, before)):
+            return made
         if not callable(function):
             raise TypeError(f"{function!r} cannot be called: give a function, then its arguments")
         self.native.check()
         dependencies = Dependencies.of(function)
         known = self._pickle(function, settings, before)
+        if before and known.length > _LARGE:
+            warnings.warn(
+                f"{_pickling.place_of(function)} has {known.length >> 20} MiB, and is pickled each time that it is submitted: "
+                f"share what it has (client.share), and give it as argument",
+                stacklevel=3,
+            )
         self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that the id stays its
         return known
 
-    def _pickle(self, function: Callable[..., Any], settings: Settings, before: Pickled | None) -> Function:
+    def _by_template(
+        self, function: FunctionType, settings: Settings, key: tuple[int, Settings], before: Pickled
+    ) -> Function | None:
+        """A function of the same code as one before, if little of what it has captured differs: its calls bring that along."""
+        has_captured = function.__closure__ or function.__defaults__ or function.__kwdefaults__
+        if not has_captured or function.__dict__ or before.known.length > _TEMPLATE_MAX:
+            return None
+        captured = dump_captured(function)
+        if captured is None:
+            return None
+        template = before.template
+        if not template or not template.is_of(function):
+            made = Template(function)
+            dependencies = Dependencies.of(made.__wrapped__)
+            if not dependencies:
+                return None  # it would be pickled for each call
+            try:
+                template = Pickled(made.__wrapped__, dependencies, self._pickle(made, settings, before))
+            except CannotPickle:
+                return None  # the function's own error is better
+            self._functions.keep(key, before._replace(template=template))
+        known = template.known
+        return Function(function, known.calls, known.shared, settings, known.pace, known.length, captured)
+
+    def _pickle(self, function: Any, settings: Settings, before: Pickled | None) -> Function:
         blobs: list[_native.Blob] = []
         with _shared.collecting(blobs):
             pickled = _pickling.dump_function(function)
@@ -269,18 +318,12 @@ class Core:
         # Workers look whether modules have changed when they are given a function that they do not have.
         hashed.update(reloads.count.to_bytes(8, "little"))
         digest = hashed.digest()
-        length = sum(memoryview(piece).nbytes for piece in pieces)
-        if before and length > _LARGE:
-            warnings.warn(
-                f"{_pickling.place_of(function)} has {length >> 20} MiB, and is pickled each time that it is submitted: "
-                f"share what it has (client.share), and give it as argument",
-                stacklevel=4,
-            )
         known = self._by_digest.find((digest, settings))
         if known is None:
             blob = self._blob(digest, pieces, blobs)
             calls = self._calls([blob, *blobs], settings)
-            known = Function(function, calls, blobs, settings, before.known.pace if before else Pace())
+            length = sum(memoryview(piece).nbytes for piece in pieces)
+            known = Function(function, calls, blobs, settings, before.known.pace if before else Pace(), length)
             self._by_digest.keep((digest, settings), known)
         return known
 
@@ -320,10 +363,10 @@ class Core:
     ) -> tuple[_entries.Pickled, list[_native.Blob]]:
         """A call, and its shared arguments."""
         if not self.has_shared:
-            return _pickling.dump_call(function.function, args, kwargs), []
+            return _pickling.dump_call(function.function, args, kwargs, function.captured), []
         blobs = list(function.shared)
         with _shared.collecting(blobs):
-            pickled = _pickling.dump_call(function.function, args, kwargs)
+            pickled = _pickling.dump_call(function.function, args, kwargs, function.captured)
         return pickled, blobs[len(function.shared) :]
 
     def submit_one(
@@ -360,10 +403,14 @@ class Core:
             self._thread.join(timeout=5)
 
 
+def _is_made_again(function: object) -> TypeGuard[FunctionType]:
+    """Whether a ``lambda``, or a ``def`` within a function, has made it, which may make others."""
+    return type(function) is FunctionType and "<" in function.__qualname__
+
+
 def _identity(function: Callable[..., Any]) -> int:
-    """The same for all functions that one ``lambda``, or one ``def`` within a function, has made."""
-    is_made_again = type(function) is FunctionType and "<" in function.__qualname__
-    return id(function.__code__ if is_made_again else function)
+    """The same for all functions of one ``lambda`` or inner ``def``."""
+    return id(function.__code__ if _is_made_again(function) else function)
 
 
 def _too_large(function: Function, error: ArgumentTooLarge) -> ArgumentTooLarge:

@@ -101,7 +101,7 @@ def caller() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "?"
 
 
-def dump_function(function: Callable[..., Any]) -> Pickled:
+def dump_function(function: object) -> Pickled:
     """By value where it is of ``__main__``, local or a lambda; by its name where it is of a module."""
     try:
         return dumps(function)
@@ -112,11 +112,15 @@ def dump_function(function: Callable[..., Any]) -> Pickled:
         ) from error
 
 
-def dump_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pickled:
+def dump_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], captured: bytes | None = None
+) -> Pickled:
+    """`captured`: of a function that is sent without it; the first argument of the pickle."""
+    all_args = args if captured is None else (captured, *args)
     try:
         if not kwargs and _PLAIN.issuperset(map(type, args)):
-            return pickle.dumps((args, kwargs), 5)
-        return dumps((args, kwargs))
+            return pickle.dumps((all_args, kwargs), 5)
+        return dumps((all_args, kwargs))
     except Exception as error:
         named = [(f"argument {place}", value) for place, value in enumerate(args)]
         named += [(f"argument {name!r}", value) for name, value in kwargs.items()]

@@ -24,6 +24,7 @@ from typing import Any
 from midflight import _entries, _environment, _exceptions, _pickling, _shared
 from midflight._entries import BROKEN, RAISED, VALUE, Pickled
 from midflight._modules import Modules
+from midflight._templates import Template
 
 _HEADER = struct.Struct("<BBHIQ")
 _HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE, _LOADED = 1, 2, 3, 4, 5, 6, 7
@@ -205,6 +206,9 @@ class _Worker:
     def _call(self, function: Callable[..., Any], data: Any, buffers: Any) -> tuple[int, Pickled]:
         try:
             args, kwargs = pickle.loads(data, buffers=buffers)
+            if isinstance(function, Template):
+                captured, *args = args
+                function = function.bind(captured)
         except Exception as error:
             return BROKEN, _cannot_load(f"an argument of {_pickling.place_of(function)}", error)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,42 @@ def test_a_lambda_that_is_made_again_is_pickled_once_and_its_calls_travel_togeth
     assert len(known) == 1 and len(pickled) == 2, "there are two lambdas above"
 
 
-def test_a_lambda_that_captures_other_values_returns_others(client: midflight.Client) -> None:
-    futures = [client.submit(lambda number=number: number) for number in range(300)]
-    assert midflight.gather(futures, timeout=PATIENCE) == list(range(300))
+def test_lambdas_that_capture_other_values_travel_together(client: midflight.Client, pickled: list[object]) -> None:
+    def submit(number: int) -> midflight.Future[Any]:
+        return client.submit(lambda x, by_default=number, *, by_name=number: (x, number, by_default, by_name), 0)
+
+    futures = [submit(number) for number in range(300)]
+    assert midflight.gather(futures, timeout=PATIENCE) == [(0, number, number, number) for number in range(300)]
+    assert len({future._function.calls for future in futures}) == len(pickled) == 2, "the first, and what all have in common"
+    large = [client.submit(lambda data=bytes([number]) * 10_000: data[0]) for number in range(5)]
+    shared = [client.submit(lambda shared=client.share(number): shared) for number in range(5)]  # type: ignore[misc]
+    assert midflight.gather(large + shared, timeout=PATIENCE) == [*range(5), *range(5)]
+
+
+def test_what_a_template_uses_may_change_too(client: midflight.Client, script: Script) -> None:
+    defined = script("n = 1\ndef make(m): return lambda *_: (n, m)\n")
+    for number in range(3):
+        assert client.submit(defined["make"](number)).result(PATIENCE) == (1, number)
+    script("n = 2")
+    assert [client.submit(defined["make"](number)).result(PATIENCE) for number in range(3)] == [(2, 0), (2, 1), (2, 2)]
+    assert list(client.map(defined["make"](5), range(2))) == [(2, 5), (2, 5)]
+    script("n = [3]")
+    assert client.submit(defined["make"](6)).result(PATIENCE) == ([3], 6)
+
+
+def test_errors_of_a_lambda_that_is_made_again_are_its_own(client: midflight.Client) -> None:
+    for number in range(3):
+        with pytest.raises(ZeroDivisionError) as caught:
+            client.submit(lambda: number / 0).result(PATIENCE)
+        text = str(caught.value.__cause__)
+        assert "in <lambda>" in text and "worker.py" not in text and "_templates.py" not in text
+        with pytest.raises(midflight.CannotPickle, match="result of .*<lambda> "):
+            client.submit(lambda: (number, sys._getframe())).result(PATIENCE)
+        with pytest.raises(midflight.CannotPickle, match=r"argument 0 of .*<lambda> \(.*test_dependencies.py"):
+            client.submit(lambda lock: number, threading.Lock())
+        with pytest.raises(midflight.CannotPickle, match="it uses lock"):
+            lock = threading.Lock()
+            client.submit(lambda: (number, lock))
 
 
 def test_functions_of_the_same_code_are_not_taken_for_each_other(client: midflight.Client) -> None:

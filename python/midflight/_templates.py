@@ -1,0 +1,45 @@
+"""Functions without what they have captured: where a loop makes them of one ``lambda``, that is sent with each call instead."""
+
+from __future__ import annotations
+
+import pickle
+from types import CellType, FunctionType
+from typing import Any
+
+from midflight import _pickling, _shared
+
+#: Bytes of captured values. With more, each function is sent once to each executor.
+_CAPTURED_MAX = 2048
+
+
+class Template:
+    """What all functions of one code have in common."""
+
+    def __init__(self, function: FunctionType) -> None:
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        self.__wrapped__ = _make(function, None, cells)
+
+    def bind(self, captured: bytes) -> FunctionType:
+        """The function, at a worker."""
+        cells, defaults, by_name = pickle.loads(captured)
+        made = _make(self.__wrapped__, defaults, tuple(map(CellType, cells)))
+        made.__kwdefaults__ = by_name
+        return made
+
+
+def dump_captured(function: FunctionType) -> bytes | None:
+    """What differs from one function of the same code to the next; ``None`` where it is better a part of the function's own pickle."""
+    shared: list[Any] = []
+    try:
+        cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        with _shared.collecting(shared):
+            pickled = _pickling.dumps((cells, function.__defaults__, function.__kwdefaults__))
+    except Exception:  # not assigned yet, or without a pickle: then the function's own says what is wrong
+        return None
+    return pickled if isinstance(pickled, bytes) and len(pickled) <= _CAPTURED_MAX and not shared else None
+
+
+def _make(function: FunctionType, defaults: tuple[Any, ...] | None, cells: tuple[CellType, ...]) -> FunctionType:
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, cells)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
