@@ -120,9 +120,12 @@ class Future(concurrent.futures.Future[T]):
 
     def _watch(self, ended: deque[Future[Any]]) -> None:
         """Appends itself there when it has ended."""
+        if self._state in _ENDED:
+            ended.append(self)
+            return
         with _lock:
             self._watchers += (ended,)
-        self._tell_watchers()
+        self._tell_watchers()  # it may have ended since
 
     def _tell_watchers(self) -> None:
         """Nothing if it has not ended. Each is told once."""
