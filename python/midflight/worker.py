@@ -27,7 +27,7 @@ from midflight._modules import Modules
 from midflight._templates import Template
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE, _LOADED = 1, 2, 3, 4, 5, 6, 7
+_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE, _LOADED = 1, 2, 3, 4, 5, 9, 10
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
 #: Flags of a call.
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
@@ -126,6 +126,8 @@ class _Worker:
         self._says_when: int | None = None
         self._process = os.getpid()
         self._modules = Modules()
+        #: Of the call.
+        self._number = 0
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, _signal: int, _frame: object) -> None:
@@ -165,9 +167,10 @@ class _Worker:
         return True
 
     def _tell_loaded(self, blob: int, length: int) -> None:
-        self._connection.send(_LOADED, 0, blob, [length.to_bytes(8, "little")])
+        self._connection.send(_LOADED, 0, self._number, [struct.pack("<IQ", blob, length)])
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
+        self._number = number
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
         if not self._blobs[function].is_loaded and self._modules.have_changed():
             self._connection.send(_STALE, 0, number, [])

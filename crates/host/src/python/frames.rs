@@ -24,8 +24,8 @@ pub(super) mod from {
     pub(crate) const DONE: u8 = 3;
     pub(crate) const DIGEST: u8 = 4;
     pub(crate) const BEGUN: u8 = 5;
-    pub(crate) const STALE: u8 = 6;
-    pub(crate) const LOADED: u8 = 7;
+    pub(crate) const STALE: u8 = 9;
+    pub(crate) const LOADED: u8 = 10;
 }
 
 /// A frame's header.

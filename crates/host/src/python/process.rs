@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// How long a worker may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// No process has more memory: what workers say cannot make the sum overflow.
+const OWN_BYTES_MAX: u64 = 1 << 47;
 /// Blobs that one worker may have.
 const BLOBS_MAX: usize = 1024;
 
@@ -304,10 +306,16 @@ impl Process {
             if header.kind != from::LOADED {
                 return Ok((header, body));
             }
-            let bytes = body.try_into().map_err(|_| ChannelError::InvalidAnswer)?;
-            let held = self.has.get_mut(&header.number).ok_or(ChannelError::InvalidAnswer)?;
-            held.own = self.memory.reserve(u64::from_le_bytes(bytes));
+            self.loaded(&body).ok_or(ChannelError::InvalidAnswer)?;
         }
+    }
+
+    /// What it has unpickled of a blob takes memory; `None` if that is not what it says.
+    fn loaded(&mut self, body: &[u8]) -> Option<()> {
+        let (blob, bytes) = body.split_first_chunk()?;
+        let bytes = u64::from_le_bytes(bytes.try_into().ok()?).min(OWN_BYTES_MAX);
+        self.has.get_mut(&u32::from_le_bytes(*blob))?.own = self.memory.reserve(bytes);
+        Some(())
     }
 
     /// Has it forget what the cache has dropped since it was last told.

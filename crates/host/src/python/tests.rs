@@ -130,7 +130,7 @@ const NEXT_CALL_BYTES: usize = 16 + 4 + 5;
 #[test]
 fn a_worker_with_stale_modules_is_replaced_before_the_calls_begin() {
     let done = r"printf '\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0ok' >&0";
-    let stale = r"printf '\6\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let stale = r"printf '\11\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0' >&0";
     let takes = |bytes| format!("head -c {bytes} <&0 >/dev/null");
     let (first, next) = (takes(FIRST_CALL_BYTES), takes(NEXT_CALL_BYTES));
     let interpreter = Interpreter::new(&format!("{HELLO}; {first}; {done}; {next}; {stale}; head -c 1 <&0"));
@@ -146,7 +146,7 @@ fn a_worker_with_stale_modules_is_replaced_before_the_calls_begin() {
 /// Its object is many times as large as its pickle.
 #[test]
 fn what_a_worker_has_unpickled_is_part_of_the_memory_of_the_executor() {
-    let loaded = r"printf '\7\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0' >&0"; // 8 GiB
+    let loaded = r"printf '\12\0\0\0\1\0\0\0\14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0' >&0"; // 8 GiB
     let done = |number| format!(r"printf '\3\0\0\0\{number}\0\0\0\2\0\0\0\0\0\0\0ok' >&0");
     let takes = |bytes| format!("head -c {bytes} <&0 >/dev/null");
     let (first, next) = (takes(FIRST_CALL_BYTES), takes(16 + FIRST_CALL_BYTES)); // it is told to forget the first blob
@@ -163,7 +163,7 @@ fn what_a_worker_has_unpickled_is_part_of_the_memory_of_the_executor() {
 
 #[test]
 fn a_new_worker_that_says_that_it_is_stale_is_not_replaced_for_ever() {
-    let stale = r"printf '\6\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
+    let stale = r"printf '\11\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
     let interpreter = Interpreter::new(&format!("{HELLO}; head -c 1 <&0 >/dev/null; {stale}; exec sleep 600"));
     let pythons = interpreter.start().unwrap();
     let said = text(pythons.call(&context(), &Function::new().argument()));
