@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,18 +74,16 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
         own_directory(directory)?;
         remove_dead(directory, path);
     }
-    let listener = match UnixListener::bind(path) {
+    match midflight_files::listen(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if UnixStream::connect(path).is_ok() {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)
+            midflight_files::listen(path)
         }
         bound => bound,
-    }?;
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
-    Ok(listener)
+    }
 }
 
 /// Removes sockets beside `path` of processes of the same kind that have ended: where the system chooses the port, none replaces them.
@@ -110,7 +108,7 @@ fn remove_dead(directory: &Path, path: &Path) {
 /// Checks that no other user can write to the directory, because he could put a socket of his own there.
 fn own_directory(directory: &Path) -> io::Result<()> {
     if !directory.exists() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        midflight_files::create_directory(directory)?;
     }
     // In /tmp anybody may have put a link here, to a directory of ours that is for something else.
     let (named, about) = (directory.symlink_metadata()?, directory.metadata()?);

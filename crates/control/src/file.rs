@@ -4,15 +4,14 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
-/// MiB of the largest file that is read: a device has no end.
-const LARGEST_MIB: u64 = 16;
+/// Bytes of the largest file that is read.
+const LARGEST: u64 = 16 * midflight_files::MIB;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,15 +81,8 @@ impl FileError {
 /// # Errors
 /// [`FileError::Unreadable`].
 pub fn read(file: &Path, example: &'static str) -> Result<String, FileError> {
-    let text = || {
-        let mut text = String::new();
-        File::open(file)?.take((LARGEST_MIB << 20) + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > LARGEST_MIB << 20 {
-            return Err(io::Error::other(format!("larger than {LARGEST_MIB} MiB")));
-        }
-        Ok(text)
-    };
-    text().map_err(|error| FileError::Unreadable { file: file.to_path_buf(), error, example })
+    let unreadable = |error| FileError::Unreadable { file: file.to_path_buf(), error, example };
+    midflight_files::read_text(file, LARGEST).map_err(unreadable)
 }
 
 /// What `text` says; `file` is what errors name.

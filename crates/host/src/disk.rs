@@ -9,13 +9,16 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use midflight_endpoint::{Change, File, Persist};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 /// A file that is written but not yet renamed ends with this.
 const UNFINISHED: &str = ".new";
+/// What a file's mode allows other users.
+const OTHERS: u32 = 0o077;
 
 /// Why a data directory cannot be used, or no more.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +71,7 @@ impl Directory {
     /// If it cannot be made or opened, or if another process has it.
     pub fn take(path: &Path) -> Result<Self, DiskError> {
         let failed = |what| move |source| DiskError::Failed { what, path: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(failed("create the directory"))?;
+        midflight_files::create_directory(path).map_err(failed("create the directory"))?;
         let handle = fs::File::open(path).map_err(failed("open the directory"))?;
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { path: path.to_owned(), handle }),
@@ -109,9 +112,20 @@ impl Directory {
     }
 }
 
+/// Reads a file of an endpoint and makes it safe. Versions up to 0.1 made files that all users may read: it is its owner's from now on.
 fn read_safe(path: &Path) -> io::Result<Vec<u8>> {
-    fs::File::open(path)?.sync_all()?;
-    fs::read(path)
+    let file = fs::File::open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if about.permissions().mode() & OTHERS != 0 {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    file.sync_all()?;
+    let mut bytes = Vec::new();
+    midflight_files::BoundedReader::new(file, about.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn name_of(file: File) -> String {
@@ -255,7 +269,7 @@ impl Writer {
     fn append(&mut self, file: File, path: &Path, bytes: &[u8]) -> io::Result<()> {
         if !self.open.contains_key(&file) {
             self.entries_changed |= !path.exists();
-            self.open.insert(file, OpenOptions::new().append(true).create(true).open(path)?);
+            self.open.insert(file, midflight_files::append(path)?);
         }
         self.open.get_mut(&file).map_or(Ok(()), |opened| opened.write_all(bytes))
     }
@@ -264,7 +278,7 @@ impl Writer {
         self.open.remove(&file);
         self.entries_changed = true;
         let unfinished = path.with_extension(&UNFINISHED[1..]);
-        let mut written = fs::File::create(&unfinished)?;
+        let mut written = midflight_files::create(&unfinished)?;
         written.write_all(bytes)?;
         if self.fsync {
             written.sync_data()?;

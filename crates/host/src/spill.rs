@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -53,7 +53,7 @@ impl SpillRoom {
     fn open(&self) -> io::Result<File> {
         loop {
             let path = self.directory.join(format!("midflight-{:016x}", rand::random::<u64>()));
-            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+            let file = midflight_files::options().read(true).write(true).create_new(true).open(&path);
             match file {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

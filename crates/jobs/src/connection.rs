@@ -2,9 +2,7 @@
 
 use crate::directory::StateDirectory;
 use crate::protocol::{Answer, ProtocolError, Request, greet, receive, send};
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -72,7 +70,7 @@ impl Connection {
         if std::fs::metadata(directory.log()).is_ok_and(|about| about.len() > LOG_MAX) {
             let _ = std::fs::rename(directory.log(), directory.log().with_extension("log.1")); // else it becomes longer
         }
-        let log = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.log()).map_err(failed)?;
+        let log = midflight_files::append(&directory.log()).map_err(failed)?;
         let from = log.metadata().map_or(0, |about| about.len());
         let spawn = || -> io::Result<Child> {
             Command::new(program)

@@ -1,9 +1,9 @@
 //! The directory of one submitter.
 
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of the path of the directory: that of a socket in it has at most 107.
@@ -76,7 +76,7 @@ impl StateDirectory {
     /// Where it is not private.
     pub fn at(path: &Path) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Io { path: path.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        midflight_files::create_directory(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
         let about = std::fs::metadata(&path).map_err(failed)?;
         if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o077 != 0 {
@@ -118,7 +118,7 @@ impl StateDirectory {
     /// Where there is one.
     pub fn lock(&self) -> Result<Lock, DirectoryError> {
         let failed = |source| DirectoryError::Io { path: self.path.clone(), source };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.path.join("lock"));
+        let file = midflight_files::options().create(true).truncate(false).write(true).open(self.path.join("lock"));
         let file = file.map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Lock(file)),

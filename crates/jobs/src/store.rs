@@ -234,6 +234,8 @@ impl Store {
 
     /// Writes what an empty store has.
     fn fill(&self) -> Result<(), StoreError> {
+        // redb leaves the mode of a new file to the umask.
+        midflight_files::create(&self.path).map_err(|error| self.failed(redb::Error::Io(error)))?;
         let database = Database::builder().create(&self.path).map_err(|error| self.failed(error))?;
         self.set(Some(database));
         let mut change = self.change()?;

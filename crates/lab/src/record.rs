@@ -7,7 +7,7 @@
 use crate::{HOSTS_MAX, LabError, Loss, RACKS_MAX, names};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// With the parent, which goes too when it is empty.
 const DIRECTORY: &str = "/run/midflight/labs";
+/// Bytes of the largest record.
+const RECORD_MAX: u64 = 64 << 10;
 /// How long to wait for another process that holds the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -40,7 +42,7 @@ pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
         let record: Option<Record> = serde_json::from_slice(&text).ok();
         record.filter(|record| (1..=HOSTS_MAX).contains(&record.hosts) && record.racks <= RACKS_MAX)
     };
-    match std::fs::read(path(lab)) {
+    match midflight_files::read(&path(lab), RECORD_MAX) {
         Ok(text) => whole(text).map(Some).ok_or_else(|| LabError::Incomplete(lab.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(LabError::io(format!("read {}", path(lab).display()))(error)),
@@ -76,8 +78,8 @@ impl Lock {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let failed = || LabError::io(format!("lock {}", path.display()));
-            std::fs::create_dir_all(DIRECTORY).map_err(failed())?;
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            midflight_files::create_directory(Path::new(DIRECTORY)).map_err(failed())?;
+            let file = midflight_files::options().read(true).write(true).create(true).truncate(false).open(&path);
             let file = match file {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue, // someone took the directory away
                 file => file.map_err(failed())?,

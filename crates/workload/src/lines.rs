@@ -77,6 +77,9 @@ impl fmt::Display for Malformed {
     }
 }
 
+/// A longer line is no line of a trace: a device has no end.
+const SKIPPED_MAX: u64 = 64 * midflight_files::MIB;
+
 /// Reads lines of at most `limit` bytes; the rest of a longer one is skipped.
 pub(super) struct Lines<R> {
     input: R,
@@ -98,7 +101,7 @@ impl<R: BufRead> Lines<R> {
     /// The next line without its end, or what is wrong with it; `None` at the end of the input.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Result<&str, Reason>>> {
         self.buffer.clear();
-        let (mut read_any, mut too_long) = (false, false);
+        let (mut read_any, mut too_long, mut skipped) = (false, false, 0);
         loop {
             let chunk = self.input.fill_buf()?;
             if chunk.is_empty() {
@@ -109,6 +112,12 @@ impl<R: BufRead> Lines<R> {
             let part = &chunk[..newline.unwrap_or(chunk.len())];
             if self.buffer.len() + part.len() > self.limit {
                 too_long = true;
+                skipped += part.len() as u64;
+                if skipped > SKIPPED_MAX {
+                    let why =
+                        format!("line {} is longer than {} MiB", self.number + 1, SKIPPED_MAX / midflight_files::MIB);
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+                }
             } else {
                 self.buffer.extend_from_slice(part);
             }

@@ -10,8 +10,7 @@ use crate::store::{Page, StoreError};
 use rustix::net::sockopt::socket_peercred;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -33,8 +32,7 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&path)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    let listener = midflight_files::listen(&path)?;
     let open = Arc::new(AtomicUsize::new(0));
     let accept = move || {
         for stream in listener.incoming() {

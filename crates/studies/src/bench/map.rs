@@ -13,6 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Bytes of a line, with its end.
 const LINE: usize = 60;
@@ -122,6 +123,7 @@ impl Runner {
 
 /// The input, as files that go with it.
 struct Lines {
+    _directory: TempDir,
     path: PathBuf,
     /// The same commands in lines that need a shell.
     for_shell: PathBuf,
@@ -130,10 +132,11 @@ struct Lines {
 
 impl Lines {
     fn write(count: usize) -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("midflight-bench-map-{}", std::process::id()));
+        let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
+        let path = directory.path().join("lines");
         let lines: Vec<String> = (1..=count).map(|number| line(&format!("/bin/true {number} "))).collect();
         let for_shell: Vec<String> = (1..=count).map(|number| line(&format!(":;/bin/true {number} "))).collect();
-        let written = Self { for_shell: path.with_extension("shell"), path, lines };
+        let written = Self { for_shell: path.with_extension("shell"), path, lines, _directory: directory };
         for (path, lines) in [(&written.path, &written.lines), (&written.for_shell, &for_shell)] {
             std::fs::write(path, lines.join("\n") + "\n")
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -145,14 +148,6 @@ impl Lines {
 /// A line without its end.
 fn line(command: &str) -> String {
     format!("{command:x<width$}", width = LINE - 1)
-}
-
-impl Drop for Lines {
-    fn drop(&mut self) {
-        // They are in the directory for temporary files.
-        let _ = std::fs::remove_file(&self.path);
-        let _ = std::fs::remove_file(&self.for_shell);
-    }
 }
 
 fn rounds(effort: &Effort) -> Result<Vec<Measure>> {

@@ -12,7 +12,6 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Hosts of each rack.
@@ -308,9 +307,8 @@ impl Drop for LabCache<'_> {
 }
 
 fn new_directory() -> Result<PathBuf> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("midflight-cache-lab-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-    let directory = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    Ok(directory)
+    let directory = tempfile::Builder::new().prefix("midflight-cache-lab-").tempdir();
+    let directory =
+        directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))?;
+    Ok(directory.keep())
 }

@@ -44,7 +44,7 @@ impl Equals {
     /// If it cannot be read, or is damaged.
     pub(super) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
-        match std::fs::read_to_string(&path) {
+        match midflight_files::read_text(&path, 16 * midflight_files::MIB) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             read => {
                 let text = read.with_context(|| format!("cannot read {}", path.display()))?;

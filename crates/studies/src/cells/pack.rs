@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// The end of a pack's name.
 const PACK: &str = "jsonl";
+/// Bytes of the largest pack.
+const PACK_MAX: u64 = 1024 * midflight_files::MIB;
 /// The end of the name of a single cell's file.
 const ALONE: &str = "json";
 
@@ -35,7 +37,7 @@ fn name(cell: &Experiment) -> Result<String> {
 
 /// The result of one cell.
 pub(super) fn find(directory: &Path, cell: &Experiment, equals: &Equals) -> Option<Kept> {
-    let pack = fs::read(directory.join(name(cell).ok()?)).ok()?;
+    let pack = midflight_files::read(&directory.join(name(cell).ok()?), PACK_MAX).ok()?;
     lines(&pack).find(|kept| kept.is_current(equals) && kept.cell == *cell)
 }
 
@@ -111,7 +113,7 @@ fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>> {
 
 /// A file that has gone meanwhile was packed.
 fn read(path: &Path) -> Result<Vec<u8>> {
-    match fs::read(path) {
+    match midflight_files::read(path, PACK_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read.with_context(|| format!("cannot read {}", path.display())),
     }

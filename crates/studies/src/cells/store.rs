@@ -65,7 +65,7 @@ pub(super) fn version(cell: &Experiment, traces: Option<&Path>) -> Result<String
     let there = traces.map(|traces| cell.with_traces(traces));
     let sources = cell.version();
     let Some(file) = there.as_ref().unwrap_or(cell).trace() else { return Ok(sources.into()) };
-    let content = fs::read(file).with_context(|| format!("load.file {}", file.display()))?;
+    let content = midflight_files::read(file, TRACE_MAX).with_context(|| format!("load.file {}", file.display()))?;
     Ok(format!("{sources}, trace of {} bytes {:016x}", content.len(), fnv(&content)))
 }
 
@@ -73,6 +73,10 @@ pub(super) fn version(cell: &Experiment, traces: Option<&Path>) -> Result<String
 pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+/// Bytes of the largest trace, and of the largest result of one cell.
+const TRACE_MAX: u64 = 2048 * midflight_files::MIB;
+const RESULT_MAX: u64 = 256 * midflight_files::MIB;
 
 /// A directory of results.
 #[derive(Debug)]
@@ -123,7 +127,7 @@ impl Store {
 
     /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Experiment) -> Option<Kept> {
-        let alone = || serde_json::from_slice(&fs::read(self.path(cell).ok()?).ok()?).ok();
+        let alone = || serde_json::from_slice(&midflight_files::read(&self.path(cell).ok()?, RESULT_MAX).ok()?).ok();
         let is_its = |kept: &Kept| kept.cell == *cell && self.is_valid(kept);
         alone().filter(is_its).or_else(|| pack::find(&self.directory, cell, &self.equals).filter(is_its))
     }

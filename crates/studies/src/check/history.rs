@@ -4,7 +4,6 @@ use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_spec::reads::history::{History, SITUATIONS_MAX, Verdict};
 use midflight_terminal::stdout;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +19,9 @@ EXIT CODES
   0 linearizable; 1 not, or a key is too hard for the search, or the file cannot be read; 2 wrong
   usage";
 
+/// Bytes of the largest history.
+const LARGEST: u64 = 256 * midflight_files::MIB;
+
 #[derive(ClapArgs)]
 pub(super) struct Args {
     /// Lines of JSON
@@ -31,7 +33,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let file = args.file.display();
-    let lines = File::open(&args.file).with_context(|| format!("cannot read {file}"))?;
+    let lines = midflight_files::reader(&args.file, LARGEST).with_context(|| format!("cannot read {file}"))?;
     let history = History::read(BufReader::new(lines)).with_context(|| file.to_string())?;
     match history.check(args.situations) {
         Verdict::Linearizable => {

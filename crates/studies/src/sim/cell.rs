@@ -6,11 +6,15 @@ use crate::memory;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::file;
+use midflight_files::{BoundedReader, MIB};
 use midflight_papers::experiment::Experiment;
 use midflight_terminal::{stdout, usage};
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Bytes of the longest description of a cell.
+const CELL_MAX: u64 = 16 * MIB;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
@@ -68,10 +72,12 @@ fn read(args: &Args) -> Result<(String, String)> {
             text = file::read(file, "`midflight sim figure NAME --list` prints some").map_err(usage::error)?;
         }
         None if args.with_parent => {
-            std::io::stdin().lock().read_line(&mut text).context("cannot read stdin")?;
+            let stdin = BoundedReader::new(std::io::stdin().lock(), CELL_MAX);
+            BufReader::new(stdin).read_line(&mut text).context("cannot read stdin")?;
         }
         None => {
-            std::io::stdin().lock().read_to_string(&mut text).context("cannot read stdin")?;
+            let mut stdin = BoundedReader::new(std::io::stdin().lock(), CELL_MAX);
+            stdin.read_to_string(&mut text).context("cannot read stdin")?;
         }
     }
     let source = args.file.as_ref().map_or_else(|| "stdin".into(), |file| file.display().to_string());

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Until a store that has just started, or lost a process, is well again.
@@ -325,11 +324,10 @@ fn client_host(size: &Size, number: usize) -> usize {
 }
 
 fn new_directory() -> Result<PathBuf> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("midflight-store-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-    let directory = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    Ok(directory)
+    let directory = tempfile::Builder::new().prefix("midflight-store-").tempdir();
+    let directory =
+        directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))?;
+    Ok(directory.keep())
 }
 
 fn on_loopback(size: &Size) -> Result<SetTable> {

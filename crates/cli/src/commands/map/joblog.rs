@@ -7,7 +7,7 @@ use midflight_terminal::usage;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) struct Joblog {
 impl Joblog {
     /// Begins a joblog; what the file had is gone.
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = midflight_files::options().write(true).create(true).truncate(false).open(path);
         let file = locked(path, file)?;
         if file.metadata().is_ok_and(|file| file.is_file()) {
             file.set_len(0).with_context(|| format!("cannot write the joblog {}", path.display()))?;
@@ -52,7 +52,7 @@ impl Joblog {
 
     /// Goes on with a joblog, and says what is in it.
     pub(super) fn resume(path: &Path, resume: Resume) -> Result<(Self, Done)> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let file = midflight_files::options().read(true).append(true).create(true).open(path);
         let file = locked(path, file)?;
         let (done, end, is_cut) = Done::of(&file, path, resume)?;
         if is_cut {

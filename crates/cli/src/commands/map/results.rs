@@ -2,7 +2,6 @@
 
 use super::captured::{Captured, Stream};
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -38,10 +37,10 @@ impl Results {
     pub(super) fn write(&self, arguments: &[Vec<u8>], sequence: u64, captured: &Captured) -> Result<(), String> {
         let directory = self.directory(arguments, sequence);
         let write = || {
-            std::fs::create_dir_all(&directory)?;
-            captured.copy(Stream::Stdout, &mut File::create(directory.join("stdout"))?)?;
-            captured.copy(Stream::Stderr, &mut File::create(directory.join("stderr"))?)?;
-            std::fs::write(directory.join("seq"), sequence.to_string())
+            midflight_files::create_directory(&directory)?;
+            captured.copy(Stream::Stdout, &mut midflight_files::create(&directory.join("stdout"))?)?;
+            captured.copy(Stream::Stderr, &mut midflight_files::create(&directory.join("stderr"))?)?;
+            midflight_files::write(&directory.join("seq"), sequence.to_string())
         };
         write().map_err(|error| format!("its output cannot be kept in {}: {error}", directory.display()))
     }

@@ -196,9 +196,5 @@ fn instance(args: &Args, topology: Topology, groups: Vec<Group>) -> Result<Insta
 /// The text of a file; `help` says what to do without one.
 fn read(file: &Path, help: &str) -> Result<String> {
     let wrong = |error: &dyn std::fmt::Display| usage::error(format!("{}: {error}; {help}", file.display()));
-    let size = std::fs::metadata(file).map_err(|error| wrong(&error))?.len();
-    if size > LARGEST_BYTES {
-        return Err(wrong(&format!("{size} bytes: at most {LARGEST_BYTES}")));
-    }
-    std::fs::read_to_string(file).map_err(|error| wrong(&error))
+    midflight_files::read_text(file, LARGEST_BYTES).map_err(|error| wrong(&error))
 }

@@ -247,7 +247,8 @@ fn files(named: Option<&Path>) -> Result<Vec<(String, String)>> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
     let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = midflight_files::read_text(&path, 16 * midflight_files::MIB)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         Ok((path.display().to_string(), text))
     };
     paths.into_iter().map(read).collect()

@@ -76,13 +76,16 @@ impl Comparison {
     }
 }
 
+/// Bytes of the largest results.
+const LARGEST: u64 = 64 * midflight_files::MIB;
+
 /// The results of a former run.
 ///
 /// # Errors
 /// If they cannot be read, or are no figures' results.
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let bad = |what: String| usage::error(format!("--compare {}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    let text = midflight_files::read_text(path, LARGEST).map_err(|error| bad(error.to_string()))?;
     let envelope = Envelope::parse(&text).context("no results").map_err(|error| bad(format!("{error:#}")))?;
     if verdicts(&envelope).is_empty() {
         return Err(bad("no verdicts of figures; `midflight sim figure` writes them to results.json".into()));

@@ -153,8 +153,12 @@ fn in_campaign<S: Subject>(mutant: &Mutant, threads: usize, stop: &AtomicBool) -
     Row { name: mutant.name, place: mutant.place, fate, budget: Some(mutant.budget) }
 }
 
+/// Bytes of cargo's messages.
+const MESSAGES_MAX: u64 = 64 * midflight_files::MIB;
+
 fn find_suites(messages: &Path) -> Result<Suites> {
-    let said = std::fs::read_to_string(messages).with_context(|| format!("--tests {}", messages.display()))?;
+    let said = midflight_files::read_text(messages, MESSAGES_MAX)
+        .with_context(|| format!("--tests {}", messages.display()))?;
     Suites::find(&said).with_context(|| format!("--tests {}", messages.display()))
 }
 

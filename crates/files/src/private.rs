@@ -1,0 +1,103 @@
+//! Directories, files and sockets that only their owner may use. What exists keeps its mode: its owner may have chosen it.
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as start_listening, socket_with,
+};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+/// As the standard library's.
+const BACKLOG: i32 = 128;
+
+/// Makes a directory, and those above it that are missing.
+///
+/// # Errors
+/// The kernel's; not if the directory exists.
+pub fn create_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Options of a file which, if they make one, make it private.
+#[must_use]
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes a file, or empties the one that exists.
+///
+/// # Errors
+/// The kernel's.
+pub fn create(path: &Path) -> io::Result<File> {
+    options().write(true).create(true).truncate(true).open(path)
+}
+
+/// Opens a file to write at its end; makes it if there is none.
+///
+/// # Errors
+/// The kernel's.
+pub fn append(path: &Path) -> io::Result<File> {
+    options().append(true).create(true).open(path)
+}
+
+/// Writes a whole file.
+///
+/// # Errors
+/// The kernel's.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    create(path)?.write_all(bytes.as_ref())
+}
+
+/// Listens on a Unix socket. Linux makes its file with the mode that the socket has before it is bound, so nobody can connect between
+/// `bind` and a later `chmod`.
+///
+/// # Errors
+/// The kernel's.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    start_listening(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
+
+    fn mode(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().mode() & 0o777
+    }
+
+    /// The umask is of the whole process, so `crates/cli/tests/modes.rs` sets it to 0 for whole commands; the usual one leaves 0755 and
+    /// 0644, which tells the modes apart, too.
+    #[test]
+    fn what_is_made_is_its_owners_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        create_directory(&at("a/b")).unwrap();
+        create_directory(&at("a/b")).unwrap();
+        assert_eq!((mode(&at("a")), mode(&at("a/b"))), (0o700, 0o700));
+        write(&at("written"), "12").unwrap();
+        append(&at("appended")).unwrap().write_all(b"1").unwrap();
+        append(&at("appended")).unwrap().write_all(b"2").unwrap();
+        create(&at("created")).unwrap();
+        let listener = listen(&at("socket")).unwrap();
+        for name in ["written", "appended", "created", "socket"] {
+            assert_eq!(mode(&at(name)), 0o600, "{name}");
+        }
+        assert_eq!(std::fs::read(at("appended")).unwrap(), b"12");
+        let client = UnixStream::connect(at("socket")).unwrap();
+        listener.accept().unwrap();
+        drop(client);
+        let taken = listen(&at("socket")).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
+}
