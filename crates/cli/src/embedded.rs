@@ -1,6 +1,6 @@
 //! A switch and executors inside this process, on loopback: no root, no configuration.
 
-use crate::commands::switch::{Running, SwitchProgram};
+use crate::commands::switch::{Prepared, Running, SwitchProgram};
 use crate::options;
 use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
@@ -13,13 +13,31 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// All resources: executors on this machine may use all of it.
 const ALL_RESOURCES: u8 = u8::MAX;
 
-/// Who may submit command lines, which then run as the user of this process, and see those of others as an executor.
+/// Who may submit command lines, which then run as the user of this process, and see those of others as an executor; or use its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServedUsers {
     /// This process's own user, and root. Only where the switch listens on loopback.
     Own,
     /// Whoever reaches the switch.
     All,
+}
+
+impl ServedUsers {
+    /// This user only, unless others may reach the address anyway, or are asked for.
+    pub(crate) fn at(listen: SocketAddr, any_user: bool) -> Self {
+        if listen.ip().is_loopback() && !any_user { Self::Own } else { Self::All }
+    }
+
+    /// The one user who is served, if it is one. Root is always served.
+    pub(crate) fn user(self) -> Option<u32> {
+        (self == Self::Own).then(|| geteuid().as_raw())
+    }
+
+    /// Lets a switch serve these users.
+    pub(crate) fn apply<P: SwitchProgram>(self, prepared: &mut Prepared<P>) -> Result<()> {
+        let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
+        self.user().map_or(Ok(()), |user| prepared.serve_only(user).context(advice))
+    }
 }
 
 /// The executors that are started in this process.
@@ -54,10 +72,7 @@ impl Embedded {
         let slots = here.slots;
         raise_open_files(here.executors.saturating_mul(slots));
         let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
-        if served == ServedUsers::Own {
-            let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
-            prepared.serve_only(geteuid().as_raw()).context(advice)?;
-        }
+        served.apply(&mut prepared)?;
         let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());
         let executors = config.program.executors;

@@ -40,6 +40,10 @@ pub(crate) trait Handler<E: Endpoint>: Send {
 
     /// An event of the endpoint.
     fn event(&mut self, endpoint: &mut E, event: E::Event);
+    /// Whether the process at this address may have anything to do with the endpoint.
+    fn serves(&mut self, _now: Nanos, _address: SocketAddr) -> bool {
+        true
+    }
     /// When `due` wants to be called, to the nanosecond.
     fn deadline(&self) -> Option<Nanos> {
         None
@@ -201,8 +205,12 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         let mut now = (H::CLOCK)();
         let state = &mut *core;
         for (from, datagram) in hands.batch.iter() {
-            state.endpoint.handle(now, from, datagram);
-            state.active = now;
+            if state.handler.serves(now, from) {
+                state.endpoint.handle(now, from, datagram);
+                state.active = now;
+            } else {
+                self.socket.count_not_served();
+            }
         }
         if state.endpoint.poll_timeout().is_some_and(|due| due <= now) {
             state.endpoint.handle_timeout(now);
@@ -262,7 +270,9 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
     /// Collects packets in `sends`; when it is full, sends them at once.
     fn transmit(&mut self, now: Nanos, socket: &Socket, sends: &mut SendQueue) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
-            if self.handler.may_send(now, socket, to, &self.packet) {
+            if !self.handler.serves(now, to) {
+                socket.count_not_served();
+            } else if self.handler.may_send(now, socket, to, &self.packet) {
                 sends.push(socket, to, &self.packet);
             }
         }

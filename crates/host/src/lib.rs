@@ -79,6 +79,7 @@ mod spill;
 mod switch;
 #[cfg(feature = "serde")]
 mod typed;
+mod users;
 mod waker;
 mod workers;
 

@@ -4,7 +4,7 @@ use crate::usage;
 use anyhow::Result;
 use clap::Args;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::SetTable;
+use midflight_control::reads::{ANY_CLUSTER, SetTable};
 use midflight_control::{Config, ReadsTable};
 use midflight_host::kv::{KvBuilder, KvClient};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct WhichSet {
 impl WhichSet {
     /// The set as configured.
     pub fn table(&self) -> Result<SetTable> {
-        let Some(file) = &self.config else { return Ok(SetTable::on_loopback(1, 3, 1, DEFAULT_PORT)) };
+        let Some(file) = &self.config else { return Ok(SetTable::on_loopback(ANY_CLUSTER, 3, 1, DEFAULT_PORT)) };
         let config = Config::<ReadsTable>::load(file).map_err(usage::error)?;
         config.program.find(self.set).cloned().map_err(usage::error)
     }

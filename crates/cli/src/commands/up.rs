@@ -94,8 +94,9 @@ pub(crate) struct Args {
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
     #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
     selector: Algorithm,
-    /// Other users of this machine may submit too: their commands run as you. Without, a switch on loopback serves you and root
-    #[arg(long, conflicts_with_all = ["store", "replicas"])]
+    /// Other users of this machine may submit too: their commands run as you; or use the store. Without, a switch on loopback
+    /// serves you and root
+    #[arg(long)]
     any_user: bool,
     /// Inside a Slurm allocation: start the executors in this process all the same
     #[arg(long)]
@@ -126,8 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
-    let is_own = config.switch.listen.ip().is_loopback() && !args.any_user;
-    let served = if is_own { ServedUsers::Own } else { ServedUsers::All };
+    let served = ServedUsers::at(config.switch.listen, args.any_user);
     args.one_executor_counts()?;
     let counted = args.counts.resources(&args.file)?;
     let counting = counts::summary(&counted);

@@ -7,7 +7,7 @@ mod replica;
 mod status;
 mod table;
 
-pub use operator::{AskError, ReplicaAnswer, ReplicaName, ReplicaRequest, ToReplica, socket_path};
+pub use operator::{ANY_CLUSTER, AskError, ReplicaAnswer, ReplicaName, ReplicaRequest, ToReplica, socket_path};
 pub use order::{SetAnswer, SetRequest};
 pub use replica::{MemberStatus, ReplicaStart, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};

@@ -42,10 +42,13 @@ pub enum ReplicaAnswer {
     Status(Box<ReplicaStatus>),
 }
 
+/// Stands for the number of a store that is not known, as that of `midflight up --store`. No store has it.
+pub const ANY_CLUSTER: u64 = 0;
+
 /// A replica among those of all stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaName {
-    /// Its store.
+    /// Its store; [`ANY_CLUSTER`]: whichever it is of.
     pub cluster: u64,
     /// Its set.
     pub set: u16,
@@ -55,7 +58,8 @@ pub struct ReplicaName {
 
 impl Display for ReplicaName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "replica {} of set {} of cluster {}", self.replica, self.set, self.cluster)
+        write!(f, "replica {} of set {}", self.replica, self.set)?;
+        if self.cluster == ANY_CLUSTER { Ok(()) } else { write!(f, " of cluster {}", self.cluster) }
     }
 }
 
@@ -72,7 +76,9 @@ impl ToReplica {
     /// # Errors
     /// Where it is for another one.
     pub fn take(self, here: ReplicaName) -> Result<ReplicaRequest, String> {
-        if self.to == here { Ok(self.request) } else { Err(format!("this is {here}, and not {}", self.to)) }
+        let to =
+            if self.to.cluster == ANY_CLUSTER { ReplicaName { cluster: here.cluster, ..self.to } } else { self.to };
+        if to == here { Ok(self.request) } else { Err(format!("this is {here}, and not {}", self.to)) }
     }
 }
 
@@ -155,6 +161,13 @@ mod tests {
         let other = ReplicaName { cluster: 43, ..set.name_of(2) };
         let refused = read.take(other).unwrap_err();
         assert_eq!(refused, "this is replica 2 of set 1 of cluster 43, and not replica 2 of set 1 of cluster 42");
+        let any =
+            ToReplica { to: ReplicaName { cluster: ANY_CLUSTER, ..set.name_of(2) }, request: ReplicaRequest::Status };
+        assert_eq!(any.clone().take(set.name_of(2)), Ok(ReplicaRequest::Status));
+        assert_eq!(
+            any.take(set.name_of(1)).unwrap_err(),
+            "this is replica 1 of set 1 of cluster 42, and not replica 2 of set 1"
+        );
         let [one, two] = ["127.0.0.1:7710", "127.0.0.2:7710"].map(|address| socket_path(address.parse().unwrap()));
         assert_ne!(one, two);
     }

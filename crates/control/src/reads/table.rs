@@ -258,6 +258,7 @@ impl SetTable {
     fn validate(&self, bits_max: u8) -> Result<(), String> {
         let key = |name: &str| format!("set {}: {name}", self.number);
         within(&key("kgroup_bits"), self.kgroup_bits, 0..=bits_max)?;
+        within(&key("cluster"), self.cluster, 1..=u64::MAX)?;
         self.validate_addresses()?;
         let replicas = self.replicas.len();
         if self.reads == ReadMode::Unreplicated && replicas != 1 {

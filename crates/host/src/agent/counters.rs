@@ -76,6 +76,8 @@ counters! {
     stream_slots_taken,
     /// Streams closed for a malformed request.
     stream_malformed,
+    /// Streams closed because another user of this machine opened them.
+    stream_not_served,
     /// Streams closed because their first request did not begin in time.
     stream_silent,
     /// Streams closed because no further request came: the normal end.

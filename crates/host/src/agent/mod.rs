@@ -30,6 +30,7 @@ use crate::driver::{Driver, spawn};
 use crate::error::Error;
 use crate::failing::Failing;
 use crate::socket::{Socket, SocketCounts};
+use crate::users::Users;
 use crate::waker::Waker;
 use counters::Counts;
 use midflight_connections::{ConnectionCounters, Connections, listen};
@@ -37,8 +38,8 @@ use midflight_endpoint::Nanos;
 use midflight_replicas::server::{Counters as ServerCounters, Server};
 use requests::{Ask, Asks, Requests};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Pool, Store};
@@ -82,6 +83,8 @@ struct Shared {
     /// For streams.
     stream_pool: Pool,
     connections: Arc<Connections>,
+    /// Who is served; `None`: everybody.
+    users: Option<Arc<Mutex<Users>>>,
     /// Requests of streams that are being carried out.
     streams_busy: AtomicUsize,
     /// No more requests are carried out.
@@ -116,6 +119,7 @@ impl Agent {
         options.check()?;
         let (socket, listener) = bind(&options)?;
         let address = socket.local_addr();
+        let users = options.only_user.map(|user| Users::new(user, address)).transpose()?;
         let server = Server::new(options.server_config(address, rand::random()));
         let server = server.map_err(|error| Error::Configuration(error.to_string()))?;
         let failed = |source| Error::Resources { what: "start the agent", source };
@@ -128,6 +132,7 @@ impl Agent {
             pool: Pool::new(Arc::clone(&store), options.slots),
             stream_pool: Pool::new(Arc::clone(&store), options.stream_slots),
             connections: Connections::new(options.connections_max, options.progress_timeout),
+            users: users.map(|users| Arc::new(Mutex::new(users))),
             streams_busy: AtomicUsize::new(0),
             ending: Arc::default(),
             turned: Arc::new(AtomicU64::new(clock::now())),

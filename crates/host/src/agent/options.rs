@@ -26,6 +26,8 @@ pub struct AgentOptions {
     pub operator: Option<SocketAddr>,
     /// The addresses of operators and selectors, from which requests may come; `None`: from anywhere, where the network keeps others away.
     pub senders: Option<BTreeSet<IpAddr>>,
+    /// On loopback: sockets of other users than this one and root are not served; `None`: all are.
+    pub only_user: Option<u32>,
     /// The store.
     pub store: StoreAddress,
     /// Requests in datagrams that the store is asked at once, each over a connection of its own. Default 4.
@@ -63,6 +65,7 @@ impl AgentOptions {
             address,
             operator: None,
             senders: None,
+            only_user: None,
             store,
             slots: 4,
             queue_max: 1_024,

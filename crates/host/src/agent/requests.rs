@@ -5,9 +5,10 @@ use super::load::{Load, LoadReport};
 use super::store::{Failure, Reply, Store};
 use super::{SERVES, Shared};
 use crate::clock;
-use crate::driver::{Driver, Handler, Hands};
+use crate::driver::{Driver, Handler, Hands, lock};
 use crate::reply_limit::ReplyLimit;
 use crate::socket::Socket;
+use crate::users::Users;
 use midflight_dataplane::program::Program;
 use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::{MS, Nanos};
@@ -20,8 +21,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -51,6 +52,7 @@ pub(super) struct Requests {
     load: Load,
     reply_limit: ReplyLimit,
     next_turn: Nanos,
+    users: Option<Arc<Mutex<Users>>>,
 }
 
 impl Requests {
@@ -64,6 +66,7 @@ impl Requests {
             load: Load::new(clock::now(), shared.options.slots),
             reply_limit: ReplyLimit::new(),
             next_turn: 0,
+            users: shared.users.clone(),
         }
     }
 
@@ -108,6 +111,10 @@ impl Handler<Server> for Requests {
     /// COOKIE and VERSION go to whoever is named, as those of an operator.
     fn may_send(&mut self, now: Nanos, socket: &Socket, to: SocketAddr, packet: &[u8]) -> bool {
         !ReplicasProgram::is_for_anybody(packet) || self.reply_limit.may_answer(now, to.ip(), socket)
+    }
+
+    fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
+        self.users.as_ref().is_none_or(|users| lock(users).serves(now, address))
     }
 
     fn deadline(&self) -> Option<Nanos> {

@@ -3,6 +3,8 @@
 use super::counters::{Counts, count};
 use super::store::{Failure, Reply};
 use super::{SERVES, Shared};
+use crate::clock;
+use crate::driver::lock;
 use midflight_connections::ConnectionPlace;
 use midflight_wire::replicas::store::{
     STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
@@ -27,6 +29,7 @@ const KEPT_BYTES: usize = 64 << 10;
 /// Why a stream was closed in the middle of something.
 #[derive(Clone, Copy, Debug)]
 enum Closing {
+    NotServed,
     Malformed,
     OtherVersion,
     Silent,
@@ -40,6 +43,7 @@ enum Closing {
 impl Counts {
     fn closed(&self, closing: Closing) {
         count(match closing {
+            Closing::NotServed => &self.stream_not_served,
             Closing::Malformed => &self.stream_malformed,
             Closing::OtherVersion => &self.other_version,
             Closing::Silent => &self.stream_silent,
@@ -68,6 +72,15 @@ pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>)
     match shared.connections.accept(&listener, &refusal, serve).await {}
 }
 
+impl Shared {
+    /// Whether the other end of a stream may have anything to do with this agent.
+    fn serves(&self, stream: &TcpStream) -> bool {
+        let Some(users) = &self.users else { return true };
+        let (Ok(own), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return false };
+        lock(users).serves_stream(clock::now(), own, peer)
+    }
+}
+
 async fn serve(mut stream: TcpStream, shared: &Shared, place: &ConnectionPlace) {
     let _watch = shared.failing.watch(SERVES);
     // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
@@ -78,6 +91,9 @@ async fn serve(mut stream: TcpStream, shared: &Shared, place: &ConnectionPlace) 
 
 /// Serves one request after the other, until the other end closes between two of them.
 async fn converse(stream: &mut TcpStream, shared: &Shared, place: &ConnectionPlace) -> Result<(), Closing> {
+    if !shared.serves(stream) {
+        return Err(Closing::NotServed);
+    }
     let options = &shared.options;
     let (mut come, mut answer) = (Vec::new(), Vec::new());
     let mut patience = (options.request_timeout, Closing::Silent);

@@ -16,7 +16,6 @@ mod options;
 mod orders;
 mod thread;
 mod user;
-mod users;
 
 pub use diversion::Diversion;
 pub use hosted::{Hosted, HostedProgram, SendFrom};
@@ -26,6 +25,7 @@ use crate::clock;
 use crate::driver::spawn;
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
+use crate::users::Users;
 use crate::waker::Waker;
 use counted::{COPIED_WITHIN, Counted};
 use midflight_dataplane::program::SoftProgram;
@@ -39,7 +39,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::SwitchThread;
-use users::Users;
 
 /// Counts of the shells or the pipeline around the program, by name.
 pub type ShellCounts = Vec<(&'static str, u64)>;

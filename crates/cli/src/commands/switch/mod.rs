@@ -9,7 +9,7 @@ mod running;
 mod tasks;
 
 pub(crate) use program::SwitchProgram;
-pub(crate) use running::Running;
+pub(crate) use running::{Prepared, Running};
 
 use crate::{http, options};
 use anyhow::{Result, bail};

@@ -5,13 +5,18 @@
 
 use super::temporary;
 use anyhow::{Context, Result, bail};
-use midflight_control::reads::{ReplicaStart, SetTable};
+use midflight_control::reads::{ANY_CLUSTER, ReplicaStart, SetTable};
 use midflight_host::disk::Directory;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The file with the number of the store, and the bytes that it may have.
+const CLUSTER: &str = "cluster";
+const CLUSTER_MAX: u64 = 64;
+/// The number of all stores up to version 0.1.
+const CLUSTER_OF_OLD: u64 = 1;
 /// While this file is in the directory, no client has been served.
 const FOUNDING: &str = "founding";
 /// What it says to who finds it.
@@ -53,6 +58,38 @@ impl Data {
         self.path.join(replica.to_string())
     }
 
+    /// The number of the store: drawn at random when it begins, and kept with its data. Who knows it can speak to the replicas as one of them.
+    pub(super) fn cluster(&self) -> Result<u64> {
+        let path = self.path.join(CLUSTER);
+        let number = match midflight_files::read_text(&path, CLUSTER_MAX) {
+            Ok(text) => {
+                let number = text.trim().parse().ok().filter(|&number| number != ANY_CLUSTER);
+                return number.with_context(|| format!("{} is damaged: it has the store's number", path.display()));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => rand::random_range(1..=i64::MAX as u64),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let has_data = |id: u64| self.of(id).read_dir().is_ok_and(|mut files| files.next().is_some());
+        if (1..=u64::from(super::store::REPLICAS)).any(has_data) {
+            tracing::warn!(
+                "the store in {} is of an earlier version, which gave all stores the number 1: other users of this machine can speak to \
+                 its replicas; to end that, copy its values to a new one",
+                self.path.display()
+            );
+            return Ok(CLUSTER_OF_OLD);
+        }
+        let unfinished = path.with_extension("new");
+        let write = || {
+            let mut file = midflight_files::create(&unfinished)?;
+            writeln!(file, "{number}")?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            self.sync()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(number)
+    }
+
     /// Sees to it that all replicas have data: a new store gets its first state. Replicas of an old one must have theirs, as one that
     /// begins anew would have forgotten what it acknowledged. No client may be served before.
     pub(super) fn prepare(&self, set: &SetTable) -> Result<()> {
@@ -75,7 +112,7 @@ impl Data {
     }
 
     fn begin(&self, founding: &Path) -> std::io::Result<()> {
-        let mut file = File::create(founding)?;
+        let mut file = midflight_files::create(founding)?;
         file.write_all(ABOUT_FOUNDING.as_bytes())?;
         file.sync_all()?;
         self.sync()

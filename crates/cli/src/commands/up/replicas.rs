@@ -4,6 +4,7 @@
 use super::{Args, temporary};
 use crate::commands::controller::RunningController;
 use crate::commands::switch::{Running, SwitchProgram};
+use crate::embedded::ServedUsers;
 use crate::options;
 use anyhow::{Result, bail};
 use midflight_control::config::DEFAULT_PORT;
@@ -37,7 +38,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
     let stores = Stores::start()?;
-    let cache = Cache::start(switch, args.selector, &stores, &shutdown)?;
+    let served = ServedUsers::at(switch.listen, args.any_user);
+    let cache = Cache::start(switch, served, args.selector, &stores, &shutdown)?;
     stdout::print(&cache.greeting(args.selector))?;
     shutdown.wait();
     if let Some(why) = cache.failure() {
@@ -115,7 +117,13 @@ struct Cache {
 }
 
 impl Cache {
-    fn start(switch: SwitchTable, selector: Algorithm, stores: &Stores, shutdown: &Shutdown) -> Result<Self> {
+    fn start(
+        switch: SwitchTable,
+        served: ServedUsers,
+        selector: Algorithm,
+        stores: &Stores,
+        shutdown: &Shutdown,
+    ) -> Result<Self> {
         let local = switch.listen.ip();
         if local.is_unspecified() {
             bail!("a selector knows its operator by one address: --listen 127.0.0.1:7700, for example");
@@ -127,6 +135,7 @@ impl Cache {
         // Its port may be a free one; those of the agents follow from it.
         let engine = ReplicasProgram::in_process(&config, config.switch.engine.kind)?;
         let mut prepared = Running::<ReplicasProgram>::prepare(&config, engine)?;
+        served.apply(&mut prepared)?;
         let address = SocketAddr::new(local, prepared.port());
         let mut beside = ReplicasProgram::beside(&config, prepared.port())?;
         let (control, selector) = (beside.control(), beside.selector());
@@ -134,7 +143,7 @@ impl Cache {
         let operator = prepared.run(shutdown.ender())?;
         ReplicasProgram::begin(beside, &operator.switch, shutdown.ender())?;
         let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
-        let agents = agents.map(|(at, store)| agent(at, address, &stores.socket(store), shutdown));
+        let agents = agents.map(|(at, store)| agent(at, address, served, &stores.socket(store), shutdown));
         let agents = agents.collect::<Result<Vec<_>>>()?;
         let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
         let file = ControllerFile {
@@ -179,11 +188,18 @@ impl Cache {
 }
 
 /// The agent before a store.
-fn agent(address: SocketAddr, operator: SocketAddr, socket: &Path, shutdown: &Shutdown) -> Result<Agent> {
+fn agent(
+    address: SocketAddr,
+    operator: SocketAddr,
+    served: ServedUsers,
+    socket: &Path,
+    shutdown: &Shutdown,
+) -> Result<Agent> {
     let store: StoreAddress = format!("memcached://{}", socket.display()).parse()?;
     let options = AgentOptions {
         operator: Some(operator),
         senders: Some([operator.ip()].into()),
+        only_user: served.user(),
         ..AgentOptions::new(address, store)
     };
     Ok(Agent::start(options, shutdown.ender())?)

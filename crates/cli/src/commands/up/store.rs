@@ -3,6 +3,7 @@
 use super::Args;
 use super::data::Data;
 use crate::commands::switch::{Running, SwitchProgram};
+use crate::embedded::ServedUsers;
 use crate::options;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Result, bail};
@@ -16,7 +17,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 /// Replicas, in a mode that replicates.
-const REPLICAS: u16 = 3;
+pub(super) const REPLICAS: u16 = 3;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut switch =
@@ -27,12 +28,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut config = Config { switch, program: ReadsTable::default() };
     let engine = ReadsProgram::in_process(&config, config.switch.engine.kind)?;
     let mut prepared = Running::<ReadsProgram>::prepare(&config, engine)?;
+    ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
     let port = prepared.port();
+    let data = Data::new(args.data.as_deref())?;
     let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
-    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, port) };
+    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(data.cluster()?, replicas, 1, port) };
     config.program.set = vec![set.clone()];
     prepared.set_table(config.program.clone());
-    let data = Data::new(args.data.as_deref())?;
     data.prepare(&set)?;
     let running = prepared.run(|| ())?;
     ReadsProgram::begin(ReadsProgram::beside(&config, port)?, &running.switch, || ())?;

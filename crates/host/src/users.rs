@@ -1,11 +1,13 @@
-//! The users of this machine whom a switch on loopback serves. A command line that is submitted runs as the user of an executor; so
-//! a switch that one user starts for herself takes nothing from sockets of others, and sends them nothing, not even if they have
-//! got the port of a process of hers that has ended.
+//! The users of this machine whom a process on loopback serves. A command line that is submitted runs as the user of an executor, and
+//! a store's values are its user's; so what one user starts for herself takes nothing from sockets of others, and sends them nothing, not
+//! even if they have got the port of a process of hers that has ended.
 //!
 //! Whose a socket is, the kernel says, for all sockets at once. That takes it some 100 µs, so the answer is kept for a moment.
 
 use crate::error::Error;
 use midflight_endpoint::{MS, Nanos};
+#[cfg(feature = "agent")]
+use procfs::net::TcpNetEntry;
 use procfs::net::UdpNetEntry;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -24,7 +26,7 @@ const ROOT: u32 = 0;
 
 /// The users who are served.
 #[derive(Debug)]
-pub(super) struct Users {
+pub(crate) struct Users {
     user: u32,
     allowed: Vec<u32>,
     /// The owners of the sockets at each port, as the kernel said last.
@@ -55,7 +57,7 @@ enum Owner {
 
 impl Users {
     /// This user, and root. `own` is an address of this process.
-    pub(super) fn new(user: u32, own: SocketAddr) -> Result<Self, Error> {
+    pub(crate) fn new(user: u32, own: SocketAddr) -> Result<Self, Error> {
         let refused =
             |why: &str| Err(Error::Configuration(format!("cannot see whose the sockets of this machine are: {why}")));
         let (sockets, ask_at, extra_left) = (HashMap::new(), 0, EXTRA);
@@ -64,7 +66,7 @@ impl Users {
         users.ask(0);
         users.ask_at = 0;
         if users.owner_of(own) == Owner::Nobody {
-            return refused("/proc/net/udp does not show the switch's own; mount /proc");
+            return refused("/proc/net/udp does not show this process's own; mount /proc");
         }
         // All users without a number in a user namespace have this one.
         if !sees_all_users() && Some(user) == overflow_user() {
@@ -76,7 +78,7 @@ impl Users {
     }
 
     /// Whether an address is a socket of a user who is served.
-    pub(super) fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
+    pub(crate) fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
         if now >= self.ask_at {
             self.ask(now);
         }
@@ -89,6 +91,27 @@ impl Users {
             self.warn(address, user);
         }
         owner == Owner::Allowed
+    }
+
+    /// Whether a TCP connection to `own` comes from a user who is served. The kernel is asked for each: none is as old as an earlier answer.
+    #[cfg(feature = "agent")]
+    pub(crate) fn serves_stream(&mut self, now: Nanos, own: SocketAddr, peer: SocketAddr) -> bool {
+        if !self.may_ask_again(now) {
+            return false;
+        }
+        let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        let (own, peer) = (canonical(own), canonical(peer));
+        let all = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
+        // One that its process has closed has no inode, and root as its user.
+        let its = |entry: &TcpNetEntry| {
+            entry.inode != 0 && canonical(entry.local_address) == peer && canonical(entry.remote_address) == own
+        };
+        let Some(entry) = all.into_iter().find(its) else { return false };
+        let is_served = self.allowed.contains(&entry.uid);
+        if !is_served {
+            self.warn(peer, entry.uid);
+        }
+        is_served
     }
 
     /// All sockets to which a datagram for this address may go, or from which one may come, must be of users who are served.
@@ -135,7 +158,7 @@ impl Users {
     fn warn(&mut self, address: SocketAddr, user: u32) {
         if self.warnings_given < WARNINGS {
             self.warnings_given += 1;
-            tracing::warn!("user {user} at {address} is not served: this switch is for user {} only", self.user);
+            tracing::warn!("user {user} at {address} is not served: this process is for user {} only", self.user);
         }
     }
 }
@@ -227,6 +250,25 @@ mod tests {
         assert_eq!(asked, EXTRA as usize);
         assert!(users.may_ask_again(EXTRA_EVERY));
         assert!(!users.may_ask_again(EXTRA_EVERY));
+    }
+
+    #[cfg(feature = "agent")]
+    #[test]
+    fn t13_streams_of_others_and_closed_ones_are_not_served() {
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut users = users(own());
+        let stream = TcpStream::connect(at).unwrap();
+        let (_accepted, peer) = listener.accept().unwrap();
+        assert!(users.serves_stream(0, at, peer));
+        users.allowed = vec![own().wrapping_add(1)];
+        assert!(!users.serves_stream(0, at, peer), "another's");
+        users.allowed = vec![own(), ROOT];
+        drop(stream);
+        assert!(!users.serves_stream(0, at, peer), "the kernel says that what has no process is root's");
+        users.extra_left = 0;
+        assert!(!users.serves_stream(0, at, peer), "asked too often");
     }
 
     #[test]
