@@ -12,6 +12,7 @@ const CONTROLLERS: [&str; 2] = ["127.70.9.1:7790", "127.70.9.2:7790"];
 /// A client's rack and a store's, below one switch.
 const NETWORK: &str = r#"
 controllers = ["127.70.9.1:7790", "127.70.9.2:7790"]
+secret = "controller.secret"
 topology = "topology.toml"
 
 [[operator]]
@@ -70,6 +71,8 @@ impl Network {
         let directory = Directory::new(name);
         directory.write("topology.toml", TOPOLOGY);
         let config = directory.write("controller.toml", NETWORK);
+        let said = run(&["controller", "--init", &directory.path("controller.secret")]);
+        assert_eq!(said.code, Some(0), "{said:?}");
         Self { directory, config }
     }
 

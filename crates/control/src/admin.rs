@@ -192,6 +192,7 @@ pub fn ask<A: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
     use std::thread;
 
     fn directory(name: &str) -> PathBuf {

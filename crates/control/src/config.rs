@@ -43,6 +43,9 @@ pub trait ProgramTable: Clone + Default + PartialEq {
     /// # Errors
     /// The first value that is outside its bounds.
     fn validate(&self) -> Result<(), String>;
+
+    /// Files that it names are named as seen from the directory of its own file, which is this one.
+    fn resolve(&mut self, _directory: &Path) {}
 }
 
 /// The configuration of a switch.
@@ -181,7 +184,9 @@ impl<T: ProgramTable> Config<T> {
     /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
     pub fn load(file: &Path) -> Result<Self, FileError> {
         let text = file::read(file, T::EXAMPLE)?;
-        Self::parse(&text, file)
+        let mut config = Self::parse(&text, file)?;
+        config.program.resolve(file.parent().unwrap_or(Path::new("")));
+        Ok(config)
     }
 
     /// As [`Config::load`], from text; `file` is what errors name.

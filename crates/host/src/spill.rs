@@ -1,6 +1,6 @@
 //! Unlinked files for what is too large for the memory, with a bound on the bytes of all of them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -107,6 +107,7 @@ impl Drop for SpillFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::OpenOptions;
 
     #[test]
     fn files_share_a_bound_and_give_their_bytes_back() {

@@ -2,7 +2,10 @@
 
 use crate::usage;
 use anyhow::{Context, Result};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// A file that cannot be written is known before the work, not after it.
 pub fn check_output(flag: &str, path: &Path) -> Result<()> {
@@ -13,7 +16,13 @@ pub fn check_output(flag: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the whole file.
+/// A directory for temporary files that only this user can use, whatever the umask is. It goes with the result.
+pub fn temporary(prefix: &str) -> Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir();
+    directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))
+}
+
+/// Writes the whole file, which is made to be shared.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

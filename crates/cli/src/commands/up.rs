@@ -9,7 +9,7 @@ use crate::commands::switch::SwitchProgram;
 use crate::counts::{self, Counts};
 use crate::embedded::{Embedded, LocalExecutors, ServedUsers};
 use crate::options;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::reads::ReadMode;
@@ -23,7 +23,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use tempfile::TempDir;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -157,12 +156,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// A directory for temporary files that only this user can read, and that goes with the result.
-fn temporary(prefix: &str) -> Result<TempDir> {
-    let directory = tempfile::Builder::new().prefix(prefix).tempdir();
-    directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))
 }
 
 fn greeting(embedded: &Embedded, executors: u32, slots: u32, counting: &str) -> String {

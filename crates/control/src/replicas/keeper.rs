@@ -3,11 +3,12 @@
 //! It never speaks first: each message of a controller has one answer, so it needs no timer, and a stream that breaks loses nothing
 //! but an answer.
 
+use super::TERM_LEAP;
 use super::order::{Key, rule};
 use midflight_dataplane::replicas::{Outcome, Rule, TIERS_MAX};
 use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::{
-    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, SetNumber, Term,
+    Ask, ControlMessage, Done, Inventory, Order, Refusal, Refused, Report, Set, SetNumber, TERM_MAX, Term,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -46,6 +47,8 @@ pub struct KeeperCounters {
     pub repeated: u64,
     /// Messages of an older term than is followed.
     pub older_term: u64,
+    /// Messages of a term that is too far beyond the one that is followed.
+    pub absurd_term: u64,
     /// SETs for this operator as it was before it started again.
     pub other_incarnation: u64,
     /// SETs before which others are missing, or after which others came.
@@ -161,6 +164,12 @@ impl RuleKeeper {
     fn follows(&mut self, now: Nanos, term: Term) -> bool {
         if term < self.term {
             self.counters.older_term += 1;
+            return false;
+        }
+        // Terms count takeovers. A keeper that followed one that cannot be would refuse every controller from then on.
+        let most = if self.term == Term::NONE { TERM_MAX / 2 } else { self.term.number.saturating_add(TERM_LEAP) };
+        if term.number > most {
+            self.counters.absurd_term += 1;
             return false;
         }
         if term > self.term {

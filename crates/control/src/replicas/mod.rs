@@ -9,6 +9,7 @@
 //! | [`order`] | which rule an order sets, and in which order they are set |
 //! | [`table`] | the configuration file of a controller |
 //! | [`operator`] | the table of an operator in a switch's configuration |
+//! | [`secret`] | what controllers and keepers prove to each other, and the streams that it seals |
 //! | [`cache`] | the configuration file of a cache's clients |
 //! | [`agent`] | what an agent before a store reports |
 
@@ -19,9 +20,13 @@ pub mod keeper;
 pub mod network;
 pub mod operator;
 pub mod order;
+pub mod secret;
 pub(crate) mod snapshot;
 mod status;
 pub mod table;
+
+/// A term's number may be larger than the known ones by this: so many takeovers at least took hours.
+const TERM_LEAP: u64 = 1 << 16;
 
 pub use cache::CacheFile;
 pub use controller::{Controller, ControllerConfig, Event, PlanWanted, Role, Start};
@@ -31,6 +36,7 @@ pub use midflight_wire::replicas::control::{
 };
 pub use network::{Grouping, Network, NetworkError, NetworkParts};
 pub use operator::ReplicasTable;
+pub use secret::Secret;
 pub use snapshot::{ControllerPlace, ControllerSnapshot, GroupLine, OperatorLine, PlanStatus, RsNodeLine};
 pub use status::ReplicasStatus;
 pub use table::ControllerFile;

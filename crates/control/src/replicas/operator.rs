@@ -10,6 +10,7 @@ use midflight_replicas::select::Algorithm;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bounds of an operator, who gives it orders, and its selector.
@@ -31,6 +32,8 @@ pub struct ControlTable {
     pub listen: SocketAddr,
     /// Their addresses.
     pub from: BTreeSet<IpAddr>,
+    /// The file with the secret that it shares with them.
+    pub secret: Option<PathBuf>,
 }
 
 /// The selector beside it.
@@ -89,7 +92,7 @@ fn hold() -> Duration {
 impl Default for ControlTable {
     fn default() -> Self {
         let from = [IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];
-        Self { listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_CONTROL_PORT)), from: from.into() }
+        Self { listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_CONTROL_PORT)), from: from.into(), secret: None }
     }
 }
 
@@ -142,6 +145,10 @@ impl ProgramTable for ReplicasTable {
         Ok(Self { bounds: table.rest()?, control, selector })
     }
 
+    fn resolve(&mut self, directory: &Path) {
+        self.control.secret = self.control.secret.take().map(|secret| directory.join(secret));
+    }
+
     fn validate(&self) -> Result<(), String> {
         let bounds = &self.bounds;
         within("replicas.places", bounds.places, 1..=PLACES_MAX)?;
@@ -173,7 +180,6 @@ impl ProgramTable for ReplicasTable {
 mod tests {
     use super::*;
     use crate::Config;
-    use std::path::Path;
 
     fn parse(text: &str) -> Result<Config<ReplicasTable>, String> {
         Config::parse(text, Path::new("o.toml")).map_err(|error| error.to_string())

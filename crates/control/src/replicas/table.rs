@@ -24,6 +24,8 @@ pub const EXAMPLE_TOML: &str = include_str!("controller.toml");
 pub struct ControllerFile {
     /// The controllers, in their order: a controller's place here is [`ControllerConfig::place`].
     pub controllers: Vec<SocketAddr>,
+    /// The file of the secret that they share with operators, as seen from the directory of this file.
+    pub secret: Option<PathBuf>,
     /// The network.
     pub network: Network,
     /// By operator: where it takes orders.
@@ -36,6 +38,7 @@ pub struct ControllerFile {
 #[serde(deny_unknown_fields)]
 struct Keys {
     controllers: Vec<SocketAddr>,
+    secret: Option<PathBuf>,
     topology: TopologyKey,
     #[serde(default)]
     operator: Vec<OperatorKeys>,
@@ -249,7 +252,7 @@ impl ControllerFile {
             grouping,
         };
         let network = Network::new(parts).map_err(|NetworkError(message)| FileError::value(file, message))?;
-        Ok(Self { controllers: keys.controllers, network, control, config })
+        Ok(Self { controllers: keys.controllers, secret: keys.secret, network, control, config })
     }
 }
 
@@ -432,7 +435,7 @@ mod tests {
                 "c.toml: times: dead_after and takeover_after are at least",
             ),
             ("rsnodes = 4096", "rsnodes = 65535", "c.toml: bounds.rsnodes = 65535: must be 1 to 65534"),
-            ("hysteresis = 1", "hysterese = 1", "c.toml:79: "),
+            ("hysteresis = 1", "hysterese = 1", "c.toml:83: "),
             (
                 "packets_per_request = 1",
                 "packets_per_request = 3",

@@ -3,15 +3,17 @@
 //! A stream that breaks loses nothing but an answer: the controller repeats what had none. So a stream with anything wrong in it is
 //! closed, and counted by the reason.
 
+use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
 use crate::failing::Failing;
 use crate::switch::Switch;
-use midflight_connections::{Connections, listen};
+use midflight_connections::{ConnectionPlace, Connections, listen};
 use midflight_control::replicas::keeper::KeeperCounters;
-use midflight_control::replicas::{RuleKeeper, Term};
+use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, Unsealed, greeting};
+use midflight_control::replicas::{Refusal, Refused, RuleKeeper, Secret, Term};
 use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::{self, ControlMessage};
@@ -32,6 +34,9 @@ const CONNECTIONS_MAX: usize = 256;
 const STREAMS_EACH: usize = 4;
 /// A stream without a message for this long is closed: a controller asks several times a second.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A stream proves itself within this time, and after `SILENT_FOR` makes room for others of its address until it has.
+const PROVED_WITHIN: Duration = Duration::from_secs(5);
+const SILENT_FOR: Duration = Duration::from_millis(100);
 /// How often it looks whether the selector still works.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes that are read at once.
@@ -46,6 +51,8 @@ pub struct KeeperOptions {
     pub listen: SocketAddr,
     /// Addresses of controllers; others are not listened to.
     pub controllers: BTreeSet<IpAddr>,
+    /// What they prove to know.
+    pub secret: Secret,
 }
 
 /// What became of streams.
@@ -53,6 +60,8 @@ pub struct KeeperOptions {
 pub struct StreamCounters {
     /// From addresses that are no controller's.
     pub foreign: u64,
+    /// Closed because the other end did not prove that it knows the secret.
+    pub unproved: u64,
     /// Closed because of bytes that are no message, or of another version.
     pub malformed: u64,
     /// Closed because nothing came for too long, or an answer was not read.
@@ -66,6 +75,7 @@ pub struct StreamCounters {
 #[derive(Debug, Default)]
 struct StreamCounts {
     foreign: AtomicU64,
+    unproved: AtomicU64,
     malformed: AtomicU64,
     silent: AtomicU64,
     made_room: AtomicU64,
@@ -93,6 +103,7 @@ pub struct BoundKeeper {
     listener: std::net::TcpListener,
     address: SocketAddr,
     controllers: BTreeSet<IpAddr>,
+    secret: Secret,
 }
 
 /// Serves controllers. Dropping it ends that.
@@ -124,8 +135,9 @@ struct Shared {
     keeper: Mutex<RuleKeeper>,
     /// What the keeper said last: who reads it does not wait for an order.
     published: Mutex<Said>,
-    /// The log was told of a stream from elsewhere; of one with bytes that are no message.
-    has_warned: [AtomicBool; 2],
+    /// When the log may be told again of what is not taken: of a stream from elsewhere; without the secret; with bytes that are no message;
+    /// of a term that is not followed.
+    warnings: [LogLimit; 4],
     /// The log was told of a selector at another address.
     has_warned_of_selector: AtomicBool,
     switch: Weak<Switch<ReplicasProgram>>,
@@ -133,6 +145,7 @@ struct Shared {
     /// A random number, which names the selection of the core.
     incarnation: u64,
     controllers: BTreeSet<IpAddr>,
+    secret: Secret,
     connections: Arc<Connections>,
     /// By controller, the oldest first: dropping one ends the stream.
     streams: Mutex<HashMap<IpAddr, VecDeque<oneshot::Sender<()>>>>,
@@ -147,12 +160,12 @@ impl BoundKeeper {
     /// # Errors
     /// If the address cannot be had.
     pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
-        let KeeperOptions { listen: address, controllers } = options;
+        let KeeperOptions { listen: address, controllers, secret } = options;
         let controllers = controllers.iter().map(IpAddr::to_canonical).collect();
         let refused = |source| Error::Bind { protocol: "TCP", address, source };
         let listener = listen(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Self { listener, address, controllers })
+        Ok(Self { listener, address, controllers, secret })
     }
 
     /// Where it listens.
@@ -172,7 +185,7 @@ impl BoundKeeper {
         selected_by: SelectedBy,
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Keeper, Error> {
-        let Self { listener, address, controllers } = self;
+        let Self { listener, address, controllers, secret } = self;
         let failed = |source| Error::Resources { what: "listen to controllers", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let incarnation = rand::random_range(1..=u64::MAX);
@@ -180,13 +193,14 @@ impl BoundKeeper {
         let shared = Arc::new(Shared {
             published: Mutex::new(Said::by(&keeper)),
             keeper: Mutex::new(keeper),
-            has_warned: Default::default(),
+            warnings: Default::default(),
             has_warned_of_selector: AtomicBool::new(false),
             switch: Arc::downgrade(switch),
             selected_by,
             incarnation,
             controllers,
-            connections: Connections::new(CONNECTIONS_MAX, PATIENCE),
+            secret,
+            connections: Connections::where_silent_give_way(CONNECTIONS_MAX, PATIENCE, SILENT_FOR),
             streams: Mutex::default(),
             counts: StreamCounts::default(),
             failing: Failing::new(on_failure),
@@ -241,6 +255,7 @@ impl Keeper {
             messages,
             streams: StreamCounters {
                 foreign: counts.foreign.load(Relaxed),
+                unproved: counts.unproved.load(Relaxed),
                 malformed: counts.malformed.load(Relaxed),
                 silent: counts.silent.load(Relaxed),
                 made_room: counts.made_room.load(Relaxed),
@@ -265,20 +280,14 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
         Ok(listener) => listener,
         Err(error) => return error,
     };
-    let serve = |stream: TcpStream, place| {
+    let serve = |stream: TcpStream, place: ConnectionPlace| {
         let shared = Arc::clone(shared);
         async move {
             let _watch = shared.failing.watch(TAKES);
             let closed = match stream.peer_addr().map(|peer| peer.ip().to_canonical()) {
-                Ok(peer) if shared.controllers.contains(&peer) => {
-                    let end = shared.begin_stream(peer);
-                    tokio::select! {
-                        closed = shared.stream(stream, peer) => closed,
-                        _ = end => Closed::MadeRoom,
-                    }
-                }
+                Ok(peer) if shared.controllers.contains(&peer) => shared.serve(stream, peer, &place).await,
                 peer => {
-                    shared.warn_once(0, || {
+                    shared.warn(Warning::Foreign, || {
                         let peer = peer.map_or_else(|_| "an address that is gone".into(), |peer| peer.to_string());
                         format!("{peer} is no controller of replicas.control.from: its orders are not taken")
                     });
@@ -292,12 +301,29 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     match shared.connections.accept(&listener, &[], serve).await {}
 }
 
+/// A stream whose other end has proved that it knows the secret, once the first message is opened.
+struct Proved {
+    sealer: Sealer,
+    opener: Opener,
+    come: Vec<u8>,
+}
+
+/// What the log is told of, each at most once a minute.
+#[derive(Clone, Copy, Debug)]
+enum Warning {
+    Foreign,
+    Unproved,
+    Malformed,
+    Term,
+}
+
 /// Why a stream has ended.
 #[derive(Clone, Copy, Debug)]
 enum Closed {
     /// By the controller, or broken.
     Ended,
     Foreign,
+    Unproved,
     Malformed,
     Silent,
     MadeRoom,
@@ -309,6 +335,7 @@ impl StreamCounts {
         let counter = match closed {
             Closed::Ended => return,
             Closed::Foreign => &self.foreign,
+            Closed::Unproved => &self.unproved,
             Closed::Malformed => &self.malformed,
             Closed::Silent => &self.silent,
             Closed::MadeRoom => &self.made_room,
@@ -332,45 +359,105 @@ impl Shared {
         ended
     }
 
-    /// Answers messages until the stream from there ends.
-    async fn stream(&self, mut stream: TcpStream, from: IpAddr) -> Closed {
-        let (mut come, mut answers) = (Vec::new(), Vec::new());
+    /// Serves a stream from a controller's address until it ends. It has no place among that controller's streams before it is proved.
+    async fn serve(&self, mut stream: TcpStream, from: IpAddr, place: &ConnectionPlace) -> Closed {
+        let (mut proved, first) = match timeout(PROVED_WITHIN, self.prove(&mut stream, from)).await {
+            Err(_) => return Closed::Silent,
+            Ok(Err(closed)) => return closed,
+            Ok(Ok(proved)) => proved,
+        };
+        place.progress();
+        let end = self.begin_stream(from);
+        tokio::select! {
+            closed = self.converse(&mut stream, from, &mut proved, first) => closed,
+            _ = end => Closed::MadeRoom,
+        }
+    }
+
+    /// Exchanges greetings, and reads the first message, which proves the other end.
+    async fn prove(&self, stream: &mut TcpStream, from: IpAddr) -> Result<(Proved, ControlMessage), Closed> {
+        let (nonce, mut others) = (rand::random(), [0; GREETING_BYTES]);
+        stream.write_all(&greeting(nonce)).await.map_err(|_| Closed::Ended)?;
+        stream.read_exact(&mut others).await.map_err(|_| Closed::Ended)?;
+        let begun = secret::begin(&self.secret, End::Keeper, nonce, &others);
+        let (sealer, opener) = begun.map_err(|why| self.refused(from, why))?;
+        let mut proved = Proved { sealer, opener, come: Vec::new() };
+        let first = self.next(stream, from, &mut proved).await?;
+        Ok((proved, first))
+    }
+
+    async fn next(&self, stream: &mut TcpStream, from: IpAddr, proved: &mut Proved) -> Result<ControlMessage, Closed> {
+        let Proved { opener, come, .. } = proved;
         loop {
-            let message = match control::parse(&come) {
-                Ok(Some((message, length))) => {
-                    come.drain(..length);
-                    message
-                }
-                Ok(None) => {
-                    come.reserve(CHUNK);
-                    match timeout(PATIENCE, stream.read_buf(&mut come)).await {
-                        Err(_) => return Closed::Silent,
-                        Ok(Ok(0) | Err(_)) => return Closed::Ended,
-                        Ok(Ok(_)) => continue,
-                    }
-                }
-                Err(error) => {
-                    self.warn_once(1, || {
-                        format!("{from} sent what is no message ({error}): use one release of Midflight everywhere")
-                    });
-                    return Closed::Malformed;
-                }
-            };
+            if let Some((message, length)) = opener.open(come).map_err(|why| self.refused(from, why))? {
+                come.drain(..length);
+                return Ok(message);
+            }
+            come.reserve(CHUNK);
+            match timeout(PATIENCE, stream.read_buf(come)).await {
+                Err(_) => return Err(Closed::Silent),
+                Ok(Ok(0) | Err(_)) => return Err(Closed::Ended),
+                Ok(Ok(_)) => {}
+            }
+        }
+    }
+
+    /// Answers messages until the stream ends.
+    async fn converse(
+        &self,
+        stream: &mut TcpStream,
+        from: IpAddr,
+        proved: &mut Proved,
+        mut message: ControlMessage,
+    ) -> Closed {
+        let (mut answers, mut bytes) = (Vec::new(), Vec::new());
+        loop {
             let Ok(answer) = self.answer(&message) else { return Closed::WithoutSwitch };
             let Some(answer) = answer else { return Closed::Malformed };
+            self.warn_of_term(from, &answer);
+            bytes.clear();
             answers.clear();
-            control::write(&answer, &mut answers);
+            control::write(&answer, &mut bytes);
+            if !proved.sealer.seal(&bytes, &mut answers) {
+                return Closed::Ended; // the controller connects again
+            }
             match timeout(PATIENCE, stream.write_all(&answers)).await {
                 Err(_) => return Closed::Silent,
                 Ok(Err(_)) => return Closed::Ended,
                 Ok(Ok(())) => {}
             }
+            message = match self.next(stream, from, proved).await {
+                Ok(message) => message,
+                Err(closed) => return closed,
+            };
         }
     }
 
-    /// Each of these warnings stands in the log once, so that nobody can fill it.
-    fn warn_once(&self, which: usize, text: impl FnOnce() -> String) {
-        if !self.has_warned[which].swap(true, Relaxed) {
+    fn warn_of_term(&self, from: IpAddr, answer: &ControlMessage) {
+        let ControlMessage::Refused(Refused { term, why: Refusal::OlderTerm, .. }) = answer else { return };
+        self.warn(Warning::Term, || {
+            format!(
+                "a controller at {from} is refused: its term is older than {}, which is followed here, or too far beyond it",
+                term.number
+            )
+        });
+    }
+
+    fn refused(&self, from: IpAddr, why: Unsealed) -> Closed {
+        if why == Unsealed::NotProved {
+            self.warn(Warning::Unproved, || {
+                format!("{from} does not know the secret of replicas.control.secret: its orders are not taken; copy the controllers' file here")
+            });
+            return Closed::Unproved;
+        }
+        self.warn(Warning::Malformed, || {
+            format!("{from} sent what is no message ({why}): use one release of Midflight everywhere")
+        });
+        Closed::Malformed
+    }
+
+    fn warn(&self, which: Warning, text: impl FnOnce() -> String) {
+        if self.warnings[which as usize].may_log(clock::now()) {
             tracing::warn!("{}", text());
         }
     }

@@ -16,3 +16,20 @@ pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, Str
 pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};
 pub use parts::SelectedBy;
 pub use selector::{BoundSelector, Selector, SelectorOptions, SelectorReport};
+
+use midflight_endpoint::{Nanos, SECOND};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How often the log is told of one kind of thing, so that nobody can fill it.
+const LOG_EVERY: Nanos = 60 * SECOND;
+
+/// When the log may be told again of one kind of thing.
+#[derive(Debug, Default)]
+struct LogLimit(AtomicU64);
+
+impl LogLimit {
+    fn may_log(&self, now: Nanos) -> bool {
+        let next = |next: Nanos| (now >= next).then(|| now.saturating_add(LOG_EVERY));
+        self.0.fetch_update(Relaxed, Relaxed, next).is_ok()
+    }
+}

@@ -1,8 +1,9 @@
 //! N8: an operator that lies to its controller, over real streams. Each lie is counted by its name, and the others work as if there was
 //! none.
 
-use crate::world::{World, wait_until};
+use crate::world::{World, greet, secret, wait_until};
 use midflight_control::replicas::keeper::Load;
+use midflight_control::replicas::secret::End;
 use midflight_control::replicas::{Parts, Role, RuleKeeper};
 use midflight_dataplane::replicas::{Outcome, Rule};
 use midflight_host::clock;
@@ -69,16 +70,21 @@ fn lie(number: usize, answer: ControlMessage) -> Vec<ControlMessage> {
 
 fn talk(mut stream: TcpStream, keeper: &mut RuleKeeper, said: &mut usize) {
     let (mut come, mut buffer) = (Vec::new(), [0; 4096]);
+    let Ok((mut sealer, mut opener)) = greet(&mut stream, &secret(), End::Keeper) else { return };
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
         come.extend_from_slice(&buffer[..length]);
-        while let Some((message, length)) = control::parse(&come).unwrap() {
+        while let Some((message, length)) = opener.open(&mut come).unwrap() {
             come.drain(..length);
             let answer = keeper.handle(clock::now(), &message, &mut Nothing).unwrap();
             let mut bytes = Vec::new();
-            lie(*said, answer).iter().for_each(|message| control::write(message, &mut bytes));
             *said += 1;
             if (*said).is_multiple_of(40) {
-                bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+                assert!(sealer.seal(b"HTTP/1.1 200 OK\r\n\r\n", &mut bytes));
+            }
+            for message in lie(*said - 1, answer) {
+                let mut plain = Vec::new();
+                control::write(&message, &mut plain);
+                assert!(sealer.seal(&plain, &mut bytes));
             }
             let _ = stream.write_all(&bytes);
         }

@@ -1,7 +1,9 @@
 //! N8: streams with anything wrong in them. A scripted controller over real streams.
 
-use crate::world::{CLIENT, Operator, wait_until};
+use crate::world::{CLIENT, Operator, World, greet, secret, wait_until};
 use midflight_control::replicas::order::order;
+use midflight_control::replicas::secret::{End, Opener, Sealer};
+use midflight_control::replicas::{Role, Secret, TERM_MAX};
 use midflight_dataplane::replicas::{Rule, Selection};
 use midflight_wire::replicas::control::{
     self, Ask, CONTROL_MAGIC, CONTROL_MAX, CONTROL_VERSION, ControlHead, ControlKind, ControlMessage, Set, SetNumber,
@@ -28,13 +30,24 @@ pub(crate) fn loopback() -> IpAddr {
 }
 
 /// One end of a stream.
-pub(crate) struct Stream(TcpStream, Vec<u8>);
+pub(crate) struct Stream {
+    stream: TcpStream,
+    come: Vec<u8>,
+    sealer: Sealer,
+    opener: Opener,
+}
 
 impl Stream {
     pub(crate) fn new(operator: &Operator) -> Self {
-        let stream = TcpStream::connect(operator.keeper.local_addr()).unwrap();
+        Self::with(operator, &secret()).unwrap()
+    }
+
+    /// The stream of a controller with this secret; an error if it is closed at once.
+    fn with(operator: &Operator, secret: &Secret) -> std::io::Result<Self> {
+        let mut stream = TcpStream::connect(operator.keeper.local_addr()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self(stream, Vec::new())
+        let (sealer, opener) = greet(&mut stream, secret, End::Controller)?;
+        Ok(Self { stream, come: Vec::new(), sealer, opener })
     }
 
     fn bytes(message: &ControlMessage) -> Vec<u8> {
@@ -43,17 +56,33 @@ impl Stream {
         bytes
     }
 
+    /// The frame of what need not be a message.
+    fn sealed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut sealed = Vec::new();
+        assert!(self.sealer.seal(bytes, &mut sealed));
+        sealed
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn send(&mut self, message: &ControlMessage) {
+        let sealed = self.sealed(&Self::bytes(message));
+        self.write(&sealed);
+    }
+
     /// The next answer; `None`: it is closed.
     pub(crate) fn answer(&mut self) -> Option<ControlMessage> {
         loop {
-            if let Some((message, length)) = control::parse(&self.1).unwrap() {
-                self.1.drain(..length);
+            if let Some((message, length)) = self.opener.open(&mut self.come).unwrap() {
+                self.come.drain(..length);
                 return Some(message);
             }
             let mut buffer = [0; 4096];
-            match self.0.read(&mut buffer) {
+            match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
-                Ok(length) => self.1.extend_from_slice(&buffer[..length]),
+                Ok(length) => self.come.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(error) => panic!("no answer: {error}"),
             }
@@ -61,8 +90,7 @@ impl Stream {
     }
 
     pub(crate) fn ask(&mut self, number: u64) -> ControlMessage {
-        let ask = ControlMessage::Ask(Ask { number, term: Some(TERM), inventory: None });
-        self.0.write_all(&Self::bytes(&ask)).unwrap();
+        self.send(&ControlMessage::Ask(Ask { number, term: Some(TERM), inventory: None }));
         self.answer().expect("it is answered")
     }
 }
@@ -93,15 +121,16 @@ fn n8_a_stream_that_breaks_within_a_message_loses_nothing() {
     let operator = operator(&[loopback()]);
     let mut first = Stream::new(&operator);
     let ask = ControlMessage::Ask(Ask { number: 1, term: Some(TERM), inventory: Some(1) });
-    first.0.write_all(&Stream::bytes(&ask)).unwrap();
+    first.send(&ask);
     let Some(ControlMessage::Inventory(inventory)) = first.answer() else { panic!("no inventory") };
-    let set = Stream::bytes(&set(inventory.incarnation, 1, &own_rack()));
-    first.0.write_all(&set[..set.len() - 1]).unwrap();
+    let set = set(inventory.incarnation, 1, &own_rack());
+    let sealed = first.sealed(&Stream::bytes(&set));
+    first.write(&sealed[..sealed.len() - 1]);
     drop(first);
     assert_eq!(operator.keeper.report().messages.sets, 0);
     let mut second = Stream::new(&operator);
     for _ in 0..2 {
-        second.0.write_all(&set).unwrap();
+        second.send(&set);
         let Some(ControlMessage::Done(done)) = second.answer() else { panic!("not carried out") };
         assert!(done.refused.is_empty(), "{done:?}");
     }
@@ -115,10 +144,11 @@ fn messages_may_come_byte_by_byte_and_many_at_once() {
     let operator = operator(&[loopback()]);
     let mut stream = Stream::new(&operator);
     let ask = |number| Stream::bytes(&ControlMessage::Ask(Ask { number, term: None, inventory: None }));
-    for byte in ask(1) {
-        stream.0.write_all(&[byte]).unwrap();
+    for byte in stream.sealed(&ask(1)) {
+        stream.write(&[byte]);
     }
-    stream.0.write_all(&(2..100).flat_map(ask).collect::<Vec<_>>()).unwrap();
+    let others: Vec<_> = (2..100).flat_map(|number| stream.sealed(&ask(number))).collect();
+    stream.write(&others);
     for number in 1..100 {
         let Some(ControlMessage::Report(report)) = stream.answer() else { panic!("no report") };
         assert_eq!(report.number, number);
@@ -136,8 +166,7 @@ fn two_streams_of_one_controller_are_served() {
 #[test]
 fn n8_streams_from_elsewhere_are_closed_and_counted() {
     let operator = operator(&[[127, 60, 5, 5].into()]);
-    let mut stream = Stream::new(&operator);
-    assert!(stream.answer().is_none());
+    assert!(Stream::with(&operator, &secret()).is_err());
     wait_until("it is counted", || operator.keeper.report().streams.foreign == 1);
     assert_eq!(operator.keeper.report().messages.asked, 0);
 }
@@ -165,7 +194,8 @@ fn n8_bytes_that_are_no_message_close_the_stream() {
     ];
     for (count, bytes) in (1..).zip(bad) {
         let mut stream = Stream::new(&operator);
-        stream.0.write_all(&bytes).unwrap();
+        let sealed = stream.sealed(&bytes);
+        stream.write(&sealed);
         assert!(stream.answer().is_none());
         wait_until("it is counted", || operator.keeper.report().streams.malformed == count);
     }
@@ -177,7 +207,7 @@ fn n8_bytes_that_are_no_message_close_the_stream() {
 fn n8_the_newest_streams_of_a_controller_are_served() {
     let operator = operator(&[loopback()]);
     let mut streams: Vec<_> = (0..64).map(|_| Stream::new(&operator)).collect();
-    streams.last_mut().unwrap().ask(1);
+    streams.iter_mut().for_each(|stream| drop(stream.ask(1)));
     wait_until("the oldest are closed", || operator.keeper.report().streams.made_room == 60);
     assert!(streams[0].answer().is_none());
     streams[60..].iter_mut().for_each(|stream| drop(stream.ask(2)));
@@ -191,7 +221,74 @@ fn n8_without_a_switch_no_order_is_answered() {
     let incarnation = incarnation(&stream.ask(1));
     let Operator { switch, keeper, .. } = operator;
     drop(switch);
-    stream.0.write_all(&Stream::bytes(&set(incarnation, 1, &own_rack()))).unwrap();
+    stream.send(&set(incarnation, 1, &own_rack()));
     assert!(stream.answer().is_none());
     wait_until("it is counted", || keeper.report().streams.without_switch == 1);
+}
+
+/// Who is at a controller's address and does not know the secret, such as another user of its machine, changes nothing: neither as former
+/// versions spoke, nor with a secret of his own, nor with the bytes of a stream that he has seen.
+#[test]
+fn n8_who_does_not_know_the_secret_changes_nothing() {
+    let world = World::new();
+    let controller = world.controller(|_| ());
+    wait_until("the controller is active", || matches!(controller.report().status.role, Role::Active(_)));
+    let operator = world.operator("tor-0");
+    let report = || operator.keeper.report();
+    let term = report().term;
+    let largest = Term { number: TERM_MAX, controller: u64::MAX };
+    let ask = ControlMessage::Ask(Ask { number: 1, term: Some(largest), inventory: None });
+
+    let mut plain = TcpStream::connect(operator.keeper.local_addr()).unwrap();
+    plain.write_all(&Stream::bytes(&ask)).unwrap();
+    wait_until("it is no greeting", || report().streams.malformed == 1);
+    let mut other = Stream::with(operator, &Secret::new([8; 32])).unwrap();
+    other.send(&ask);
+    assert!(other.answer().is_none());
+    wait_until("it is not proved", || report().streams.unproved == 1);
+    let mut seen = Stream::new(operator);
+    let copied = seen.sealed(&Stream::bytes(&ask));
+    let mut copy = Stream::new(operator);
+    copy.write(&copied);
+    assert!(copy.answer().is_none());
+    wait_until("a copy proves nothing", || report().streams.unproved == 2);
+
+    let now = report();
+    assert_eq!((now.term, now.messages.older_term), (term, 0));
+    assert!(matches!(controller.report().status.role, Role::Active(_)));
+    assert_eq!(controller.report().status.counters.refused, 0);
+}
+
+/// So an error of a controller that knows the secret does not take all later ones their operators.
+#[test]
+fn n8_a_term_that_cannot_be_is_not_followed() {
+    let operator = operator(&[loopback()]);
+    let mut stream = Stream::new(&operator);
+    stream.ask(1);
+    let largest = Term { number: TERM_MAX, controller: u64::MAX };
+    stream.send(&ControlMessage::Ask(Ask { number: 2, term: Some(largest), inventory: None }));
+    assert!(matches!(stream.answer(), Some(ControlMessage::Refused(_))));
+    let report = operator.keeper.report();
+    assert_eq!((report.term, report.messages.absurd_term), (TERM, 1));
+    stream.ask(3);
+}
+
+/// A controller that does not know the secret of an operator counts it, and goes on with the others.
+#[test]
+fn n8_an_operator_with_another_secret_is_counted() {
+    let world = World::new();
+    let controller = world.controller_with(Secret::new([8; 32]), |_| ());
+    wait_until("it is counted", || controller.report().streams.unproved > 0);
+    assert_eq!(world.operator("tor-0").keeper.report().messages.asked, 0);
+}
+
+/// Streams that prove nothing do not take a controller at the same address its place.
+#[test]
+fn n8_streams_that_are_not_proved_close_none_that_is() {
+    let operator = operator(&[loopback()]);
+    let mut stream = Stream::new(&operator);
+    stream.ask(1);
+    let _silent: Vec<_> = (0..300).map(|_| TcpStream::connect(operator.keeper.local_addr()).unwrap()).collect();
+    stream.ask(2);
+    assert_eq!(operator.keeper.report().streams.made_room, 0);
 }

@@ -2,7 +2,8 @@
 //! its own, because operators know hosts by them.
 
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Start};
+use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, greeting};
+use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Secret, Start};
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
 use midflight_host::clock;
@@ -16,7 +17,8 @@ use midflight_replicas::client::{Answer, Client, ClientConfig, Event, Failure, R
 use midflight_replicas::server::{self, Server, ServerConfig};
 use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::io::{Read as _, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -37,6 +39,19 @@ racks = [
 "#;
 pub(crate) const CLIENT: [u8; 4] = [127, 60, 0, 10];
 const STORE: [u8; 4] = [127, 60, 1, 10];
+
+/// What all operators and controllers of these tests share.
+pub(crate) fn secret() -> Secret {
+    Secret::new([7; 32])
+}
+
+/// Begins a stream at this end, as production does; what seals, and what opens.
+pub(crate) fn greet(stream: &mut TcpStream, secret: &Secret, end: End) -> std::io::Result<(Sealer, Opener)> {
+    stream.write_all(&greeting(5))?;
+    let mut others = [0; GREETING_BYTES];
+    stream.read_exact(&mut others)?;
+    Ok(secret::begin(secret, end, 5, &others).unwrap())
+}
 
 /// An operator with what runs beside it. Dropping it kills it.
 pub(crate) struct Operator {
@@ -63,7 +78,9 @@ impl Operator {
             Arc::new(selector.run().unwrap())
         });
         let controllers: BTreeSet<IpAddr> = controllers.iter().copied().collect();
-        let keeper = BoundKeeper::bind(KeeperOptions { listen: SocketAddr::new(at.ip(), 0), controllers }).unwrap();
+        let keeper =
+            BoundKeeper::bind(KeeperOptions { listen: SocketAddr::new(at.ip(), 0), controllers, secret: secret() })
+                .unwrap();
         let switch = Arc::new(bound.run(|| ()).unwrap());
         let selected_by = match &selector {
             Some(selector) => SelectedBy::Thread(Arc::clone(selector)),
@@ -194,6 +211,14 @@ impl World {
 
     /// A controller. All groups are at the operator of their rack, until a plan is better.
     pub(crate) fn controller(&self, change: impl FnOnce(&mut ControllerConfig)) -> ControllerProcess {
+        self.controller_with(secret(), change)
+    }
+
+    pub(crate) fn controller_with(
+        &self,
+        secret: Secret,
+        change: impl FnOnce(&mut ControllerConfig),
+    ) -> ControllerProcess {
         let mut config = ControllerConfig {
             ask_every: 20 * MS,
             // Machines of tests stand still for longer than those of clusters.
@@ -208,7 +233,8 @@ impl World {
         let planner = Options { methods: Use::FirstFit, ..Options::default() };
         let (network, control) = (Arc::clone(&self.network), self.control.clone());
         let source = Some([127, 0, 0, 1].into());
-        ControllerProcess::start(ControllerOptions { network, control, source, config, planner }, || ()).unwrap()
+        ControllerProcess::start(ControllerOptions { network, control, source, secret, config, planner }, || ())
+            .unwrap()
     }
 
     /// Orders for this operator go elsewhere.

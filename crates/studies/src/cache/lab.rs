@@ -4,10 +4,11 @@
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::Process;
 use anyhow::{Context, Result, ensure};
-use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::replicas::{ControllerSnapshot, Secret};
 use midflight_host::cache::{CacheBuilder, CacheClient};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
 use midflight_replicas::select::Algorithm;
+use midflight_terminal::files;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// From an operator's port for packets to the others.
 const ORDERS: u16 = 100;
 const SELECTOR: u16 = 200;
+/// The file of the secret that controller and operators share.
+const SECRET: &str = "controller.secret";
 
 /// What a cache is to be like.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +82,7 @@ pub(crate) struct LabCache<'l> {
 impl<'l> LabCache<'l> {
     /// All its processes run when this returns. Who selects is the controller's affair, who may want to see traffic first.
     pub(crate) fn start(like: Like, lab: &'l Lab) -> Result<Self> {
-        let directory = new_directory()?;
+        let directory = files::temporary("midflight-cache-lab-")?.keep();
         let mut cache = Self {
             lab,
             like,
@@ -90,6 +93,7 @@ impl<'l> LabCache<'l> {
             stores: Vec::new(),
         };
         std::fs::write(cache.file(), cache.configuration()?)?;
+        Secret::new(rand::random()).write(&cache.directory.join(SECRET))?;
         cache.operators.resize_with(like.switches().len(), || None);
         for server in 0..HOSTS {
             let (store, agent) = cache.begin_server(server)?;
@@ -135,7 +139,7 @@ impl<'l> LabCache<'l> {
             })
             .collect();
         let mut text = format!(
-            "controllers = [\"{}:7790\"]\n[topology]\ncore = [\"core-0\"]\nracks = [{}]\n",
+            "controllers = [\"{}:7790\"]\nsecret = \"{SECRET}\"\n[topology]\ncore = [\"core-0\"]\nracks = [{}]\n",
             self.address(CONTROLLER)?,
             racks.join(", ")
         );
@@ -304,11 +308,4 @@ impl Drop for LabCache<'_> {
         // What cannot be removed from the temporary directory stays there.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
-}
-
-fn new_directory() -> Result<PathBuf> {
-    let directory = tempfile::Builder::new().prefix("midflight-cache-lab-").tempdir();
-    let directory =
-        directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))?;
-    Ok(directory.keep())
 }

@@ -4,14 +4,14 @@ mod operator;
 mod status;
 
 use crate::http::{self, Http};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use midflight_control::ShellCounters;
 use midflight_control::file;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
 use midflight_control::replicas::table::EXAMPLE_TOML;
-use midflight_control::replicas::{ControllerFile, ControllerPlace, ControllerSnapshot, Network};
+use midflight_control::replicas::{ControllerFile, ControllerPlace, ControllerSnapshot, Network, Secret};
 use midflight_control::watch::{ControllerDetail, Looking, Observer};
 use midflight_host::replicas::{ControllerOptions, ControllerProcess};
 use midflight_placement::Options;
@@ -26,6 +26,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight controller --print-config > controller.toml     a small network, explained
+  midflight controller --init controller.secret             what it shares with its operators
   midflight controller --config controller.toml             the first of `controllers`
   midflight controller --config controller.toml --place 1   its standby
   midflight controller operator tor-0 --config controller.toml > tor-0.toml    for midflight switch
@@ -33,7 +34,8 @@ EXAMPLES
 
 It plans which operators select replicas, gives them their rules, and moves what a failed one has
 served. All controllers read the same file; one is active, the others take over. They write no file:
-what is in force they learn from the operators. docs/cache.md goes through a small network.
+what is in force they learn from the operators. Copy the secret to the machine of each controller and
+operator, readable by its user only. docs/cache.md goes through a small network.
 
 SIGINT and SIGTERM end it. What is in force stays in force.
 
@@ -42,6 +44,9 @@ EXIT CODES
 
 /// Where there is a file to start from.
 const EXAMPLE: &str = "`midflight controller --print-config` prints a file to start from";
+
+/// What a controller without one is told.
+const NO_SECRET: &str = "secret: name the file of the secret that controllers and operators share; `midflight controller --init FILE` makes one";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -74,6 +79,9 @@ struct Run {
     /// Print a commented configuration and end
     #[arg(long)]
     print_config: bool,
+    /// Write a new secret of controllers and operators to a file, which must not exist, and end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "print_config"])]
+    init: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -87,9 +95,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Reads a configuration, and the topology if that has a file of its own, which is named as seen from the first one's directory.
 fn load(path: &Path) -> Result<ControllerFile> {
     let text = file::read(path, EXAMPLE).map_err(usage::error)?;
-    let beside = |named: &Path| path.parent().map_or_else(|| named.to_owned(), |directory| directory.join(named));
-    let read = |named: &Path| file::read(&beside(named), "`midflight plan --generate` prints one");
+    let read = |named: &Path| file::read(&beside(path, named), "`midflight plan --generate` prints one");
     ControllerFile::parse(&text, path, read).map_err(usage::error)
+}
+
+/// A file that another one names: as seen from the directory of that one.
+fn beside(file: &Path, named: &Path) -> PathBuf {
+    file.parent().map_or_else(|| named.to_owned(), |directory| directory.join(named))
 }
 
 impl Run {
@@ -98,10 +110,19 @@ impl Run {
             stdout::print(EXAMPLE_TOML)?;
             return Ok(ExitCode::SUCCESS);
         }
+        if let Some(secret) = &self.init {
+            let written = Secret::new(rand::random()).write(secret);
+            written.with_context(|| format!("cannot write a secret to {}", secret.display()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let Some(path) = &self.config else {
             return Err(usage::error(format!("a controller needs its network: --config FILE; {EXAMPLE}")));
         };
         let mut file = load(path)?;
+        let Some(secret) = &file.secret else {
+            return Err(usage::error(format!("{}: {NO_SECRET}", path.display())));
+        };
+        let secret = Secret::read(&beside(path, secret)).map_err(|why| usage::error(format!("secret: {why}")))?;
         let Some(own) = file.controllers.get(self.place as usize).copied() else {
             let count = file.controllers.len();
             return Err(usage::error(format!(
@@ -115,7 +136,7 @@ impl Run {
             None => Some(own),
         };
         let mut shutdown = Shutdown::new()?;
-        let running = RunningController::start(file, own.ip(), http, shutdown.ender())?;
+        let running = RunningController::start(file, secret, own.ip(), http, shutdown.ender())?;
         let operators = running.network.operators();
         stdout::print(&format!(
             "controller {} of {operators} operators, status {}\n",
@@ -143,18 +164,19 @@ impl RunningController {
     /// Starts it. `source`: the address from which it connects to operators. `on_failure` is called where it has to end by itself.
     pub(crate) fn start(
         file: ControllerFile,
+        secret: Secret,
         source: IpAddr,
         http: Option<SocketAddr>,
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
-        let ControllerFile { controllers, network, control, config } = file;
+        let ControllerFile { controllers, network, control, config, .. } = file;
         let place = ControllerPlace { controllers, place: config.place };
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
         // Half of the time: the other half is for a machine that is busy.
         let planner = Options { time_limit: Duration::from_nanos(config.plan_timeout / 2), ..Options::default() };
         let source = Some(source).filter(|source| !source.is_unspecified());
-        let options = ControllerOptions { network: Arc::clone(&network), control, source, config, planner };
+        let options = ControllerOptions { network: Arc::clone(&network), control, source, secret, config, planner };
         let process = Arc::new(ControllerProcess::start(options, on_failure)?);
         let seen = Seen { network: Arc::clone(&network), place, process: Arc::clone(&process) };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
@@ -186,6 +208,7 @@ impl Seen {
         let shell = [
             ("streams_not_reached", streams.not_reached),
             ("streams_broken", streams.broken),
+            ("streams_unproved", streams.unproved),
             ("streams_malformed", streams.malformed),
             ("messages_dropped", streams.dropped),
         ];

@@ -9,7 +9,7 @@ use midflight_replicas::select::Algorithm;
 use midflight_terminal::{stdout, usage};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -58,7 +58,7 @@ impl Args {
 
     /// What must fit the controllers' file, and how it selects; all else has its default.
     fn toml(&self, file: &ControllerFile, operator: usize) -> String {
-        let ControllerFile { controllers, network, control, config } = file;
+        let ControllerFile { controllers, secret, network, control, config } = file;
         let from: BTreeSet<IpAddr> = controllers.iter().map(std::net::SocketAddr::ip).collect();
         let from: Vec<_> = from.iter().map(|ip| format!("\"{ip}\"")).collect();
         let masks = network.masks().map(|mask| format!("{mask:#x}")).join(", ");
@@ -76,13 +76,20 @@ impl Args {
         format!(
             "# The operator at switch {switch}. `midflight switch --program replicas --print-config` explains every key.\n\
              listen = \"{}\"\n\n[replicas]\n{bounds}{selection}masks = [{masks}]\nrsnodes = {}\n\n\
-             [replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{selector}",
+             [replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{}{selector}",
             network.address(operator),
             config.rsnodes,
             control[operator],
-            from.join(", ")
+            from.join(", "),
+            secret.as_ref().map_or_else(String::new, |secret| format!("secret = {}\n", quoted(secret)))
         )
     }
+}
+
+/// A path as a string of TOML.
+fn quoted(path: &Path) -> String {
+    // As JSON's.
+    serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
 /// Names of selectors that an operator's core has.

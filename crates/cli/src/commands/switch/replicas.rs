@@ -3,6 +3,7 @@
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use super::running::{Beside, Prepared};
 use anyhow::Result;
+use midflight_control::replicas::Secret;
 use midflight_control::replicas::operator::SelectorTable;
 use midflight_control::watch::{OperatorParts, ReplicasWatch, SelectorView};
 use midflight_control::{Config, EngineKind, ReplicasStatus, ReplicasTable, ShellCounters};
@@ -66,7 +67,14 @@ impl SwitchProgram for ReplicasProgram {
                 "a selector knows its operator by one address: say --listen ADDRESS:{port}, or `listen` in the configuration"
             )));
         }
-        let options = KeeperOptions { listen: table.control.listen, controllers: table.control.from.clone() };
+        let Some(secret) = &table.control.secret else {
+            return Err(usage::error(
+                "replicas.control.secret: name the file of the secret that it shares with its controllers; `midflight controller --init \
+                 FILE` makes one, of which each operator needs a copy",
+            ));
+        };
+        let secret = Secret::read(secret).map_err(|why| usage::error(format!("replicas.control.secret: {why}")))?;
+        let options = KeeperOptions { listen: table.control.listen, controllers: table.control.from.clone(), secret };
         let keeper = BoundKeeper::bind(options)?;
         let buffers = SocketBuffers {
             receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
@@ -231,12 +239,14 @@ fn of_keeper(report: &KeeperReport) -> Vec<(&'static str, u64)> {
         ("control_sets", messages.sets),
         ("control_repeated", messages.repeated),
         ("control_older_term", messages.older_term),
+        ("control_absurd_term", messages.absurd_term),
         ("control_other_incarnation", messages.other_incarnation),
         ("control_out_of_sequence", messages.out_of_sequence),
         ("control_orders_refused", messages.orders_refused),
         ("control_swept", messages.swept),
         ("control_not_of_a_controller", messages.foreign),
         ("control_foreign", streams.foreign),
+        ("control_unproved", streams.unproved),
         ("control_malformed", streams.malformed),
         ("control_silent", streams.silent),
         ("control_made_room", streams.made_room),

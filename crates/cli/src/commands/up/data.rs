@@ -3,10 +3,10 @@
 //! A client may be told of a write as soon as two of three replicas have it. So a replica may begin without data only while no client can
 //! have been served: while the file `founding` is there, which is removed before the switch serves. docs/internals/reads-replica.md says more.
 
-use super::temporary;
 use anyhow::{Context, Result, bail};
 use midflight_control::reads::{ANY_CLUSTER, ReplicaStart, SetTable};
 use midflight_host::disk::Directory;
+use midflight_terminal::files::temporary;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -1,17 +1,19 @@
 //! `midflight up --replicas`: a replicated cache on this machine. Three memcached processes, their agents, an operator with its
 //! selector, and a controller.
 
-use super::{Args, temporary};
+use super::Args;
 use crate::commands::controller::RunningController;
 use crate::commands::switch::{Running, SwitchProgram};
 use crate::embedded::ServedUsers;
 use crate::options;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::replicas::cache::{AGENTS, CacheFile};
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
 use midflight_control::replicas::operator::{ControlTable, SelectorTable};
-use midflight_control::replicas::{ControllerConfig, ControllerFile, Network, NetworkParts, ReplicasTable, Start};
+use midflight_control::replicas::{
+    ControllerConfig, ControllerFile, Network, NetworkParts, ReplicasTable, Secret, Start,
+};
 use midflight_control::{Config, SwitchTable};
 use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::{MS, SECOND};
@@ -20,6 +22,7 @@ use midflight_placement::{Accelerator, input};
 use midflight_replicas::keyspace::Keyspace;
 use midflight_replicas::select::Algorithm;
 use midflight_replicas::store::StoreAddress;
+use midflight_terminal::files::temporary;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -48,15 +51,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Three memcached processes; they end with this.
+/// Three memcached processes, and the secret of operator and controller; they end with this.
 struct Stores {
     children: Vec<Child>,
     directory: TempDir,
+    secret: PathBuf,
 }
 
 impl Stores {
     fn start() -> Result<Self> {
-        let mut stores = Self { children: Vec::new(), directory: temporary("midflight-cache-")? };
+        let directory = temporary("midflight-cache-")?;
+        let secret = directory.path().join("secret");
+        Secret::new(rand::random()).write(&secret).context("cannot write a secret")?;
+        let mut stores = Self { children: Vec::new(), directory, secret };
         for store in 0..AGENTS {
             stores.children.push(memcached(&stores.socket(store))?);
         }
@@ -130,7 +137,8 @@ impl Cache {
         }
         let free = SocketAddr::new(local, 0);
         let mut config = Config { switch, program: ReplicasTable::default() };
-        config.program.control = ControlTable { listen: free, from: [local].into() };
+        config.program.control =
+            ControlTable { listen: free, from: [local].into(), secret: Some(stores.secret.clone()) };
         config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
         // Its port may be a free one; those of the agents follow from it.
         let engine = ReplicasProgram::in_process(&config, config.switch.engine.kind)?;
@@ -148,6 +156,7 @@ impl Cache {
         let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
         let file = ControllerFile {
             controllers: vec![free],
+            secret: Some(stores.secret.clone()),
             network: network(local, address, selector, &servers)?,
             control: vec![control],
             config: ControllerConfig {
@@ -157,7 +166,8 @@ impl Cache {
                 ..ControllerConfig::default()
             },
         };
-        let controller = RunningController::start(file, local, Some(free), shutdown.ender())?;
+        let secret = Secret::read(&stores.secret).map_err(|why| anyhow::anyhow!("{why}"))?;
+        let controller = RunningController::start(file, secret, local, Some(free), shutdown.ender())?;
         Ok(Self { operator, agents, controller })
     }
 

@@ -47,6 +47,20 @@ pub enum Event {
         /// What its core said; `None`: nothing that we know.
         outcome: Option<Outcome>,
     },
+    /// An operator follows a term that cannot be: what it says is not taken.
+    TermAbsurd {
+        /// The operator.
+        operator: usize,
+        /// The term.
+        term: Term,
+    },
+    /// An operator does not take the term of this controller.
+    Refused {
+        /// The operator.
+        operator: usize,
+        /// The term that it follows.
+        term: Term,
+    },
     /// All RSNode ids are in use, or were until a moment ago.
     NoFreeId,
 }

@@ -32,6 +32,7 @@ pub use config::{ControllerConfig, Start};
 pub use event::{ControllerCounters, Event, Failure, PlanRefused, PlanWanted};
 pub use status::{OperatorStatus, Role, Status, UseOfId};
 
+use super::TERM_LEAP;
 use super::network::Network;
 use channel::{Channel, State};
 use ids::Ids;
@@ -42,9 +43,6 @@ use questions::{Question, Questions};
 use statistics::Traffic;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// A term's number may be larger than the known ones by this: so many takeovers at least took hours.
-const TERM_LEAP: u64 = 1 << 16;
 
 /// The label of a traffic group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,7 +204,7 @@ impl Controller {
         self.channels[operator].term = term;
         if term.number > self.plausible_term() {
             self.counters.terms_absurd += 1;
-            return;
+            return self.event(Event::TermAbsurd { operator, term });
         }
         self.highest = self.highest.max(term);
         if self.role.term().is_some_and(|mine| term > mine) {
@@ -218,6 +216,9 @@ impl Controller {
             ControlMessage::Done(done) => self.done(operator, done),
             ControlMessage::Refused(refused) => {
                 self.counters.refused += 1;
+                if refused.why == Refusal::OlderTerm {
+                    self.event(Event::Refused { operator, term });
+                }
                 if self.role.term() == Some(refused.term) && refused.why != Refusal::OlderTerm {
                     self.refused(operator, refused);
                 }

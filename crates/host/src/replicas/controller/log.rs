@@ -1,13 +1,43 @@
 //! What a controller says in its log.
 
+use crate::replicas::LogLimit;
 use midflight_control::replicas::controller::Failure;
 use midflight_control::replicas::{Event, Network, Order};
+use midflight_endpoint::Nanos;
 use midflight_placement::failure::Decision;
 
-/// Says what has happened, if users want to know.
-pub(super) fn event(network: &Network, event: &Event) {
+/// The log of a controller.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    refused: LogLimit,
+}
+
+impl Log {
+    /// Says what has happened, if users want to know.
+    pub(super) fn event(&self, now: Nanos, network: &Network, event: &Event) {
+        match event {
+            // An operator says so several times a second.
+            Event::Refused { .. } | Event::TermAbsurd { .. } if !self.refused.may_log(now) => {}
+            _ => log(network, event),
+        }
+    }
+}
+
+fn log(network: &Network, event: &Event) {
     let name = |operator: usize| network.topology().operators()[operator].id.as_str();
     match event {
+        Event::Refused { operator, term } => tracing::warn!(
+            "operator {} refuses this controller: it follows term {} of a controller {:#x}, and takes no older one, nor one that is far \
+             beyond; if no such controller runs, start the operator again",
+            name(*operator),
+            term.number,
+            term.controller
+        ),
+        Event::TermAbsurd { operator, term } => tracing::warn!(
+            "operator {} says that it follows term {}, which cannot be: it counts as dead; start it again",
+            name(*operator),
+            term.number
+        ),
         Event::TakesOver(term) => tracing::info!("takes over, in term {}", term.number),
         Event::IsActive(term) => tracing::info!("is active, in term {}", term.number),
         Event::SteppedDown(term) => {

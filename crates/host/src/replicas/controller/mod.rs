@@ -11,8 +11,9 @@ use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
 use crate::failing::Failing;
+use log::Log;
 use midflight_control::replicas::controller::Status;
-use midflight_control::replicas::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted};
+use midflight_control::replicas::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted, Secret};
 use midflight_endpoint::{MS, Nanos};
 use midflight_placement::failure::Decision;
 use midflight_placement::{Method, Options, Plan, solve_or_degrade};
@@ -41,6 +42,8 @@ pub struct ControllerOptions {
     pub control: Vec<SocketAddr>,
     /// The address of this machine from which it connects: operators listen to this one. `None`: the kernel chooses.
     pub source: Option<IpAddr>,
+    /// What it shares with operators.
+    pub secret: Secret,
     /// Times and bounds.
     pub config: ControllerConfig,
     /// How it plans.
@@ -84,7 +87,7 @@ impl ControllerProcess {
     pub fn start(options: ControllerOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let failed = |source| Error::Resources { what: "start the streams to operators", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let ControllerOptions { network, control, source, config, planner } = options;
+        let ControllerOptions { network, control, source, secret, config, planner } = options;
         let patience = PATIENCE.max(3 * Duration::from_nanos(config.ask_every));
         let controller = Controller::new(clock::now(), config, Arc::clone(&network), rand::random_range(1..=u64::MAX));
         let streams = StreamsReport::new(control.len());
@@ -97,7 +100,7 @@ impl ControllerProcess {
             let failing = Arc::clone(&of_thread.failing);
             let _watch = failing.watch(DRIVES);
             runtime.block_on(async {
-                let operators = Operators::start(control, source, patience, &failing);
+                let operators = Operators::start(control, source, secret, patience, &failing);
                 let (planned, plans) = mpsc::channel(1);
                 let driver = Driver {
                     shared: of_thread,
@@ -108,6 +111,7 @@ impl ControllerProcess {
                     planned,
                     next_publish: 0,
                     plan: None,
+                    log: Log::default(),
                 };
                 tokio::select! {
                     () = driver.run(plans) => {}
@@ -170,6 +174,7 @@ struct Driver {
     planned: mpsc::Sender<Planned>,
     plan: Option<PlanStatus>,
     next_publish: Nanos,
+    log: Log,
 }
 
 impl Driver {
@@ -198,7 +203,7 @@ impl Driver {
                     if matches!(other, Event::SteppedDown(_)) {
                         self.plan = None;
                     }
-                    log::event(&self.network, &other);
+                    self.log.event(now, &self.network, &other);
                 }
             }
         }

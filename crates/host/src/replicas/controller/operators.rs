@@ -1,7 +1,11 @@
 //! The streams to operators, a task each. What is sent while there is no stream is lost: the controller repeats it.
 
+use crate::clock;
 use crate::failing::Failing;
-use midflight_wire::replicas::control::{self, ControlMessage};
+use crate::replicas::LogLimit;
+use midflight_control::replicas::Secret;
+use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, Unsealed, greeting};
+use midflight_wire::replicas::control::ControlMessage;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,6 +37,8 @@ pub struct StreamsReport {
     pub not_reached: u64,
     /// Streams that broke, or on which nothing came for too long.
     pub broken: u64,
+    /// Streams that an operator closed before it answered, or on which it did not prove that it knows the secret.
+    pub unproved: u64,
     /// Streams that were closed because of bytes that are no message, or of another version.
     pub malformed: u64,
     /// Messages that were dropped because the operator could not be reached, or did not read.
@@ -61,13 +67,17 @@ struct Peer {
     is_connected: AtomicBool,
     not_reached: AtomicU64,
     broken: AtomicU64,
+    unproved: AtomicU64,
     malformed: AtomicU64,
+    /// When the log may be told again that it refuses streams.
+    refused: LogLimit,
 }
 
 /// Why a stream has ended.
 enum Ended {
     Broken,
-    Malformed,
+    Unproved,
+    Malformed(Unsealed),
 }
 
 impl Operators {
@@ -76,6 +86,7 @@ impl Operators {
     pub(super) fn start(
         addresses: Vec<SocketAddr>,
         source: Option<IpAddr>,
+        secret: Secret,
         patience: Duration,
         failing: &Arc<Failing>,
     ) -> Self {
@@ -84,7 +95,7 @@ impl Operators {
         let peers = addresses.into_iter().enumerate().map(|(operator, address)| {
             let (send, waiting) = mpsc::channel(WAITING_MAX);
             let peer = Arc::new(Peer::default());
-            let place = Place { operator, address, source, patience };
+            let place = Place { operator, address, source, secret: secret.clone(), patience };
             let kept = keep(place, Arc::clone(&peer), waiting, sender.clone());
             let failing = Arc::clone(failing);
             tasks.spawn(async move {
@@ -117,6 +128,7 @@ impl Operators {
             connected: self.peers.iter().map(|(_, peer)| peer.is_connected.load(Relaxed)).collect(),
             not_reached: sum(|peer| &peer.not_reached),
             broken: sum(|peer| &peer.broken),
+            unproved: sum(|peer| &peer.unproved),
             malformed: sum(|peer| &peer.malformed),
             dropped: self.dropped,
         }
@@ -124,16 +136,16 @@ impl Operators {
 }
 
 /// Which operator, and how it is connected to.
-#[derive(Clone, Copy)]
 struct Place {
     operator: usize,
     address: SocketAddr,
     source: Option<IpAddr>,
+    secret: Secret,
     patience: Duration,
 }
 
 impl Place {
-    async fn connect(self) -> std::io::Result<TcpStream> {
+    async fn connect(&self) -> std::io::Result<TcpStream> {
         let socket = if self.address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         if let Some(source) = self.source.filter(|source| source.is_ipv4() == self.address.is_ipv4()) {
             socket.bind(SocketAddr::new(source, 0))?;
@@ -142,6 +154,22 @@ impl Place {
         // Questions are short, and wait for nothing.
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+}
+
+impl Place {
+    fn warn(&self, ended: Ended) {
+        let address = self.address;
+        if let Ended::Malformed(why) = ended {
+            tracing::warn!(
+                "the operator at {address} sent what is no message ({why}): use one release of Midflight everywhere"
+            );
+        } else {
+            tracing::warn!(
+                "the operator at {address} refuses this controller, or is none: it needs the same secret (replicas.control.secret) and the \
+                 address of this controller (replicas.control.from); its log says which"
+            );
+        }
     }
 }
 
@@ -158,12 +186,17 @@ async fn keep(
             // What was for the stream before is not for this one.
             while waiting.try_recv().is_ok() {}
             peer.is_connected.store(true, Relaxed);
-            let (ended, has_answered) = serve(stream, place, &mut waiting, &come).await;
+            let (ended, has_answered) = serve(stream, &place, &mut waiting, &come).await;
             peer.is_connected.store(false, Relaxed);
-            match ended {
-                Ended::Broken => peer.broken.fetch_add(1, Relaxed),
-                Ended::Malformed => peer.malformed.fetch_add(1, Relaxed),
+            let counter = match ended {
+                Ended::Broken => &peer.broken,
+                Ended::Unproved => &peer.unproved,
+                Ended::Malformed(_) => &peer.malformed,
             };
+            counter.fetch_add(1, Relaxed);
+            if !matches!(ended, Ended::Broken) && peer.refused.may_log(clock::now()) {
+                place.warn(ended);
+            }
             pause = if has_answered { PAUSE_MIN } else { pause };
         } else {
             peer.not_reached.fetch_add(1, Relaxed);
@@ -177,28 +210,47 @@ async fn keep(
 /// would wait for each other.
 async fn serve(
     mut stream: TcpStream,
-    place: Place,
+    place: &Place,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
     come: &mpsc::Sender<(usize, ControlMessage)>,
 ) -> (Ended, bool) {
+    let (sealer, opener) = match timeout(place.patience, greet(&mut stream, &place.secret)).await {
+        Ok(Ok(Ok(begun))) => begun,
+        Ok(Ok(Err(why))) => return (Ended::Malformed(why), false),
+        Ok(Err(_)) => return (Ended::Unproved, false),
+        Err(_) => return (Ended::Broken, false),
+    };
     let (reading, writing) = stream.split();
     let mut has_answered = false;
     let ended = tokio::select! {
-        ended = read(reading, place, come, &mut has_answered) => ended,
-        () = write(writing, place.patience, waiting) => Ended::Broken,
+        ended = read(reading, place, opener, come, &mut has_answered) => ended,
+        () = write(writing, place.patience, sealer, waiting) => Ended::Broken,
     };
-    (ended, has_answered)
+    match ended {
+        // It has closed the stream because of what it was sent first.
+        Ended::Broken if !has_answered => (Ended::Unproved, false),
+        ended => (ended, has_answered),
+    }
+}
+
+/// Exchanges greetings.
+async fn greet(stream: &mut TcpStream, secret: &Secret) -> std::io::Result<Result<(Sealer, Opener), Unsealed>> {
+    let (nonce, mut others) = (rand::random(), [0; GREETING_BYTES]);
+    stream.write_all(&greeting(nonce)).await?;
+    stream.read_exact(&mut others).await?;
+    Ok(secret::begin(secret, End::Controller, nonce, &others))
 }
 
 async fn read(
     mut stream: ReadHalf<'_>,
-    place: Place,
+    place: &Place,
+    mut opener: Opener,
     come: &mpsc::Sender<(usize, ControlMessage)>,
     has_answered: &mut bool,
 ) -> Ended {
     let (mut bytes, mut taken) = (Vec::new(), 0);
     loop {
-        match control::parse(&bytes[taken..]) {
+        match opener.open(&mut bytes[taken..]) {
             Ok(Some((message, length))) => {
                 taken += length;
                 *has_answered = true;
@@ -215,21 +267,26 @@ async fn read(
                     _ => return Ended::Broken,
                 }
             }
-            Err(error) => {
-                tracing::warn!(
-                    "the operator at {} sent what is no message ({error}): use one release of Midflight everywhere",
-                    place.address
-                );
-                return Ended::Malformed;
-            }
+            Err(Unsealed::NotProved) => return Ended::Unproved,
+            Err(why) => return Ended::Malformed(why),
         }
     }
 }
 
 /// Returns when nothing more can be written.
-async fn write(mut stream: WriteHalf<'_>, patience: Duration, waiting: &mut mpsc::Receiver<Vec<u8>>) {
+async fn write(
+    mut stream: WriteHalf<'_>,
+    patience: Duration,
+    mut sealer: Sealer,
+    waiting: &mut mpsc::Receiver<Vec<u8>>,
+) {
+    let mut sealed = Vec::new();
     while let Some(bytes) = waiting.recv().await {
-        match timeout(patience, stream.write_all(&bytes)).await {
+        sealed.clear();
+        if !sealer.seal(&bytes, &mut sealed) {
+            return;
+        }
+        match timeout(patience, stream.write_all(&sealed)).await {
             Ok(Ok(())) => {}
             _ => return,
         }

@@ -1,0 +1,316 @@
+//! The secret that controllers and keepers share, and the streams between them, which it seals: `docs/internals/replicas-controller.md`.
+//!
+//! Each end begins with a greeting, which has half of the stream's nonce. Then each message is a frame: its length, and the message under
+//! XChaCha20-Poly1305. The nonce of a frame is that of the stream, who sends it, and how many frames that end has sent: so a frame is
+//! accepted once, in its place, from the other end of this stream.
+
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use midflight_wire::replicas::control::{self, CONTROL_MAX, ControlHead, ControlMessage, ControlReject};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Bytes of a greeting.
+pub const GREETING_BYTES: usize = 16;
+const MAGIC: [u8; 7] = *b"mf-ctrl";
+const VERSION: u8 = 1;
+/// Bytes before a sealed message, which say how long it is.
+const LENGTH_BYTES: usize = 4;
+const TAG_BYTES: usize = 16;
+const SEALED_MAX: usize = size_of::<ControlHead>() + CONTROL_MAX as usize + TAG_BYTES;
+/// Bytes of the longest file of a secret.
+const FILE_MAX: u64 = 1024;
+/// Modes of a file that another user may read, or a group write.
+const OPEN_TO_OTHERS: u32 = 0o027;
+
+/// What controllers and keepers prove to each other that they know.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// These bytes, drawn at random.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The secret in a file.
+    ///
+    /// # Errors
+    /// One line for people: it cannot be read, others can read it, or it has something else.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let file =
+            File::open(path).map_err(|error| failed(&format!("{error}; `midflight controller --init` makes one")))?;
+        let mode = file.metadata().map_err(|error| failed(&error))?.mode();
+        if mode & OPEN_TO_OTHERS != 0 {
+            return Err(failed(
+                &"other users may read or change this secret: chmod 600 it, and make a new one if they have read it",
+            ));
+        }
+        let mut text = String::new();
+        let read = midflight_files::BoundedReader::new(file, FILE_MAX).read_to_string(&mut text);
+        read.map_err(|error| failed(&error))?;
+        Self::parse(text.trim())
+            .ok_or_else(|| failed(&"not 64 hexadecimal digits, as `midflight controller --init` writes them"))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Writes it to a file that does not exist yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let text: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut file = midflight_files::options().write(true).create_new(true).open(path)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()
+    }
+}
+
+/// It must not get into a log.
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// An end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// That of the controller.
+    Controller,
+    /// That of the keeper.
+    Keeper,
+}
+
+/// Why what came on a stream is not taken. The stream is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsealed {
+    /// Not the beginning of such a stream, or that of another version.
+    #[error("no greeting of this version")]
+    NoGreeting,
+    /// Not sealed with this secret, for this stream and this place in it.
+    #[error("not sealed with this secret")]
+    NotProved,
+    /// Too long, or no message.
+    #[error("{0}")]
+    Malformed(ControlReject),
+}
+
+/// What an end sends first.
+#[must_use]
+pub fn greeting(nonce: u64) -> [u8; GREETING_BYTES] {
+    let mut greeting = [0; GREETING_BYTES];
+    greeting[..7].copy_from_slice(&MAGIC);
+    greeting[7] = VERSION;
+    greeting[8..].copy_from_slice(&nonce.to_be_bytes());
+    greeting
+}
+
+/// Begins a stream whose own end has sent `greeting(nonce)`: what seals, and what opens.
+///
+/// # Errors
+/// [`Unsealed::NoGreeting`].
+pub fn begin(
+    secret: &Secret,
+    end: End,
+    nonce: u64,
+    others: &[u8; GREETING_BYTES],
+) -> Result<(Sealer, Opener), Unsealed> {
+    let [m0, m1, m2, m3, m4, m5, m6, version, other @ ..] = *others;
+    if [m0, m1, m2, m3, m4, m5, m6] != MAGIC || version != VERSION {
+        return Err(Unsealed::NoGreeting);
+    }
+    let (own, other) = (nonce.to_be_bytes(), other);
+    let (controllers, keepers, sender) = match end {
+        End::Controller => (own, other, [0, 1]),
+        End::Keeper => (other, own, [1, 0]),
+    };
+    let frames = |sender: u8| {
+        let mut nonce = [0; 24];
+        nonce[..8].copy_from_slice(&controllers);
+        nonce[8..16].copy_from_slice(&keepers);
+        nonce[16] = sender;
+        Frames { cipher: XChaCha20Poly1305::new(&Key::from(secret.0)), nonce, count: 0 }
+    };
+    Ok((Sealer(frames(sender[0])), Opener(frames(sender[1]))))
+}
+
+/// The frames in one direction of a stream.
+struct Frames {
+    cipher: XChaCha20Poly1305,
+    nonce: [u8; 24],
+    count: u32,
+}
+
+impl Frames {
+    /// The nonce of the next frame; `None`: there have been too many.
+    fn next(&mut self) -> Option<XNonce> {
+        self.nonce[20..].copy_from_slice(&self.count.to_be_bytes());
+        self.count = self.count.checked_add(1)?;
+        Some(XNonce::from(self.nonce))
+    }
+}
+
+/// Seals what this end sends.
+pub struct Sealer(Frames);
+
+impl Sealer {
+    /// Adds the frame of a message; `false`: the stream has had all that it may have, and is to be begun again.
+    #[must_use]
+    pub fn seal(&mut self, message: &[u8], to: &mut Vec<u8>) -> bool {
+        let Some(nonce) = self.0.next() else { return false };
+        let length = (message.len() + TAG_BYTES) as u32;
+        to.extend_from_slice(&length.to_be_bytes());
+        let start = to.len();
+        to.extend_from_slice(message);
+        let Ok(tag) = self.0.cipher.encrypt_inout_detached(&nonce, &[], to[start..].as_mut().into()) else {
+            return false;
+        };
+        to.extend_from_slice(&tag);
+        true
+    }
+}
+
+/// Opens what the other end has sent.
+pub struct Opener(Frames);
+
+impl Opener {
+    /// The first message of what has come, and how many bytes its frame has; `None`: not all of it has come.
+    ///
+    /// # Errors
+    /// [`Unsealed`]: the stream is to be closed.
+    pub fn open(&mut self, come: &mut [u8]) -> Result<Option<(ControlMessage, usize)>, Unsealed> {
+        let Some((length, rest)) = come.split_first_chunk_mut::<LENGTH_BYTES>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(TAG_BYTES..=SEALED_MAX).contains(&length) {
+            return Err(Unsealed::Malformed(ControlReject::TooLong));
+        }
+        let Some(sealed) = rest.get_mut(..length) else { return Ok(None) };
+        let Some((message, tag)) = sealed.split_last_chunk_mut::<TAG_BYTES>() else { return Ok(None) };
+        let nonce = self.0.next().ok_or(Unsealed::NotProved)?;
+        let tag = (*tag).into();
+        let opened = self.0.cipher.decrypt_inout_detached(&nonce, &[], (&mut *message).into(), &tag);
+        opened.map_err(|_| Unsealed::NotProved)?;
+        match control::parse(message).map_err(Unsealed::Malformed)? {
+            Some((parsed, whole)) if whole == message.len() => Ok(Some((parsed, LENGTH_BYTES + length))),
+            _ => Err(Unsealed::Malformed(ControlReject::BadLength)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_wire::replicas::control::Ask;
+
+    fn secret(byte: u8) -> Secret {
+        Secret::new([byte; 32])
+    }
+
+    fn ask(number: u64) -> (ControlMessage, Vec<u8>) {
+        let message = ControlMessage::Ask(Ask { number, term: None, inventory: None });
+        let mut bytes = Vec::new();
+        control::write(&message, &mut bytes);
+        (message, bytes)
+    }
+
+    /// Both ends of a stream: that of the controller, and that of the keeper.
+    fn stream(secrets: [&Secret; 2], nonces: [u64; 2]) -> [(Sealer, Opener); 2] {
+        let controller = begin(secrets[0], End::Controller, nonces[0], &greeting(nonces[1])).unwrap();
+        [controller, begin(secrets[1], End::Keeper, nonces[1], &greeting(nonces[0])).unwrap()]
+    }
+
+    fn sealed(sealer: &mut Sealer, number: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        assert!(sealer.seal(&ask(number).1, &mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn n8_messages_are_opened_in_their_order_however_they_come() {
+        let [(mut seals, mut opens_back), (mut seals_back, mut opens)] = stream([&secret(1), &secret(1)], [2, 3]);
+        let mut all = [sealed(&mut seals, 1), sealed(&mut seals, 2)].concat();
+        for length in 0..all.len() / 2 {
+            assert_eq!(opens.open(&mut all[..length]), Ok(None), "{length} bytes");
+        }
+        let (first, length) = opens.open(&mut all).unwrap().unwrap();
+        let (second, rest) = opens.open(&mut all[length..]).unwrap().unwrap();
+        assert_eq!((first, second, length + rest), (ask(1).0, ask(2).0, all.len()));
+        let mut back = sealed(&mut seals_back, 3);
+        assert_eq!(opens_back.open(&mut back).unwrap().unwrap().0, ask(3).0);
+    }
+
+    #[test]
+    fn n8_frames_of_others_and_copies_are_not_taken() {
+        let ends = || stream([&secret(1), &secret(1)], [2, 3]);
+        let [(mut seals, mut opens_back), (_, mut opens)] = ends();
+        let (first, second) = (sealed(&mut seals, 1), sealed(&mut seals, 2));
+        assert_eq!(opens_back.open(&mut first.clone()), Err(Unsealed::NotProved), "one's own, sent back");
+        assert!(opens.open(&mut first.clone()).unwrap().is_some());
+        assert_eq!(opens.open(&mut first.clone()), Err(Unsealed::NotProved), "again");
+        assert_eq!(ends()[1].1.open(&mut second.clone()), Err(Unsealed::NotProved), "the first is missing");
+        for (secrets, nonces) in [([1, 9], [2, 3]), ([1, 1], [2, 4])] {
+            let mut others = stream([&secret(secrets[0]), &secret(secrets[1])], nonces);
+            assert_eq!(others[1].1.open(&mut first.clone()), Err(Unsealed::NotProved), "{secrets:?} {nonces:?}");
+        }
+        for byte in LENGTH_BYTES..first.len() {
+            let mut changed = first.clone();
+            changed[byte] ^= 1;
+            assert_eq!(ends()[1].1.open(&mut changed), Err(Unsealed::NotProved), "byte {byte}");
+        }
+        let mut plain = ask(1).1;
+        assert!(ends()[1].1.open(&mut plain).is_err());
+    }
+
+    #[test]
+    fn n8_a_stream_begins_with_a_greeting_and_lengths_are_bounded() {
+        let mut other = greeting(3);
+        other[7] = 2;
+        assert_eq!(begin(&secret(1), End::Keeper, 2, &other).err(), Some(Unsealed::NoGreeting));
+        let [_, (_, mut opens)] = stream([&secret(1), &secret(1)], [2, 3]);
+        for length in [0, 15, SEALED_MAX as u32 + 1, u32::MAX] {
+            let refused = opens.open(&mut length.to_be_bytes().to_vec());
+            assert_eq!(refused, Err(Unsealed::Malformed(ControlReject::TooLong)), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_kept_in_a_file_of_its_owner() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = std::env::temp_dir().join(format!("mf-secret-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        midflight_files::create_directory(&directory).unwrap();
+        let path = directory.join("secret");
+        assert!(Secret::read(&path).unwrap_err().contains("--init"));
+        secret(0xab).write(&path).unwrap();
+        assert_eq!(Secret::read(&path), Ok(secret(0xab)));
+        assert!(secret(1).write(&path).is_err(), "one that is there is kept");
+        let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        set(0o644);
+        assert!(Secret::read(&path).unwrap_err().contains("chmod 600"));
+        set(0o440);
+        assert_eq!(Secret::read(&path), Ok(secret(0xab)), "as systemd's credentials are");
+        for text in ["", "ab", &"g".repeat(64), &"é".repeat(32), &"0".repeat(63), &"0".repeat(2000)] {
+            midflight_files::write(&path, text).unwrap();
+            set(0o600);
+            assert!(Secret::read(&path).is_err(), "{text:?}");
+        }
+        assert!(Secret::read(Path::new("/dev/zero")).is_err());
+        assert_eq!(format!("{:?}", secret(1)), "Secret");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
