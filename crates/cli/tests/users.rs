@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, Said, run, run_as_nobody, skip, spawn_with, wait_until};
+use common::{Directory, Running, Said, run, run_as_nobody, run_with, skip, spawn_with, wait_until};
 use rustix::process::geteuid;
 use std::net::SocketAddr;
 use std::process::Child;
@@ -81,4 +81,82 @@ fn t13_map_takes_nothing_from_other_users() {
     }
     map.kill().unwrap();
     map.wait().unwrap();
+}
+
+/// What another user is told who wants to use it.
+#[track_caller]
+fn assert_not_served(args: &[&str]) {
+    let said = run_as_nobody(&[args, &["--timeout", "1s"]].concat()).unwrap();
+    assert!(!matches!(said.code, Some(0 | 3)) && said.stdout.is_empty(), "{args:?}: {said:?}");
+}
+
+/// A store's number is what its replicas tell each other from strangers by.
+fn number_of(directory: &Directory, data: &str) -> u64 {
+    std::fs::read_to_string(directory.path(&format!("{data}/cluster"))).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn t13_up_store_takes_nothing_from_other_users() {
+    let directory = Directory::new("users-store");
+    let start = |data: &str, listen: &str| {
+        let up = ["up", "--store", "--listen", listen, "--http", "off", "--data", &directory.path(data)];
+        Running::start(&up)
+    };
+    let up = start("one", &common::free_address().to_string());
+    let switch = up.address().to_string();
+    let said = run(&["kv", "put", "secret", "value", "--switch", &switch]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    if can_be_nobody() {
+        assert_not_served(&["kv", "get", "secret", "--switch", &switch]);
+        assert_not_served(&["kv", "put", "secret", "other", "--switch", &switch]);
+        for file in ["", "/1", "/1/identity", "/cluster"] {
+            let open = std::fs::metadata(directory.path(&format!("one{file}"))).unwrap();
+            assert_eq!(std::os::unix::fs::MetadataExt::mode(&open) & 0o077, 0, "{file}");
+        }
+    }
+    let number = number_of(&directory, "one");
+    drop(start("two", "127.0.0.1:0"));
+    assert!(![0, 1, number].contains(&number_of(&directory, "two")), "drawn at random");
+    drop(up);
+    let _up = start("one", &switch);
+    assert_eq!(number_of(&directory, "one"), number, "kept with its data");
+    let said = run(&["kv", "get", "secret", "--switch", &switch]);
+    assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
+}
+
+/// A store that an earlier version has made has the number 1, without a file.
+#[test]
+fn a_store_without_a_kept_number_goes_on() {
+    let directory = Directory::new("users-store-old");
+    let listen = common::free_address().to_string();
+    let up = ["up", "--store", "--listen", &listen, "--http", "off", "--data", &directory.path("data")];
+    std::fs::create_dir(directory.path("data")).unwrap();
+    directory.write("data/cluster", "1\n");
+    drop(Running::start(&up));
+    std::fs::remove_file(directory.path("data/cluster")).unwrap();
+    let _up = Running::start(&up);
+    let said = run(&["kv", "put", "a", "1", "--switch", &listen]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn t13_up_replicas_takes_nothing_from_other_users() {
+    if std::process::Command::new("memcached").arg("-V").output().is_err() {
+        return common::skip("a cache: there is no memcached");
+    }
+    if !can_be_nobody() {
+        return;
+    }
+    let up = Running::start(&["up", "--replicas", "--listen", "127.0.0.1:0", "--http", "off"]);
+    let operator = up.address().to_string();
+    let said = run(&["cache", "set", "secret", "value", "--operator", &operator]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let long = "x".repeat(100_000);
+    let said = run_with(&["cache", "set", "long", "-", "--operator", &operator], &long);
+    assert_eq!(said.code, Some(0), "over a stream: {said:?}");
+    assert_not_served(&["cache", "get", "secret", "--operator", &operator]);
+    assert_not_served(&["cache", "get", "long", "--operator", &operator]);
+    assert_not_served(&["cache", "set", "secret", "other", "--operator", &operator]);
+    let said = run(&["cache", "get", "secret", "--operator", &operator]);
+    assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
 }

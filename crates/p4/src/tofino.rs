@@ -7,6 +7,8 @@ use crate::{P4Error, Program};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -204,7 +206,10 @@ impl TofinoTools {
     /// # Errors
     /// What a tool says; also where the program needs more stages than there are, and where the compiler does not know the target.
     pub fn compile(&self, program: Program, target: &Target) -> Result<Report, P4Error> {
-        let folder = tempfile::tempdir_in(&self.scratch).map_err(P4Error::io("make a temporary folder"))?;
+        let folder = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&self.scratch)
+            .map_err(P4Error::io("make a temporary folder"))?;
         unpack(&[], folder.path())?;
         let name = target.file(program);
         let (out, assembled) = (folder.path().join("out"), folder.path().join("assembled"));

@@ -4,7 +4,9 @@
 use crate::run::{Ran, run};
 use crate::sources::{Planted, unpack};
 use crate::{P4Error, Program};
+use std::fs::Permissions;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -94,7 +96,7 @@ impl Bmv2Tools {
 
     /// A folder for a program, which goes when this is dropped.
     pub(crate) fn folder(&self) -> Result<TempDir, P4Error> {
-        let made = tempfile::tempdir_in(&self.scratch);
+        let made = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir_in(&self.scratch);
         made.map_err(P4Error::io(format!("make a temporary folder in {}", self.scratch.display())))
     }
 

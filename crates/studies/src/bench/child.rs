@@ -18,7 +18,7 @@ const PROGRESS: [&str; 2] = ["peers: ", "python: "];
 pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
     let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     // It goes with all that is in it. Its name is short, because Ray puts sockets there, whose names may have no more than 107 bytes.
-    let scratch = tempfile::Builder::new().prefix("mf-bench-").tempdir().context("cannot create a temporary folder")?;
+    let scratch = midflight_terminal::files::temporary("mf-bench-")?;
     let said = keeper.run(command.env("TMPDIR", scratch.path()), limit, move |line| {
         // A log that cannot be written is no reason to stop.
         let _ = writeln!(file, "{line}");

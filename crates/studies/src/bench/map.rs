@@ -7,6 +7,7 @@ use crate::memory::kib;
 use crate::processes::ours;
 use anyhow::{Context, Result, ensure};
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::files;
 use midflight_terminal::machine::cores;
 use rustix::process::{WaitOptions, wait};
 use std::fs::File;
@@ -132,7 +133,7 @@ struct Lines {
 
 impl Lines {
     fn write(count: usize) -> Result<Self> {
-        let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
+        let directory = files::temporary("midflight-bench-")?;
         let path = directory.path().join("lines");
         let lines: Vec<String> = (1..=count).map(|number| line(&format!("/bin/true {number} "))).collect();
         let for_shell: Vec<String> = (1..=count).map(|number| line(&format!(":;/bin/true {number} "))).collect();

@@ -8,6 +8,7 @@ use midflight_control::reads::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaS
 use midflight_dataplane::reads::{Policy, ReplyCheck};
 use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, LabError, Place, SWITCH_IPV4};
+use midflight_terminal::files;
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ impl<'l> Cluster<'l> {
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
         let set = SetTable { reads: size.reads, policy: size.policy, reply_check: size.reply_check, ..addresses };
-        let directory = new_directory()?;
+        let directory = files::temporary("midflight-store-")?.keep();
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new() };
         std::fs::write(cluster.config(), cluster.set.to_toml())?;
@@ -321,13 +322,6 @@ pub(crate) fn standby_host(size: &Size) -> usize {
 
 fn client_host(size: &Size, number: usize) -> usize {
     if number == 0 { FIRST_CLIENT } else { replica_host(size.replicas) + size.switches - 1 + number }
-}
-
-fn new_directory() -> Result<PathBuf> {
-    let directory = tempfile::Builder::new().prefix("midflight-store-").tempdir();
-    let directory =
-        directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))?;
-    Ok(directory.keep())
 }
 
 fn on_loopback(size: &Size) -> Result<SetTable> {

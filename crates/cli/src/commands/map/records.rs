@@ -4,7 +4,7 @@ use super::COMMAND_LINE_MAX;
 use anyhow::{Context, Result};
 use midflight_terminal::usage;
 use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -21,6 +21,9 @@ pub(super) struct Record {
     /// Bytes of the whole line.
     pub length: u64,
 }
+
+/// A longer line is none: a device has no end. One that is shorter, and longer than a command line may be, is an error of its own.
+const LINE_MAX: u64 = 1 << 30;
 
 /// The lines of a file. Empty ones are left out.
 pub(super) struct Records<R = File> {
@@ -83,7 +86,7 @@ impl<R: Read> Records<R> {
         let mut any = false;
         while !ended {
             let buffer = match self.reader.fill_buf() {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 buffer => buffer?,
             };
             if buffer.is_empty() {
@@ -95,6 +98,9 @@ impl<R: Read> Records<R> {
             let room = (COMMAND_LINE_MAX + 1).saturating_sub(record.text.len());
             record.text.extend_from_slice(&part[..part.len().min(room)]);
             record.length += part.len() as u64;
+            if record.length > LINE_MAX {
+                return Err(std::io::Error::new(ErrorKind::FileTooLarge, "a line of more than 1 GiB"));
+            }
             ended = end.is_some();
             let used = part.len() + usize::from(ended);
             self.reader.consume(used);

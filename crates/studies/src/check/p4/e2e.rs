@@ -112,7 +112,7 @@ fn name(hazard: Option<Hazard>) -> String {
 pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outcome> {
     let lab = guard.up(&Options::new(format!("p4-{}", std::process::id()), 1 + EXECUTORS.len()))?;
     make_plain(&lab)?;
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = midflight_terminal::files::temporary("midflight-p4-")?;
     guard.remove_too(folder.path());
     let files = Files {
         config: folder.path().join("switch.toml"),

@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let guard = LabGuard::new()?;
-    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let scratch = midflight_terminal::files::temporary("midflight-p4-")?;
     guard.remove_too(scratch.path());
     let here = Here { args, guard: &guard, scratch: scratch.path() };
     let mut measures = Vec::new();
