@@ -1,7 +1,7 @@
 //! The TCP connections of a server, shared between source addresses (T14): a host that opens connections without end, and
 //! never sends anything, cannot block others.
 //!
-//! A source (an IPv4 address, or the /64 of an IPv6 address) may open a further connection only while it holds fewer than
+//! A source ([`Host`]) may open a further connection only while it holds fewer than
 //! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
 //! tables of up to 8 entries are unaffected. In a table that many sources have filled, the connection that is longest without
 //! progress makes room for a source that holds fewer than eight.
@@ -19,6 +19,7 @@ mod table;
 #[doc(hidden)]
 pub mod testing;
 
+use midflight_wire::Host;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use table::Table;
-pub use table::{Source, may_take};
+pub use table::may_take;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
@@ -64,7 +65,7 @@ pub struct Connections {
 pub struct ConnectionPlace {
     connections: Arc<Connections>,
     id: u64,
-    source: Source,
+    source: Host,
 }
 
 /// Listens on `address`, ready for [`Connections::accept`].
@@ -151,7 +152,7 @@ impl Connections {
     /// A place for a connection, and a future that is ready when it must make room.
     fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(ConnectionPlace, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
-        let source = Source::of(peer.ip());
+        let source = Host::of(peer.ip());
         let admitted = self.table().admit(source, Instant::now(), kept);
         let Ok(admitted) = admitted else {
             self.refused.fetch_add(1, Relaxed);
@@ -183,7 +184,7 @@ impl Connections {
 impl ConnectionPlace {
     /// Whose connection it is.
     #[must_use]
-    pub const fn source(&self) -> Source {
+    pub const fn source(&self) -> Host {
         self.source
     }
 

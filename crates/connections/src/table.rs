@@ -1,36 +1,11 @@
 //! The table of connections and the rule of shares (T14), without I/O: time is an argument.
 
+use midflight_wire::Host;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 /// A source holds fewer than this many times the free places when it takes a further one.
 const SHARE: usize = 8;
-
-/// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
-/// all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// This address.
-    V4(Ipv4Addr),
-    /// All addresses that begin so.
-    V6([u16; 4]),
-}
-
-impl Source {
-    /// That of an address.
-    #[must_use]
-    pub fn of(address: IpAddr) -> Self {
-        // A socket that listens on `[::]` sees IPv4 addresses as IPv6 ones, all of a single /64.
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Self::V6([a, b, c, d])
-            }
-        }
-    }
-}
 
 /// Whether a source that holds so many places may take a further one, while so many are free (T14).
 #[must_use]
@@ -46,13 +21,13 @@ pub(super) struct Table<T> {
     /// closed.
     give_way_after: Option<Duration>,
     open: HashMap<u64, Entry<T>>,
-    held: HashMap<Source, usize>,
+    held: HashMap<Host, usize>,
     next: u64,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
-    source: Source,
+    source: Host,
     progress: Instant,
     state: State,
     kept: T,
@@ -93,7 +68,7 @@ impl<T> Table<T> {
     /// Takes a place for a connection from `source`. If the table is full, the rule is applied as if the idlest connection
     /// were gone; if it then allows the place, the idlest connection is closed. If it does not, where silent connections give way, it is one
     /// of the source's own that is closed.
-    pub(super) fn admit(&mut self, source: Source, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
+    pub(super) fn admit(&mut self, source: Host, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
         let mut free = self.max - self.open.len();
         let mut holds = self.held.get(&source).copied().unwrap_or(0);
         let mut gives_way = if free == 0 { self.idlest() } else { None };
@@ -141,13 +116,13 @@ impl<T> Table<T> {
 
     /// The connection that is longest without progress; where silent ones give way, first of the silent, then of the resting. The linear
     /// search is fine: a full table is rare and has hundreds of entries.
-    fn idlest(&self) -> Option<(u64, Source)> {
+    fn idlest(&self) -> Option<(u64, Host)> {
         let idlest = self.open.iter().min_by_key(|&(&id, entry)| self.order(id, entry));
         idlest.map(|(&id, entry)| (id, entry.source))
     }
 
     /// The connection of the source that has to give way to another one of it.
-    fn gives_way(&self, source: Source, now: Instant) -> Option<u64> {
+    fn gives_way(&self, source: Host, now: Instant) -> Option<u64> {
         let after = self.give_way_after?;
         let gives_way = |entry: &Entry<T>| match entry.state {
             State::Silent => now.duration_since(entry.progress) >= after,
@@ -170,12 +145,12 @@ mod tests {
 
     const SILENT: Duration = Duration::from_millis(100);
 
-    fn source(last: u8) -> Source {
-        Source::of([10, 0, 0, last].into())
+    fn source(last: u8) -> Host {
+        Host::of([10, 0, 0, last].into())
     }
 
     /// Places that `source` gets until it is refused, at most `wanted`.
-    fn fill(table: &mut Table<()>, source: Source, wanted: usize) -> usize {
+    fn fill(table: &mut Table<()>, source: Host, wanted: usize) -> usize {
         let now = Instant::now();
         (0..wanted).take_while(|_| table.admit(source, now, ()).is_ok()).count()
     }
@@ -332,14 +307,5 @@ mod tests {
     #[test]
     fn a_table_without_places_refuses_everybody() {
         assert_eq!(Table::new(0, None).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
-    }
-
-    #[test]
-    fn t14_a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
-        let of = |address: &str| Source::of(address.parse().unwrap());
-        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
-        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("::ffff:10.0.0.1"), of("::ffff:10.0.0.2"));
     }
 }

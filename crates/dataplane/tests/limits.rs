@@ -362,6 +362,22 @@ fn t14_a_second_source_always_finds_room() {
 }
 
 /// T14: who moves takes with it what it holds, and a dead source leaves its share.
+/// A host has all addresses of its loopback, of both versions.
+#[test]
+fn t14_addresses_of_a_loopback_have_one_share() {
+    let mut switch = Switch::with(TasksConfig { clients: 18, ..TasksConfig::default() });
+    let here = |i: u64| match i {
+        0 => "[::1]:7000".parse().expect("an address"),
+        _ => SocketAddr::from(([127, 0, i as u8, 1], 7000)),
+    };
+    for i in 0..40 {
+        switch.submit_of(100 + i, here(i), 1, 1);
+    }
+    assert_eq!(switch.both.stats().clients as usize, share(18));
+    switch.submit_of(1, client(1), 1, 1);
+    assert_eq!(switch.both.stats().clients as usize, share(18) + 1);
+}
+
 #[test]
 fn t14_a_share_moves_with_who_holds_it() {
     let mut switch = Switch::with(TasksConfig { queue: 18, ..TasksConfig::default() });

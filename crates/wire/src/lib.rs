@@ -8,6 +8,7 @@
 mod macros;
 
 mod builder;
+mod host;
 mod layout;
 mod mutants;
 mod parse;
@@ -15,6 +16,7 @@ pub mod reads;
 pub mod replicas;
 
 pub use builder::{Builder, counting, packet};
+pub use host::Host;
 pub use layout::*;
 pub use macros::Field;
 pub use parse::{Completions, Packet, Reject, parse};

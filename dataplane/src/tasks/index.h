@@ -121,12 +121,13 @@ MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
 }
 
 /* The key of a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d, so they differ
- * in the second half only. */
+ * in the second half only. All of 127.0.0.0/8 has the key of ::1, because one host has all of it. (In Rust: `Host` in crates/wire.) */
 MF_INLINE uint64_t source_key(const struct mf_address *address)
 {
     const struct address_words *words = (const struct address_words *)address;
-    int is_ipv4 = words->high == 0 && (uint32_t)mf_little64(words->low) == 0xffff0000;
-    return is_ipv4 ? words->low : words->high;
+    uint64_t low = mf_little64(words->low);
+    int is_ipv4 = words->high == 0 && (uint32_t)low == 0xffff0000, is_loopback = (low >> 32 & 0xff) == 127;
+    return is_ipv4 && !is_loopback ? words->low : words->high;
 }
 
 MF_INLINE uint32_t source_bucket(const struct mf_tasks *s, uint64_t key)

@@ -5,7 +5,8 @@
 //! of the last minutes. So every source watches, as long as there are no more sources than places; and nothing goes to and fro, as each
 //! change makes the shares more even.
 
-use midflight_connections::{Source, may_take};
+use midflight_connections::may_take;
+use midflight_wire::Host;
 use std::collections::HashMap;
 
 /// The viewers that there are. Each keeps a `T` for as long as it has its place.
@@ -20,7 +21,7 @@ pub(super) struct ViewerTable<T> {
 #[derive(Debug)]
 struct Viewer<T> {
     id: u64,
-    source: Source,
+    source: Host,
     kept: T,
 }
 
@@ -51,7 +52,7 @@ impl<T> ViewerTable<T> {
     }
 
     /// Takes a place for a viewer from `source`.
-    pub(super) fn admit(&mut self, source: Source, kept: T) -> Result<Admitted<T>, Full> {
+    pub(super) fn admit(&mut self, source: Host, kept: T) -> Result<Admitted<T>, Full> {
         let (holds, free) = (self.held_by(source), self.max - self.viewers.len());
         let gone = if free == 0 {
             let most = self.source_with_most().filter(|&(_, most)| most > holds + 1);
@@ -72,7 +73,7 @@ impl<T> ViewerTable<T> {
         self.viewers.retain(|viewer| viewer.id != id);
     }
 
-    fn held_by(&self, source: Source) -> usize {
+    fn held_by(&self, source: Host) -> usize {
         self.viewers.iter().filter(|viewer| viewer.source == source).count()
     }
 
@@ -81,8 +82,8 @@ impl<T> ViewerTable<T> {
         if holds > 1 { Full::Share(holds) } else { Full::All }
     }
 
-    fn source_with_most(&self) -> Option<(Source, usize)> {
-        let mut held: HashMap<Source, usize> = HashMap::new();
+    fn source_with_most(&self) -> Option<(Host, usize)> {
+        let mut held: HashMap<Host, usize> = HashMap::new();
         for viewer in &self.viewers {
             *held.entry(viewer.source).or_default() += 1;
         }
@@ -91,7 +92,7 @@ impl<T> ViewerTable<T> {
         held.into_iter().max_by_key(|&(source, held)| (held, youngest(source)))
     }
 
-    fn take_youngest(&mut self, source: Source) -> Option<T> {
+    fn take_youngest(&mut self, source: Host) -> Option<T> {
         let at = self.viewers.iter().rposition(|viewer| viewer.source == source)?;
         Some(self.viewers.remove(at).kept)
     }
@@ -103,8 +104,8 @@ mod tests {
 
     const MAX: usize = 16;
 
-    fn source(last: u8) -> Source {
-        Source::of([10, 0, 0, last].into())
+    fn source(last: u8) -> Host {
+        Host::of([10, 0, 0, last].into())
     }
 
     /// Places that `source` gets until it is refused, at most `wanted`.

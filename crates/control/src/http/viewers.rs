@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use midflight_connections as connections;
+use midflight_wire::Host;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,11 +103,7 @@ impl Viewers {
     }
 
     /// The stream of views for one more viewer, from this address. `progress` is called for each.
-    pub(super) fn stream(
-        self: &Arc<Self>,
-        from: connections::Source,
-        progress: impl Fn() + Send + 'static,
-    ) -> Response {
+    pub(super) fn stream(self: &Arc<Self>, from: Host, progress: impl Fn() + Send + 'static) -> Response {
         let viewer = match self.enter(from) {
             Ok(viewer) => viewer,
             Err(refused) => {
@@ -128,7 +124,7 @@ impl Viewers {
     }
 
     /// A place for one more. The first one has a task make views.
-    fn enter(self: &Arc<Self>, from: connections::Source) -> Result<Viewer, Refused> {
+    fn enter(self: &Arc<Self>, from: Host) -> Result<Viewer, Refused> {
         let mut now = self.lock();
         let observer = match now.views {
             Some(_) => None,

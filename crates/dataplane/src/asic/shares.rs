@@ -1,7 +1,8 @@
 //! T14: no address takes a whole table.
 
+use midflight_wire::Host;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// A source may take another entry only while it holds fewer than this many times the free ones.
 const TIMES_FREE: u32 = 8;
@@ -15,11 +16,11 @@ pub(super) enum Refused {
     Share,
 }
 
-/// How many entries of a table each source holds. A source is an IPv4 address: the parser lets no others through.
+/// How many entries of a table each source holds.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     free: u32,
-    held: HashMap<IpAddr, u32>,
+    held: HashMap<Host, u32>,
 }
 
 impl Shares {
@@ -63,8 +64,8 @@ impl Shares {
     }
 }
 
-fn source(address: SocketAddr) -> IpAddr {
-    address.ip().to_canonical()
+fn source(address: SocketAddr) -> Host {
+    Host::of(address.ip())
 }
 
 #[cfg(test)]

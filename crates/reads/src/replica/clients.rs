@@ -1,29 +1,29 @@
 //! The table of clients: what makes a write run once, however often it comes (R3).
 //!
 //! A client's id is the index of the entry that opened it. Ids are given up through the log only, by the store's time, which its
-//! entries carry: each replica gives up the same id at the same entry. An entry that opens one carries the address, too, so that no
-//! address takes all.
+//! entries carry: each replica gives up the same id at the same entry. An entry that opens one carries the host, too, so that none takes
+//! all.
 
 use super::store::Outcome;
 use midflight_endpoint::mutants::planted;
+use midflight_wire::Host;
 use midflight_wire::reads::Status;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
 /// A source may open an id only while it holds fewer than this many times the ids that are free.
 const SHARE: usize = 8;
 /// An id that was never used may be given up after so many milliseconds: its opener may never have heard of it.
 const UNUSED: u64 = 60_000;
 
-/// Where a client is: an IPv4 address, or the /64 of an IPv6 address, because one host can use all of it.
+/// Where a client is: the number of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Source(u64);
 
 impl Source {
     pub(super) fn of(ip: [u8; 16]) -> Self {
-        let [high, low] = [0, 8].map(|begin| u64::from_be_bytes(std::array::from_fn(|i| ip[begin + i])));
-        // An IPv4 address stands in the low half, behind 0xffff; no /64 begins like that.
-        Self(if high == 0 { low } else { high })
+        Self(Host::of(Ipv6Addr::from(ip).into()).number())
     }
 }
 
@@ -77,10 +77,14 @@ impl Clients {
         client.used.saturating_add(idle)
     }
 
-    /// Whether another one may be opened from there. A source alone gets 8/9 of all, and a second one always finds room.
-    fn has_room(&self, source: Source) -> bool {
-        let free = self.most.saturating_sub(self.clients.len());
-        self.held.get(&source).copied().unwrap_or(0) < SHARE * free
+    fn held_by(&self, source: Source) -> usize {
+        self.held.get(&source).copied().unwrap_or(0)
+    }
+
+    /// Whether a source that holds so many may open another one, while there are so many. Alone it gets 8/9 of all, and a second one always
+    /// finds room.
+    fn has_room(&self, held: usize, all: usize) -> bool {
+        held < SHARE * self.most.saturating_sub(all)
     }
 
     fn remove(&mut self, id: u64) {
@@ -107,7 +111,7 @@ impl Clients {
 
     /// A client gets the id `index`.
     pub(super) fn open(&mut self, index: u64, time: u64, source: Source) -> Outcome {
-        while !self.has_room(source) {
+        while !self.has_room(self.held_by(source), self.clients.len()) {
             let Some(&(_, id)) = self.by_end.first().filter(|(end, _)| *end <= time) else {
                 return Outcome::plain(Status::ClientsFull);
             };
@@ -205,10 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn r7_a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+    fn r7_a_source_is_a_host_as_logs_have_it() {
         let of = |address: &str| Source::of(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
         assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_ne!(of("::ffff:10.0.0.1"), of("::ffff:10.0.0.2"));
+        assert_eq!(of("::ffff:10.0.0.1"), Source(0xffff_0a00_0001), "as versions before have written it");
+        assert_eq!(of("2001:db8:1:2::1"), Source(0x2001_0db8_0001_0002));
+        let loopback = |i: u32| of(&std::net::Ipv4Addr::from((127 << 24) + i).to_ipv6_mapped().to_string());
+        let mut clients = Clients::new(90, 60_000);
+        let taken = (1..=90).filter(|&i| clients.open(i.into(), 0, loopback(i)).status == Status::Done);
+        assert_eq!(taken.count(), 80, "its share");
     }
 }

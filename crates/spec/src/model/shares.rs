@@ -3,8 +3,8 @@
 use super::Model;
 use super::queue::Task;
 use midflight_dataplane::Verdict;
-use midflight_wire::{Reason, SlotKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use midflight_wire::{Host, Reason, SlotKind};
+use std::net::SocketAddr;
 
 /// Why there is no record: the verdict to count, and the reason to send.
 pub(super) type Refusal = (Verdict, Reason);
@@ -45,14 +45,6 @@ fn share(capacity: u32, used: usize, held: usize, full: Refusal, over_share: Ver
     }
 }
 
-/// The unit that shares are counted by: an IPv4 address, or all IPv6 addresses with the same first 64 bits.
-pub(super) fn source(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        ipv4 => ipv4,
-    }
-}
-
 fn is_one_source(a: SocketAddr, b: SocketAddr) -> bool {
-    source(a.ip()) == source(b.ip())
+    Host::of(a.ip()) == Host::of(b.ip())
 }

@@ -3,9 +3,9 @@
 use super::answers::Answers;
 use super::executors::State;
 use super::queue::Task;
-use super::shares::source;
 use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
+use midflight_wire::Host;
 
 /// How many tasks one tick lets go anywhere at most, of those whose patience has run out.
 pub(super) const TICK_WISHES: usize = 1024;
@@ -109,7 +109,9 @@ impl Model {
         let purged = self.take_out_all(|model, task| match which {
             Which::Client(identity) => task.client == identity,
             Which::Resources(mask) => suffices(task.info.resources, mask),
-            Which::Address(ip) => model.client_of(task).is_some_and(|client| source(client.address.ip()) == source(ip)),
+            Which::Address(ip) => {
+                model.client_of(task).is_some_and(|client| Host::of(client.address.ip()) == Host::of(ip))
+            }
         });
         self.stats.tasks.purged += purged;
         purged as u32

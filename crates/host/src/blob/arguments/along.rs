@@ -1,9 +1,8 @@
 //! Arguments that clients have sent before their tasks came. Anybody can send some, so there are few, each source has a share of them,
 //! and they stay for a moment only: what has no room is fetched when its task comes.
 
-use midflight_connections::Source;
 use midflight_tasks::blob::{TAG_BYTES, argument_name, open_argument};
-use midflight_wire::BlobRef;
+use midflight_wire::{BlobRef, Host};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -46,8 +45,8 @@ impl CameAlong {
         argument: Vec<u8>,
     ) {
         self.expire(now);
-        let source = Source::of(client.ip());
-        let of_the_source = self.kept.iter().filter(|kept| Source::of(kept.client.ip()) == source).count();
+        let source = Host::of(client.ip());
+        let of_the_source = self.kept.iter().filter(|kept| Host::of(kept.client.ip()) == source).count();
         if self.kept.len() >= KEPT_MAX || of_the_source >= SHARE || self.place(client, name).is_some() {
             self.unused += 1;
             return;
