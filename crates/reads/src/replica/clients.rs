@@ -87,6 +87,20 @@ impl Clients {
         held < SHARE * self.most.saturating_sub(all)
     }
 
+    /// Whether [`open`](Self::open) gives an id to this source, after those that are under way to sources. The leader refuses others
+    /// before they are in the log: else who has its share could fill that.
+    pub(super) fn may_open(&self, time: u64, source: Source, under_way: &[Source]) -> bool {
+        let mut all = self.clients.len() + under_way.len();
+        let mut held = self.held_by(source) + under_way.iter().filter(|&&other| other == source).count();
+        let mut ended = self.by_end.iter().take_while(|(end, _)| *end <= time);
+        while !self.has_room(held, all) {
+            let Some((_, id)) = ended.next() else { return false };
+            all -= 1;
+            held -= usize::from(self.clients.get(id).is_some_and(|client| client.source == source));
+        }
+        true
+    }
+
     fn remove(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         self.by_end.remove(&(self.end(&client), id));
@@ -220,5 +234,25 @@ mod tests {
         let mut clients = Clients::new(90, 60_000);
         let taken = (1..=90).filter(|&i| clients.open(i.into(), 0, loopback(i)).status == Status::Done);
         assert_eq!(taken.count(), 80, "its share");
+    }
+
+    #[test]
+    fn r7_what_may_be_opened_is_opened() {
+        let mut clients = Clients::new(18, 100);
+        let mut random = 1u64;
+        let mut opened = 0;
+        for index in 0..2_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (time, from) = (index / 2, source((random >> 33) as u8 % 3));
+            let may = clients.may_open(time, from, &[]);
+            assert_eq!(clients.open(index, time, from).status == Status::Done, may, "{index}");
+            opened += u32::from(may);
+        }
+        assert!((100..1_900).contains(&opened), "{opened}");
+        let mut clients = Clients::new(18, 100);
+        let others = [source(1); 16];
+        assert!(!clients.may_open(0, source(1), &others) && clients.may_open(0, source(1), &others[1..]));
+        assert!(clients.may_open(0, source(2), &others));
+        assert_eq!(clients.open(1, 0, source(2)).status, Status::Done);
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Writes {
     outcomes: HashMap<u64, Outcome>,
     /// The number of the write of a client that is in the log, but not applied.
     in_log: HashMap<u64, u64>,
+    /// Sources of openings that are in the log, but not applied.
+    opening: Vec<Source>,
     /// Key groups that READs have shown to be unstable: the SEQ of their last write, and when the first such READ came.
     open: BTreeMap<u32, (u64, Nanos)>,
     last_write: Nanos,
@@ -74,6 +76,7 @@ impl Writes {
             waiting: VecDeque::new(),
             outcomes: HashMap::new(),
             in_log: HashMap::new(),
+            opening: Vec::new(),
             open: BTreeMap::new(),
             last_write: 0,
         }
@@ -152,9 +155,16 @@ impl Writes {
             return Err(Status::Busy);
         }
         if is_open {
-            let is_plain = key.is_empty() && arguments.is_empty();
             let source = Source::of(request.client.ip);
-            return if is_plain { self.propose(node, &Record::Open { time, source }) } else { Err(Status::BadRequest) };
+            if !(key.is_empty() && arguments.is_empty()) {
+                return Err(Status::BadRequest);
+            }
+            if !state.clients.may_open(time, source, &self.opening) {
+                return Err(Status::ClientsFull);
+            }
+            let answer = self.propose(node, &Record::Open { time, source })?;
+            self.opening.push(source);
+            return Ok(answer);
         }
         let (client, number) = (write.client.get(), write.number.get());
         let what = What::of(write, key, arguments).ok_or(Status::BadRequest)?;
@@ -188,6 +198,11 @@ impl Writes {
             && self.in_log.get(client) == Some(number)
         {
             self.in_log.remove(client);
+        }
+        if let Record::Open { source, .. } = record
+            && let Some(place) = self.opening.iter().position(|other| other == source)
+        {
+            self.opening.swap_remove(place);
         }
         if self.waiting.back().is_some_and(|last| last.index >= index) {
             self.outcomes.insert(index, outcome);

@@ -217,3 +217,39 @@ fn r7_ids_that_were_used_once_make_room_within_a_minute() {
     let forgotten = world.write(1, used[0], 1, Command::Put, "a", b"one").map(|(status, _)| status);
     assert_eq!(forgotten, Some(Status::UnknownClient), "R3: what comes late never runs");
 }
+
+/// A client that wants ids without end costs the log nothing once it has its share.
+#[test]
+fn r7_an_opening_that_is_refused_is_not_logged() {
+    let mut world = World::with(3, |config| config.clients = 18);
+    world.run(400 * MS);
+    let opened =
+        (1..=40).filter(|&number| matches!(world.write(1, 0, number, Command::Open, "", b""), Some((Status::Done, _))));
+    assert_eq!(opened.count(), 16, "its share");
+    let leader = world.leader().unwrap();
+    let last = world.replica(leader).status(0).last_index;
+    for number in 41..=140 {
+        assert_eq!(world.write(1, 0, number, Command::Open, "", b""), Some((Status::ClientsFull, Vec::new())));
+    }
+    for number in 141..=240 {
+        world.begin_write(1, 0, number, Command::Open, "", b"");
+    }
+    world.run(10 * MS);
+    assert_eq!(world.replica(leader).status(0).last_index, last);
+}
+
+/// Openings that are under way have no id yet. All of them together get no more than the share.
+#[test]
+fn r7_openings_that_come_at_once_are_refused_before_they_are_logged() {
+    let mut world = World::with(3, |config| config.clients = 18);
+    world.run(400 * MS);
+    world.open(1);
+    let leader = world.leader().unwrap();
+    let last = world.replica(leader).status(0).last_index;
+    for number in 2..=200 {
+        world.begin_write(1, 0, number, Command::Open, "", b"");
+    }
+    world.run(10 * MS);
+    let status = world.replica(leader).status(0);
+    assert_eq!((status.clients, status.last_index - last), (16, 15));
+}
