@@ -7,6 +7,10 @@ use midflight_terminal::columns::aligned;
 use midflight_terminal::store::WhichSet;
 use midflight_terminal::{stdout, switches};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Replicas that a script has started before it asks listen by then.
+const START_PATIENCE: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -46,17 +50,30 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The replicas whose operator's sockets answer. Of those that listen and do not, stderr says why.
+/// The replicas whose operator's sockets answer. Those of a store that has just been started need a moment to listen.
 pub(super) fn on_this_machine(set: &SetTable) -> Vec<ReplicaStatus> {
-    let ask = |id| match set.ask(id, ReplicaRequest::Status) {
+    let until = Instant::now() + START_PATIENCE;
+    loop {
+        match ask_all(set) {
+            None if Instant::now() < until => std::thread::sleep(START_PATIENCE / 40),
+            found => return found.unwrap_or_default(),
+        }
+    }
+}
+
+/// `None`: none listens. Of those that listen and do not answer, stderr says why.
+fn ask_all(set: &SetTable) -> Option<Vec<ReplicaStatus>> {
+    let asked = set.replicas.iter().map(|replica| set.ask(replica.id, ReplicaRequest::Status));
+    let listening: Vec<_> = asked.filter(|answer| !matches!(answer, Err(AskError::Absent(_)))).collect();
+    let of_answer = |answer| match answer {
         Ok(ReplicaAnswer::Status(status)) => Some(*status),
-        Ok(_) | Err(AskError::Absent(_)) => None,
+        Ok(_) => None,
         Err(error) => {
             eprintln!("{error}");
             None
         }
     };
-    set.replicas.iter().filter_map(|replica| ask(replica.id)).collect()
+    (!listening.is_empty()).then(|| listening.into_iter().filter_map(of_answer).collect())
 }
 
 fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {
@@ -92,5 +109,9 @@ fn for_people(found: &[ReplicaStatus]) -> String {
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    aligned(&rows, "rllrrrrrrrl")
+    let table = aligned(&rows, "rllrrrrrrrl");
+    if found.iter().any(|s| s.leader.is_some()) {
+        return table;
+    }
+    format!("{table}no leader is known: the replicas elect one now, or no majority of them runs\n")
 }
