@@ -23,6 +23,8 @@ pub struct Counters {
     pub refreshed: u64,
     /// Sessions begun here.
     pub sessions: u64,
+    /// Times that it gave leadership to a replica that switches answer, as none answered it.
+    pub handed_over_to_reach: u64,
     /// Times that it became the leader.
     pub elections: u64,
     /// Datagrams that are no packet, or not for a replica.
@@ -39,7 +41,7 @@ pub struct Counters {
     pub foreign_messages: u64,
     /// Messages of peers that make no sense now: of another term's form, or against what is committed.
     pub unfit_messages: u64,
-    /// Reports of load that came to a replica that does not lead, or from no member.
+    /// Reports that came to a replica that does not lead, or from no member.
     pub loads_astray: u64,
     /// Leases that followers asked for in vain: they lag, or this replica has no lease as the leader.
     pub leases_refused: u64,

@@ -167,10 +167,12 @@ impl Replica {
         self.sessions.is_none() && self.slot() != NO_SLOT
     }
 
-    /// Tells the leader how loaded this replica is. Where it cannot, the next report says it too.
-    fn report_load(&mut self) {
+    /// Tells the leader how loaded this replica is, and whether a switch answers it. Where it cannot, the next report says it too.
+    fn report(&mut self) {
         if let Some(leader) = self.node.leader() {
             self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Load(self.gauge.load)));
+            let is_heard = self.presence.is_heard;
+            self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Reach { is_heard }));
         }
     }
 
@@ -193,10 +195,8 @@ impl Replica {
     pub(super) fn beat(&mut self, now: Nanos) {
         self.balance(now);
         let (rows, slot) = (self.rows(now), self.slot());
+        self.hand_over_to_reach_a_switch(now);
         let Some(sessions) = &mut self.sessions else { return };
-        if sessions.is_cut_off(now, self.node.leads_since().unwrap_or(now)) {
-            return self.node.step_down(now);
-        }
         let was_active = sessions.is_active();
         sessions.beat(now, &self.node, slot, &rows, &mut self.out);
         if let Some(present) = sessions.present.as_ref().filter(|_| !was_active && sessions.is_active()) {
@@ -227,6 +227,7 @@ impl Replica {
             Letter::Other(Other::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
             Letter::Other(Other::AskIndex { number }) => self.take_ask_index(now, peer, number),
             Letter::Other(Other::Index { number, index }) => self.take_index(now, number, index),
+            Letter::Other(Other::Reach { is_heard }) => self.take_reach(now, peer, is_heard),
         }
     }
 
@@ -258,6 +259,10 @@ impl Endpoint for Replica {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
+        if self.node.has_lost_quorum(now) {
+            let heir = self.heir(|_| true);
+            self.node.resign(now, heir);
+        }
         self.node.handle_timeout(now);
         self.go_on(now);
         if self.sessions.is_some() && now >= self.next_beat {
@@ -267,7 +272,7 @@ impl Endpoint for Replica {
             self.go_on(now);
         }
         if self.is_to_greet() && self.presence.greet(now, self.slot(), &mut self.out) {
-            self.report_load();
+            self.report();
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) enum Other {
     AskIndex { number: u64 },
     /// This.
     Index { number: u64, index: u64 },
+    /// Whether a switch has answered a follower's last HELLO: to its leader.
+    Reach { is_heard: bool },
 }
 
 /// What a part holds.
@@ -116,6 +118,7 @@ mod tests {
             Other::Lease { term: 3, echo: 1 << 40, shown: 7 },
             Other::AskIndex { number: u64::MAX },
             Other::Index { number: 0, index: 9 },
+            Other::Reach { is_heard: true },
         ] {
             other.encode(&mut buffer);
             assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(read)) if read == other));

@@ -35,6 +35,7 @@ mod snapshots;
 mod state;
 mod status;
 mod store;
+mod succession;
 mod switches;
 mod transfer;
 mod writes;

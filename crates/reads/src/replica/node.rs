@@ -10,6 +10,7 @@ mod received;
 pub(super) use received::Refused;
 
 use super::config::{Mode, ReplicaConfig, Timing};
+use super::switches::SILENT_HEARTBEATS;
 use crate::log::Log;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Nanos, Persist};
@@ -237,6 +238,31 @@ impl Node {
         self.leadership.is_some_and(|leadership| leadership.handing_over.is_some())
     }
 
+    /// Whether no majority has answered this leader for so long that another one should lead. A new leader has more time: its first
+    /// round that counts waits for disks.
+    pub(super) fn has_lost_quorum(&self, now: Nanos) -> bool {
+        self.leadership.is_some_and(|leadership| now >= self.loses_quorum(&leadership))
+    }
+
+    fn loses_quorum(&self, leadership: &Leadership) -> Nanos {
+        match leadership.confirmed {
+            0 => leadership.since + 2 * self.timing.promise,
+            confirmed => confirmed + self.timing.leader_lease + SILENT_HEARTBEATS * self.timing.heartbeat,
+        }
+    }
+
+    /// Gives leadership up, and asks another one to campaign at once: whoever still hears this leader would wait for a promise. It has no
+    /// lease, and takes none in this term any more.
+    pub(super) fn resign(&mut self, now: Nanos, heir: Option<u64>) {
+        if let Some(to) = heir {
+            let mut message = Message::default();
+            message.set_msg_type(MessageType::MsgTimeoutNow);
+            (message.from, message.to, message.term) = (self.raw.raft.id, to, self.term());
+            self.outbox.push(message);
+        }
+        self.step_down(now);
+    }
+
     /// Gives leadership up; campaigns again later than the others.
     pub(super) fn step_down(&mut self, now: Nanos) {
         let term = self.term();
@@ -311,11 +337,9 @@ impl Node {
 
     /// When something must happen next.
     pub(super) fn timeout(&self) -> Nanos {
-        match &self.leadership {
-            Some(Leadership { handing_over: Some(end), .. }) => self.heartbeat.min(*end),
-            Some(_) => self.heartbeat,
-            None => self.election,
-        }
+        let Some(leadership) = &self.leadership else { return self.election };
+        let due = self.heartbeat.min(self.loses_quorum(leadership));
+        leadership.handing_over.map_or(due, |end| due.min(end))
     }
 
     /// Does what is due.
@@ -333,7 +357,6 @@ impl Node {
     }
 
     fn lead_on(&mut self, now: Nanos, leadership: Leadership) {
-        let is_lost = now >= leadership.since.max(leadership.confirmed) + 2 * self.timing.promise;
         // What the others have, this disk cannot take: they are better placed, and nothing is applied here.
         let waits = |batch: &Batch| now >= batch.since + DISK_PATIENCE * self.timing.promise;
         let is_stuck = self.unsafe_batches.front().is_some_and(waits) && !self.raw.raft.prs().is_singleton();
@@ -341,7 +364,7 @@ impl Node {
         if is_aborted && planted(128) {
             self.leadership = Some(Leadership { handing_over: None, ..leadership });
             self.raw.raft.abort_leader_transfer();
-        } else if is_lost || is_aborted || is_stuck {
+        } else if is_aborted || is_stuck {
             return self.step_down(now);
         }
         if now >= self.heartbeat {

@@ -10,7 +10,7 @@ use midflight_wire::reads::State;
 use std::net::SocketAddr;
 
 /// Heartbeats from one HELLO to the next.
-const HEARTBEATS: u64 = 5;
+pub(super) const HELLO_HEARTBEATS: u64 = 5;
 
 pub(super) struct Presence {
     set: u16,
@@ -18,16 +18,21 @@ pub(super) struct Presence {
     next: Nanos,
     switches: Switches,
     sequence: u32,
+    /// When the last HELLOs were sent, and whether a switch had answered those before.
+    greeted: Nanos,
+    pub(super) is_heard: bool,
 }
 
 impl Presence {
     pub(super) fn new(config: &ReplicaConfig, now: Nanos) -> Self {
         Self {
             set: config.set,
-            every: HEARTBEATS * config.timing.heartbeat,
+            every: HELLO_HEARTBEATS * config.timing.heartbeat,
             next: now,
             switches: Switches::new(&config.switches),
             sequence: (config.seed >> 16) as u32,
+            greeted: now,
+            is_heard: false,
         }
     }
 
@@ -42,6 +47,8 @@ impl Presence {
             return false;
         }
         self.next = now + self.every;
+        self.is_heard = self.switches.last_answer() >= self.greeted;
+        self.greeted = now;
         let addresses: Vec<SocketAddr> = self.switches.addresses().collect();
         for address in addresses {
             self.sequence = self.sequence.wrapping_add(1);

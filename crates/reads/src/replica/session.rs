@@ -8,11 +8,13 @@ use super::config::{ReplicaConfig, Timing};
 use super::entry::{Record, SessionName};
 use super::node::Node;
 use super::packets;
+use super::presence::HELLO_HEARTBEATS;
 use super::switches::{Answer, SILENT_HEARTBEATS, Switches, is_silent};
 use super::writes::Writes;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::{Replica as Row, State};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Datagrams to send.
@@ -32,6 +34,8 @@ pub(super) struct Sessions {
     /// No session is proposed before this time: whatever ends sessions again and again, the log does not fill with them.
     next_session: Nanos,
     pub(super) present: Option<Present>,
+    /// When each member last said that a switch answers it; none whose last word was that none does.
+    reaching: BTreeMap<u64, Nanos>,
     /// Sessions that may be alive at their switches.
     doubtful: Vec<Doubtful>,
     /// All data is to be removed before the next session.
@@ -86,6 +90,7 @@ impl Sessions {
             number: 0,
             next_session: 0,
             present: None,
+            reaching: BTreeMap::new(),
             doubtful: Vec::new(),
             flush: false,
             sequence: config.seed as u32 ^ (config.seed >> 32) as u32,
@@ -287,9 +292,22 @@ impl Sessions {
         Some(term << 32 | u64::from(number))
     }
 
-    /// Whether no switch has answered for so long that another replica may do better.
-    pub(super) fn is_cut_off(&self, now: Nanos, since: Nanos) -> bool {
-        now >= self.switches.last_answer().max(since) + 2 * self.timing.session_lease
+    /// A member says whether a switch answers it.
+    pub(super) fn note_reach(&mut self, now: Nanos, member: u64, is_heard: bool) {
+        if is_heard {
+            self.reaching.insert(member, now);
+        } else {
+            self.reaching.remove(&member);
+        }
+    }
+
+    /// Members that switches answer, where this leader, which leads since `since`, has had no answer for a session's lease. What a member
+    /// says is as old as the interval in which it says it: an earlier word may be of a time when switches answered the leader too.
+    pub(super) fn reach_better(&self, now: Nanos, since: Nanos) -> impl Iterator<Item = u64> {
+        let silent_since = self.switches.last_answer().max(since);
+        let is_cut_off = now >= silent_since + self.timing.session_lease;
+        let after = silent_since + HELLO_HEARTBEATS * self.timing.heartbeat;
+        self.reaching.iter().filter(move |(_, at)| is_cut_off && **at >= after).map(|(&member, _)| member)
     }
 
     /// When something is due after `now`, besides heartbeats. What was due and could not be done is tried at the next heartbeat.

@@ -9,6 +9,7 @@ mod direct;
 mod followers;
 mod hot;
 mod modes;
+mod outages;
 mod snapshots;
 mod world;
 

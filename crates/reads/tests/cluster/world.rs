@@ -80,6 +80,9 @@ pub(crate) struct Answer {
 /// What becomes of a message on a lane for what is long.
 pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
+/// Whether what goes from one address to another is lost. A replica's is that for datagrams.
+pub(crate) type Cut = Box<dyn Fn(SocketAddr, SocketAddr) -> bool>;
+
 /// How much later than others a message from one replica to another comes, on the lane for what is short.
 pub(crate) type Delay = Box<dyn Fn(u64, u64, &[u8]) -> Nanos>;
 
@@ -87,6 +90,7 @@ pub(crate) struct World {
     pub(crate) now: Nanos,
     pub(crate) mischief: Option<Mischief>,
     pub(crate) delay: Option<Delay>,
+    pub(crate) cut: Option<Cut>,
     /// Replicas that are slow: between two turns for datagrams each does something else for so long.
     pub(crate) slow: BTreeMap<u64, Nanos>,
     /// The longest time of the processor that a replica took for one call, and for which. (Not for its start.)
@@ -144,6 +148,7 @@ impl World {
             now: 1_000_000 * MS,
             mischief: None,
             delay: None,
+            cut: None,
             slow: BTreeMap::new(),
             longest: (Duration::ZERO, ""),
             queue: BinaryHeap::new(),
@@ -247,6 +252,14 @@ impl World {
     }
 
     fn schedule(&mut self, after: Nanos, what: What) {
+        let way = match &what {
+            What::Datagram { from, to, .. } => Some((*from, *to)),
+            What::Message { from, to, .. } => Some((member(*from).address, member(*to).address)),
+            What::Persisted { .. } => None,
+        };
+        if way.is_some_and(|(from, to)| self.cut.as_ref().is_some_and(|is_cut| is_cut(from, to))) {
+            return;
+        }
         self.order += 1;
         let at = self.now + after;
         let slow = match &what {
@@ -462,6 +475,15 @@ impl World {
     pub(crate) fn get(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
         let request = request(Operation::Read, key);
         self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
+    }
+
+    /// Repeats a write until it is acknowledged; returns after how long.
+    pub(crate) fn wait_for_write(&mut self, at: u8, client: u64, number: u64) -> Nanos {
+        let begun = self.now;
+        while !matches!(self.write(at, client, number, Command::Put, "c", b"x"), Some((Status::Done, _))) {
+            assert!(self.now < begun + 5_000 * MS, "nobody serves: {:?}", self.events);
+        }
+        self.now - begun
     }
 
     pub(crate) fn write(

@@ -1,0 +1,41 @@
+//! To whom a leader gives way that others should replace: one that hears no majority, or that no switch answers.
+
+use super::Replica;
+use super::switches::is_silent;
+use midflight_endpoint::Nanos;
+
+impl Replica {
+    /// Who should lead in this one's place, of the members with a vote that `may`. The one with the longest log, as far as this leader
+    /// knows, of those that were heard as late as any: a leader that hears nobody cannot tell who has died since.
+    pub(super) fn heir(&self, may: impl Fn(u64) -> bool) -> Option<u64> {
+        let learner = self.node.learner();
+        let others = self.state.members.iter().map(|member| member.id);
+        let others: Vec<u64> = others.filter(|&id| id != self.config.id && Some(id) != learner && may(id)).collect();
+        let heard = |id: &u64| self.heard.get(id).copied().unwrap_or(0);
+        let latest = others.iter().map(heard).max()?;
+        let heard_late = others.iter().copied().filter(|id| !is_silent(latest, heard(id), &self.config.timing));
+        heard_late.max_by_key(|&id| self.node.matched(id))
+    }
+
+    /// A follower says whether a switch answers it.
+    pub(super) fn take_reach(&mut self, now: Nanos, peer: u64, is_heard: bool) {
+        let is_member = self.state.members.iter().any(|member| member.id == peer);
+        match &mut self.sessions {
+            Some(sessions) if is_member => sessions.note_reach(now, peer, is_heard),
+            _ => self.counters.loads_astray += 1,
+        }
+    }
+
+    /// Where no switch answers this leader, it hands over to a member that one answers. Without such a member it stays: nobody could do
+    /// more, and elections without end would fill the log.
+    pub(super) fn hand_over_to_reach_a_switch(&mut self, now: Nanos) {
+        let Some(sessions) = self.sessions.as_ref().filter(|_| !self.node.is_handing_over()) else { return };
+        let since = self.node.leads_since().unwrap_or(now);
+        let reaching: Vec<u64> = sessions.reach_better(now, since).filter(|&id| self.is_heard(now, id)).collect();
+        if let Some(heir) = self.heir(|id| reaching.contains(&id))
+            && self.node.transfer(now, heir)
+        {
+            self.counters.handed_over_to_reach += 1;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! R5 where a party is alive, and only some of its packets are lost.
+
+use super::world::{World, member, switch};
+use super::{done, ready};
+use midflight_endpoint::{MS, Nanos};
+use midflight_wire::reads::Command;
+
+/// With phases of the heartbeat at which it happens, with and without a write under way.
+/// Prints the longest of the times that tests return.
+fn for_each_phase(test: impl Fn(&mut World, u64) -> Nanos) {
+    let mut longest = 0;
+    for phase in 0..12 {
+        let (mut world, client) = ready(3);
+        assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+        world.run(phase * 7 * MS / 2);
+        longest = longest.max(test(&mut world, client));
+    }
+    println!("{} ms at the longest", longest / MS);
+}
+
+/// What the leader sends comes, and nothing comes to it. Its followers would wait for as long as they hear it.
+#[test]
+fn r5_a_leader_that_hears_nobody_is_replaced_within_300_ms() {
+    for_each_phase(|world, client| {
+        let leader = world.leader().unwrap();
+        world.begin_write(1, client, 2, Command::Put, "b", b"two");
+        world.run(MS / 10);
+        let to = member(leader).address;
+        world.cut = Some(Box::new(move |_, receiver| receiver == to));
+        let outage = world.wait_for_write(1, client, 3);
+        assert!(outage <= 300 * MS, "{} ms: {:?}", outage / MS, world.events);
+        assert_eq!(world.get(1, "a"), done("one"));
+        outage
+    });
+}
+
+/// The same of what switches say only.
+#[test]
+fn r5_a_leader_that_hears_no_switch_is_replaced_within_300_ms() {
+    for_each_phase(|world, client| {
+        let leader = world.leader().unwrap();
+        let to = member(leader).address;
+        let switches = [switch(1), switch(2)];
+        world.cut = Some(Box::new(move |from, receiver| receiver == to && switches.contains(&from)));
+        let outage = world.wait_for_write(1, client, 3);
+        assert!(outage <= 300 * MS, "{} ms: {:?}", outage / MS, world.events);
+        assert_eq!(world.get(1, "a"), done("one"));
+        outage
+    });
+}
+
+/// Nobody can do better than the leader, so it stays: each election costs a term, and an entry of the log.
+#[test]
+fn r5_without_any_switch_the_leader_stays() {
+    let (mut world, client) = ready(3);
+    let term = world.replica(1).status(0).term;
+    [1, 2].into_iter().for_each(|number| world.stop_switch(number));
+    world.run(10_000 * MS);
+    let elections = world.replica(1).status(0).term - term;
+    assert!(elections <= 1, "{elections} elections in 10 s");
+    world.start_switch(2, 2);
+    let outage = world.wait_for_write(2, client, 1);
+    assert!(outage <= 100 * MS, "{} ms", outage / MS);
+}
