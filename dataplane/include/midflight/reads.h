@@ -36,6 +36,7 @@ struct mf_set_stats {
     uint64_t writes;       /* WRITEs */
     uint64_t closed;       /* WRITE_REPLYs that closed their key group */
     uint64_t sessions;     /* sessions that began */
+    uint64_t unserved;     /* requests without a session here, of clients that say that no switch serves them */
     uint32_t unstable;     /* key groups that are unstable in the present session */
     uint16_t set;          /* its number */
     uint16_t is_used;      /* 0: no set has this place */

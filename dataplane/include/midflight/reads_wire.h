@@ -62,6 +62,7 @@ enum mf_reads_status {
                                * switch: send it to the client. A READ_REPLY that came directly has it. One that comes to the switch
                                * with it is a refusal, or of a replica that could not send it directly */
 #define MF_FLAG_OFFERS_DIRECT 16 /* of a reply to a client, set by the switch: READs may ask for direct replies */
+#define MF_FLAG_UNSERVED 32 /* of a request, set by the client: for a while, each switch that answers it has had no session */
 
 /* What a WRITE does: `command` of mf_write. The numbers are also those of the entries in the log. */
 enum mf_command {
@@ -164,7 +165,8 @@ struct MF_WIRE mf_state {
     uint64_t seq;            /* the last SEQ of the session */
     uint16_t set;
     uint8_t kgroup_bits;     /* a leader with another number does not work with this switch */
-    uint8_t reserved;        /* 0 */
+    uint8_t unserved;        /* counts the requests with MF_FLAG_UNSERVED that had INACTIVE as their answer: where it grows, clients
+                              * reach this switch and not the session's */
     uint32_t lease_us;       /* T of the set here, microseconds: nor does a leader with another T, who would fence too early */
     uint32_t sent[MF_REPLICAS_MAX];     /* READs sent to each replica since the session began, modulo 2^32 */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs that came from it: who answers none is not reached */

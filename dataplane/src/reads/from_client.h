@@ -83,6 +83,7 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
         return put_cookie(s, call);
     /* SEQ never begins again within a session: before that, the session takes no more requests. */
     if (MF_UNLIKELY(!is_active(set, call->now_ns) || set->seq == UINT64_MAX)) {
+        set->stats.unserved += (request->flags & MF_FLAG_UNSERVED) != 0;
         answer_request(call, MF_STATUS_INACTIVE);
         return MF_V_INACTIVE;
     }

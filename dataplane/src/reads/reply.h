@@ -111,7 +111,7 @@ MF_INLINE void put_state(const struct set *set, const struct call *call)
     state->seq = mf_net64(set->seq);
     state->set = mf_net16(set->number);
     state->kgroup_bits = set->kgroup_bits;
-    state->reserved = 0;
+    state->unserved = (uint8_t)set->stats.unserved;
     state->lease_us = mf_net32(microseconds(set->lease_ns));
     for (uint32_t i = 0; i < MF_REPLICAS_MAX; i++) {
         state->sent[i] = mf_net32(set->sent[i]);

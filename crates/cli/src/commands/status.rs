@@ -122,7 +122,12 @@ fn of_set(s: &SetStatus) -> Lines {
         s.replies_outdated
     );
     let groups = format!("{} sessions, {} writes, {} closed; {} unstable", s.sessions, s.writes, s.closed, s.unstable);
-    vec![(format!("set {}", s.set), groups), ("  reads".into(), reads)]
+    let mut lines = vec![(format!("set {}", s.set), groups), ("  reads".into(), reads)];
+    if s.requests_unserved > 0 {
+        let clients = format!("{} requests of clients that no switch served", s.requests_unserved);
+        lines.push(("  refused".into(), clients));
+    }
+    lines
 }
 
 /// What an operator was asked, and passed on.

@@ -322,6 +322,7 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("applied", c.applied),
         ("refreshed", c.refreshed),
         ("sessions", c.sessions),
+        ("sessions_moved", c.sessions_moved),
         ("handed_over_to_reach", c.handed_over_to_reach),
         ("elections", c.elections),
         ("malformed", c.malformed),

@@ -36,6 +36,9 @@ pub struct SetStatus {
     pub closed: u64,
     /// Sessions that began.
     pub sessions: u64,
+    /// Requests without a session here, of clients that say that no switch serves them.
+    #[serde(default)]
+    pub requests_unserved: u64,
     /// Key groups that are unstable now.
     pub unstable: u32,
 }
@@ -61,6 +64,7 @@ impl From<&SetStats> for SetStatus {
             writes: stats.writes,
             closed: stats.closed,
             sessions: stats.sessions,
+            requests_unserved: stats.unserved,
             unstable: stats.unstable,
         }
     }
@@ -69,7 +73,7 @@ impl From<&SetStats> for SetStatus {
 /// Name, help and value of a counter of a set.
 type Count = (&'static str, &'static str, fn(&SetStatus) -> u64);
 
-const COUNTS: [Count; 9] = [
+const COUNTS: [Count; 10] = [
     ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
     ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
     ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),
@@ -79,6 +83,7 @@ const COUNTS: [Count; 9] = [
     ("writes", "Writes", |s| s.writes),
     ("closed", "Answers that made their key group stable", |s| s.closed),
     ("sessions", "Sessions that began", |s| s.sessions),
+    ("requests_unserved", "Requests without a session here, of clients that no switch serves", |s| s.requests_unserved),
 ];
 
 impl ProgramStatus for ReadsStatus {

@@ -53,6 +53,8 @@ pub struct SetStats {
     pub closed: u64,
     /// Sessions that began.
     pub sessions: u64,
+    /// Requests without a session here, of clients that say that no switch serves them.
+    pub unserved: u64,
     /// Key groups that are unstable in the present session.
     pub unstable: u32,
     /// Its number.

@@ -3,7 +3,7 @@
 
 use super::outcome::{failure, outcome};
 use super::requests::{Body, State};
-use super::{Answer, Client, Event, Failure, OperationKey};
+use super::{Answer, Client, Event, Failure, OperationKey, Reached};
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};
 use std::net::SocketAddr;
@@ -90,7 +90,12 @@ impl Client {
         if reply.status == Status::Cookie {
             return self.handle_cookie(now, number, switch, reply.request);
         }
-        self.switches.heard(switch, now);
+        let says = match reply.status {
+            Status::Inactive => Reached::Standby,
+            Status::UnknownSet => Reached::OtherSets,
+            _ => Reached::Serving,
+        };
+        self.switches.heard(switch, now, says);
         match reply.status {
             Status::Inactive => self.counters.inactive += 1,
             Status::UnknownSet => self.counters.unknown_set += 1,
@@ -153,7 +158,7 @@ impl Client {
             let trip = if is_write { &mut self.write_trip } else { &mut self.read_trip };
             trip.sample(now.saturating_sub(sent_at));
         }
-        self.switches.heard(switch, now);
+        self.switches.heard(switch, now, Reached::Serving);
         if let Some(switch) = self.switches.served(switch) {
             self.events.push_back(Event::SwitchChanged { switch });
         }

@@ -50,8 +50,9 @@ impl Client {
             return;
         }
         let was_sent = request.sent > request.sent_before;
+        let reached = self.switches.reached_since(request.deadline.saturating_sub(self.config.timeout));
         self.counters.timed_out += 1;
-        self.finish(number, Err(Failure::TimedOut { was_sent }));
+        self.finish(number, Err(Failure::TimedOut { was_sent, reached }));
         // All operations have as much time, so the oldest in the queues end first, and their places are free again.
         for queue in [&mut self.reads, &mut self.writes] {
             while queue.front().is_some_and(|&number| self.requests.get(number).is_none()) {

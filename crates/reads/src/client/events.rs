@@ -1,6 +1,7 @@
 //! The events of a client for its driver, and what came of operations.
 
 use super::OperationKey;
+use std::fmt;
 use std::net::SocketAddr;
 
 /// What the driver must know.
@@ -48,14 +49,57 @@ pub enum Answer {
     Number(i64),
 }
 
+/// The last answer that a client got while an operation waited: to that or to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reached {
+    /// There was none.
+    Nobody,
+    /// Of this switch: that it has no session.
+    Standby(SocketAddr),
+    /// Of this switch: that it does not know the set.
+    OtherSets(SocketAddr),
+    /// From this address: something that no switch of a store sends.
+    Garbage(SocketAddr),
+    /// Of a replica, or to be repeated, through this switch.
+    Serving(SocketAddr),
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => {
+                write!(f, "no switch of the store answers; see whether one runs, and can be reached from here")
+            }
+            Self::Standby(switch) => write!(
+                f,
+                "switch {switch} answers, but has no session, and no other one serves; see whether a majority of the replicas runs \
+                 (midflight kv status), and reaches this switch"
+            ),
+            Self::OtherSets(switch) => {
+                write!(f, "switch {switch} answers, but does not serve this replica set; see its number")
+            }
+            Self::Garbage(address) => write!(
+                f,
+                "what answers at {address} is no switch of a store of this version; see whether the address and the releases are right"
+            ),
+            Self::Serving(switch) => write!(
+                f,
+                "switch {switch} answers, but the replicas do not in time; see whether a majority of them runs (midflight kv status)"
+            ),
+        }
+    }
+}
+
 /// Why an operation has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Failure {
     /// No answer came in time. A write that was sent may have taken place, or may yet.
-    #[error("no answer came in time; see whether a switch and a majority of the replicas can be reached")]
+    #[error("no answer came in time: {reached}")]
     TimedOut {
         /// Whether it was ever sent: else it has not taken place.
         was_sent: bool,
+        /// Who has answered meanwhile.
+        reached: Reached,
     },
     /// The write's client id had expired. Whether it took place is not known any more.
     #[error("the store has forgotten this client, and whether the write took place: read the key")]
@@ -87,6 +131,6 @@ impl Failure {
     /// Whether a write that failed in this way may have taken place, or may yet.
     #[must_use]
     pub fn is_unknown(self) -> bool {
-        matches!(self, Self::TimedOut { was_sent: true } | Self::UnknownClient | Self::Stale)
+        matches!(self, Self::TimedOut { was_sent: true, .. } | Self::UnknownClient | Self::Stale)
     }
 }

@@ -19,7 +19,7 @@ mod transmit;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
-pub use events::{Answer, Event, Failure};
+pub use events::{Answer, Event, Failure, Reached};
 pub use operation::{Operation, OperationKey, SubmitError};
 
 use answers::Reply;
@@ -144,8 +144,9 @@ impl Client {
         &self.counters
     }
 
-    fn handle_version(&mut self, from: SocketAddr, version: u8) {
+    fn handle_version(&mut self, now: Nanos, from: SocketAddr, version: u8) {
         self.counters.other_version += 1;
+        self.switches.heard_garbage(from, now);
         if version == midflight_wire::VERSION {
             return;
         }
@@ -160,9 +161,12 @@ impl Endpoint for Client {
 
     fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         match parse(datagram) {
-            Ok(Packet::Version(said)) => self.handle_version(from, said.version),
-            Err(Reject::BadVersion(version)) => self.handle_version(from, version),
-            Err(_) => self.counters.malformed += 1,
+            Ok(Packet::Version(said)) => self.handle_version(now, from, said.version),
+            Err(Reject::BadVersion(version)) => self.handle_version(now, from, version),
+            Err(_) => {
+                self.counters.malformed += 1;
+                self.switches.heard_garbage(from, now);
+            }
             Ok(Packet::ReadReply(request, status, key, value)) => {
                 self.handle_reply(now, from, &Reply { request, status, key: Some(key), value });
             }

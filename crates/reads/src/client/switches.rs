@@ -1,13 +1,16 @@
 //! The list of switches: which one is in use. At most one is active (R4), so the client looks for the one that serves.
 
-use super::Counters;
-use midflight_endpoint::{Backoff, Nanos};
+use super::{Counters, Reached};
+use midflight_endpoint::{Backoff, MS, Nanos};
 use rand_pcg::Pcg32;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// Timeouts in a row without any answer after which a client leaves the switch that served it.
 const SILENCES: u32 = 2;
+/// A client that no switch has served for so long, though one has refused it, says so in its requests. Longer than switches that are
+/// looked for in vain for a moment, as packets were lost; much shorter than the 300 ms of R5.
+const UNSERVED_AFTER: Nanos = 60 * MS;
 
 struct Switch {
     address: SocketAddr,
@@ -29,6 +32,10 @@ pub(super) struct Switches {
     silence_from: Nanos,
     /// A bit for each switch that has said in this round that it does not serve the set.
     refusing: u32,
+    /// When the first switch refused us since one has served us.
+    refused_since: Option<Nanos>,
+    /// What the last answer said, and when it came.
+    last: Option<(Nanos, Reached)>,
     /// When the last round ended in which all said so, and the wait that follows.
     round_ended: Option<Nanos>,
     backoff: Backoff,
@@ -46,6 +53,8 @@ impl Switches {
             silences: 0,
             silence_from: 0,
             refusing: 0,
+            refused_since: None,
+            last: None,
             round_ended: None,
             backoff,
             other_versions: BTreeSet::new(),
@@ -82,8 +91,19 @@ impl Switches {
         self.backoff.until()
     }
 
+    /// Whether no switch has served us for a while, though one has refused us: the leader should know.
+    pub(super) fn is_unserved(&self, now: Nanos) -> bool {
+        self.refused_since.is_some_and(|since| now >= since + UNSERVED_AFTER)
+    }
+
+    /// What answers since then have shown.
+    pub(super) fn reached_since(&self, since: Nanos) -> Reached {
+        self.last.filter(|(at, _)| *at > since).map_or(Reached::Nobody, |(_, reached)| reached)
+    }
+
     /// The switch has answered.
-    pub(super) fn heard(&mut self, switch: usize, now: Nanos) {
+    pub(super) fn heard(&mut self, switch: usize, now: Nanos, says: fn(SocketAddr) -> Reached) {
+        self.last = Some((now, says(self.list[switch].address)));
         if switch == self.current {
             self.heard_at = Some(now);
             self.silences = 0;
@@ -92,6 +112,7 @@ impl Switches {
 
     /// The switch has brought an answer of a replica. Returns its address if another one, or none, did so before.
     pub(super) fn served(&mut self, switch: usize) -> Option<SocketAddr> {
+        self.refused_since = None;
         if switch != self.current {
             return None; // a late answer
         }
@@ -110,6 +131,7 @@ impl Switches {
         rng: &mut Pcg32,
         counters: &mut Counters,
     ) -> Nanos {
+        self.refused_since.get_or_insert(now);
         if self.round_ended.is_some_and(|ended| sent_at <= ended) {
             return self.backoff.until();
         }
@@ -153,6 +175,13 @@ impl Switches {
         }
         self.heard_at = None;
         self.silences = 0;
+    }
+
+    /// Something has come that nobody can read.
+    pub(super) fn heard_garbage(&mut self, from: SocketAddr, now: Nanos) {
+        if let Some(switch) = self.find(from) {
+            self.last = Some((now, Reached::Garbage(self.list[switch].address)));
+        }
     }
 
     /// For a packet of another version: the switch that sent it, if this is news.
@@ -218,7 +247,7 @@ mod tests {
         assert_eq!(three.unanswered(5, 11), 0, "sent before the first silence was counted");
         assert_eq!(three.unanswered(10, 20), 1);
         assert_eq!(three.unanswered(20, 30), 2);
-        three.switches.heard(2, 35);
+        three.switches.heard(2, 35, Reached::Serving);
         assert_eq!(three.unanswered(30, 40), 2, "it has answered another request since");
         assert_eq!(three.unanswered(40, 50), 0);
     }

@@ -3,7 +3,7 @@
 use super::requests::{Body, Request, State};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
-use midflight_wire::reads::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, NO_SLOT};
+use midflight_wire::reads::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_UNSERVED, NO_SLOT};
 use rand::Rng;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -96,6 +96,7 @@ impl Client {
         let request = self.requests.get_mut(number)?;
         request.asked_direct = asks_direct.then_some(switch).or(request.asked_direct);
         let mut fixed = first_part(request, cookie);
+        fixed.flags |= if self.switches.is_unserved(now) { FLAG_UNSERVED } else { 0 };
         fixed.request = number.into();
         fixed.set = self.config.set.into();
         let client = request.lane.and_then(|lane| self.lanes.id(lane));

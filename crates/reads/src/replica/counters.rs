@@ -23,6 +23,8 @@ pub struct Counters {
     pub refreshed: u64,
     /// Sessions begun here.
     pub sessions: u64,
+    /// Sessions that left their switch because clients did not reach it.
+    pub sessions_moved: u64,
     /// Times that it gave leadership to a replica that switches answer, as none answered it.
     pub handed_over_to_reach: u64,
     /// Times that it became the leader.

@@ -108,7 +108,7 @@ impl Replica {
     fn note_read(&mut self, now: Nanos, request: &Request) -> Option<u64> {
         let present = self.sessions.as_mut()?.present.as_mut()?;
         let sid = present.name.sid;
-        if !present.is_begun || sid != request.sid.get() {
+        if present.begun.is_none() || sid != request.sid.get() {
             return None;
         }
         if request.flags & FLAG_LEADER_ONLY != 0 {

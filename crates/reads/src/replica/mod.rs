@@ -390,6 +390,7 @@ impl Replica {
             let slot = self.slot();
             if let Some(sessions) = &mut self.sessions {
                 sessions.advance(now, &mut self.node, slot, &mut self.out);
+                self.counters.sessions_moved += std::mem::take(&mut sessions.moves);
             }
             self.answer(now);
             let round = self.node.last_round();

@@ -34,6 +34,8 @@ pub(super) struct Sessions {
     /// No session is proposed before this time: whatever ends sessions again and again, the log does not fill with them.
     next_session: Nanos,
     pub(super) present: Option<Present>,
+    /// Sessions that left their switch because clients did not reach it; whoever counts takes them.
+    pub(super) moves: u64,
     /// When each member last said that a switch answers it; none whose last word was that none does.
     reaching: BTreeMap<u64, Nanos>,
     /// Sessions that may be alive at their switches.
@@ -51,8 +53,8 @@ pub(super) struct Present {
     pub(super) start: u64,
     /// Whether the entry is applied.
     is_applied: bool,
-    /// Whether a heartbeat was sent: else no switch can be active with it.
-    pub(super) is_begun: bool,
+    /// When its first heartbeat was sent: before, no switch can be active with it.
+    pub(super) begun: Option<Nanos>,
     pub(super) writes: Writes,
 }
 
@@ -90,6 +92,7 @@ impl Sessions {
             number: 0,
             next_session: 0,
             present: None,
+            moves: 0,
             reaching: BTreeMap::new(),
             doubtful: Vec::new(),
             flush: false,
@@ -105,7 +108,7 @@ impl Sessions {
 
     /// Whether the switch takes requests for this leader.
     pub(super) fn is_active(&self) -> bool {
-        self.present.as_ref().is_some_and(|present| present.is_begun)
+        self.present.as_ref().is_some_and(|present| present.begun.is_some())
     }
 
     /// Sessions that may be alive elsewhere.
@@ -134,7 +137,7 @@ impl Sessions {
 
     /// Whether a session can begin now that has not: no heartbeat's time is waited for.
     pub(super) fn may_begin(&self, now: Nanos, node: &Node) -> bool {
-        self.present.as_ref().is_some_and(|present| !present.is_begun && self.echo(now, node, present).is_some())
+        self.present.as_ref().is_some_and(|present| present.begun.is_none() && self.echo(now, node, present).is_some())
     }
 
     /// The echo of a heartbeat, where one may be sent: only under the leader's lease, after all earlier sessions are over, and with an
@@ -151,7 +154,7 @@ impl Sessions {
     fn heartbeat(&mut self, now: Nanos, node: &Node, slot: u8, replicas: &[Row]) -> Option<Vec<u8>> {
         let echo = self.echo(now, node, self.present.as_ref()?)?;
         let present = self.present.as_mut()?;
-        present.is_begun = true;
+        present.begun.get_or_insert(now);
         let head = packets::HeartbeatHead {
             name: &present.name,
             start: present.start,
@@ -210,7 +213,7 @@ impl Sessions {
     pub(super) fn leave(&mut self, now: Nanos) {
         let Some(present) = self.present.take() else { return };
         let heard = self.switches.last(present.name.switch).map_or(0, |last| last.at);
-        let until = if present.is_begun { heard + self.timing.fence() } else { now };
+        let until = if present.begun.is_some() { heard + self.timing.fence() } else { now };
         self.doubtful.push(Doubtful { name: present.name, until, is_asked: false });
     }
 
@@ -231,6 +234,7 @@ impl Sessions {
         self.ask_to_end(slot, out);
         self.end_doubts(now, node);
         self.leave_silent_switch(now, node.term());
+        self.follow_clients(now, node.term());
         if self.present.is_some() || node.is_handing_over() {
             return;
         }
@@ -270,6 +274,16 @@ impl Sessions {
         }
     }
 
+    /// The session moves to a standby that clients reach, if they do not reach its switch.
+    fn follow_clients(&mut self, now: Nanos, term: u64) {
+        let Some(Present { name, begun: Some(begun), .. }) = &self.present else { return };
+        let (at, begun) = (name.switch, *begun);
+        if self.switches.prefer_wanted(now, at, begun, &self.timing, term) {
+            self.moves += 1;
+            self.leave(now);
+        }
+    }
+
     fn propose(&mut self, now: Nanos, node: &mut Node) {
         if now < self.next_session {
             return;
@@ -282,7 +296,7 @@ impl Sessions {
         self.number = if planted(130) { self.number } else { sid as u32 };
         self.next_session = now + self.timing.heartbeat;
         let writes = Writes::new(self.kgroup_bits);
-        self.present = Some(Present { name, start, is_applied: false, is_begun: false, writes });
+        self.present = Some(Present { name, start, is_applied: false, begun: None, writes });
     }
 
     /// Above all of this term, and above what the switch has seen.

@@ -83,7 +83,9 @@ impl Replica {
             mode: self.config.mode,
             term: node.term(),
             leader: node.leader(),
-            session: present.filter(|present| present.is_begun).map(|present| (present.name.sid, present.name.switch)),
+            session: present
+                .filter(|present| present.begun.is_some())
+                .map(|present| (present.name.sid, present.name.switch)),
             sessions_in_doubt: self.sessions.as_ref().map_or(0, super::session::Sessions::in_doubt),
             has_lease: node.has_lease(now),
             last_index: node.last_index(),

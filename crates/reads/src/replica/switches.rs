@@ -13,6 +13,10 @@ pub(super) const SILENT_HEARTBEATS: u64 = 3;
 const UNANSWERED_HEARTBEATS: u64 = 5;
 const PAUSED_HEARTBEATS: u64 = 50;
 
+/// A session stays at its switch for so many leases before clients may draw it to another one: those who reach different switches only
+/// are served in turn, and a client that says it without need costs the others a move a second.
+const SETTLED_LEASES: u64 = 8;
+
 /// Questions to a switch whose answers count.
 const QUESTIONS: usize = 32;
 
@@ -25,6 +29,8 @@ pub(super) struct Switch {
     asked: VecDeque<u32>,
     /// Whether it was found to have had a leader of a later term.
     is_overtaken: bool,
+    /// When an answer of its last said that it has refused clients that no switch serves.
+    wanted: Nanos,
 }
 
 /// A STATE, and when it came.
@@ -36,6 +42,8 @@ pub(super) struct Answer {
     pub(super) echo: u64,
     /// The highest SID that has begun or ended there.
     pub(super) latest: u64,
+    /// Its count of requests of clients that no switch serves.
+    unserved: u8,
 }
 
 impl Answer {
@@ -49,6 +57,8 @@ impl Answer {
 #[derive(Debug)]
 pub(super) struct Switches {
     list: Vec<Switch>,
+    /// The one to which clients have drawn the session, if any.
+    preferred: Option<SocketAddr>,
     reached: [Reached; REPLICAS_MAX],
 }
 
@@ -66,9 +76,9 @@ impl Switches {
     pub(super) fn new(addresses: &[SocketAddr]) -> Self {
         let list = addresses
             .iter()
-            .map(|&address| Switch { address, last: None, asked: VecDeque::new(), is_overtaken: false })
+            .map(|&address| Switch { address, last: None, asked: VecDeque::new(), is_overtaken: false, wanted: 0 })
             .collect();
-        Self { list, reached: Default::default() }
+        Self { list, preferred: None, reached: Default::default() }
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
@@ -100,18 +110,42 @@ impl Switches {
         let incarnation = state.incarnation.get();
         let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
         if !is_late {
-            let latest = state.sid.get().max(state.ended.get());
-            switch.last = Some(Answer { at: now, incarnation, echo: state.now.get(), latest });
+            let (latest, unserved) = (state.sid.get().max(state.ended.get()), state.unserved);
+            // The first answer says nothing: its count is of any time.
+            if switch.last.is_some_and(|last| last.incarnation == incarnation && last.unserved != unserved) {
+                switch.wanted = now;
+            }
+            switch.last = Some(Answer { at: now, incarnation, echo: state.now.get(), latest, unserved });
         }
         !is_late
     }
 
     /// The preferred one of those that have answered lately, and at which a leader of this term can have a session.
     pub(super) fn best(&self, now: Nanos, timing: &Timing, term: u64) -> Option<(SocketAddr, Answer)> {
-        self.list.iter().find_map(|switch| {
+        let is_preferred = |switch: &&Switch| Some(switch.address) == self.preferred;
+        self.list.iter().filter(is_preferred).chain(&self.list).find_map(|switch| {
             let last = switch.last.filter(|last| !is_silent(now, last.at, timing) && last.is_open_to(term))?;
             Some((switch.address, last))
         })
+    }
+
+    /// Clients that no switch serves reach a standby, where a leader of this term can have a session: that one is preferred from now on.
+    /// `begun`: when the present session began, which is at `at`. Returns whether to leave that.
+    pub(super) fn prefer_wanted(
+        &mut self,
+        now: Nanos,
+        at: SocketAddr,
+        begun: Nanos,
+        timing: &Timing,
+        term: u64,
+    ) -> bool {
+        let settled = begun + SETTLED_LEASES * timing.session_lease;
+        let is_usable = |last: &Answer| !is_silent(now, last.at, timing) && last.is_open_to(term);
+        let mut others =
+            self.list.iter().filter(|switch| switch.address != at && switch.last.as_ref().is_some_and(is_usable));
+        let Some(wanted) = others.find(|switch| switch.wanted >= settled) else { return false };
+        self.preferred = Some(wanted.address);
+        true
     }
 
     /// Whether it is found only now that this switch has had a leader of a later term.

@@ -10,9 +10,9 @@ mod hand;
 use common::packets::Asked;
 use hand::{Hand, SET, get, incr, put, switch};
 use midflight_endpoint::{Endpoint, MS, SECOND};
-use midflight_reads::client::{Answer, Client, ClientConfig, Event, Failure, Operation, SubmitError};
+use midflight_reads::client::{Answer, Client, ClientConfig, Event, Failure, Operation, Reached, SubmitError};
 use midflight_wire::Version;
-use midflight_wire::reads::{Status, key_hash};
+use midflight_wire::reads::{FLAG_UNSERVED, Status, key_hash};
 use zerocopy::{FromZeros, IntoBytes};
 
 #[test]
@@ -395,7 +395,7 @@ fn operations_end_in_time_and_say_whether_they_may_have_run() {
     let mut hand = Hand::new(1, |config| config.lanes = 1);
     let keys = [hand.submit(put("a")), hand.submit(get("b"))];
     hand.pass(10 * SECOND);
-    let timed_out = |was_sent| Err(Failure::TimedOut { was_sent });
+    let timed_out = |was_sent| Err(Failure::TimedOut { was_sent, reached: Reached::Nobody });
     let mut events = hand.events();
     events.sort_by_key(|event| if let Event::Done { key, .. } = event { key.0 } else { 0 });
     let [a, b] = &events[..] else { panic!("{events:?}") };
@@ -412,7 +412,7 @@ fn r3_a_lane_whose_write_timed_out_goes_on_with_the_next_number() {
     let mut hand = Hand::settled();
     hand.submit(put("a"));
     hand.pass(11 * SECOND);
-    assert_eq!(hand.outcome(), Err(Failure::TimedOut { was_sent: true }));
+    assert_eq!(hand.outcome(), Err(Failure::TimedOut { was_sent: true, reached: Reached::Nobody }));
     hand.submit(put("a"));
     assert_eq!(hand.one().1.name(), (50, 3), "its late copies never run after this");
 }
@@ -464,4 +464,52 @@ fn r7_the_numbers_of_requests_say_nothing_of_each_other() {
     assert_eq!(steps.len(), 999);
     let bits: u32 = ours.windows(2).map(|two| (two[0] ^ two[1]).count_ones()).sum();
     assert!((31 * 999..33 * 999).contains(&bits), "{bits}");
+}
+
+/// R5: a client whose switch is silent, while another one stands by, says so there after a while, until it is served.
+#[test]
+fn r5_a_client_that_reaches_a_standby_only_says_so() {
+    let mut hand = Hand::new(2, |config| config.lanes = 1);
+    hand.submit(get("a"));
+    let begun = hand.now;
+    let mut marked = None;
+    while marked.is_none() && hand.now < begun + SECOND {
+        for (_, to, asked) in hand.pass(MS) {
+            let is_marked = asked.request.flags & FLAG_UNSERVED != 0;
+            if to == switch(2) {
+                marked = marked.or(is_marked.then_some(asked.clone()));
+                hand.says(2, &asked.refuse(Status::Inactive));
+            }
+        }
+    }
+    let asked = marked.expect("it says so");
+    let after = hand.now - begun;
+    assert!((60 * MS..200 * MS).contains(&after), "{} ms", after / MS);
+    hand.says(2, &asked.answer(Status::NotFound, b""));
+    hand.events();
+    hand.submit(get("a"));
+    assert!(hand.sent().iter().all(|(_, asked)| asked.request.flags & FLAG_UNSERVED == 0), "it is served");
+}
+
+/// The message of an operation that had no answer says what has answered.
+#[test]
+fn what_answered_instead_is_told() {
+    let told = |says: &dyn Fn(&mut Hand, &Asked)| {
+        let mut hand = Hand::new(1, |_| {});
+        hand.submit(get("a"));
+        for (_, _, asked) in hand.pass(9 * SECOND) {
+            says(&mut hand, &asked);
+        }
+        hand.pass(2 * SECOND);
+        hand.outcome().unwrap_err().to_string()
+    };
+    assert!(told(&|_, _| ()).contains("no switch of the store answers"));
+    assert!(
+        told(&|hand, _| hand.says(1, b"HTTP/1.1 400 Bad Request"))
+            .contains("what answers at 10.0.0.1:7700 is no switch")
+    );
+    let stands_by = told(&|hand, asked| hand.says(1, &asked.refuse(Status::Inactive)));
+    assert!(stands_by.contains("switch 10.0.0.1:7700 answers, but has no session"), "{stands_by}");
+    let unknown = told(&|hand, asked| hand.says(1, &asked.refuse(Status::UnknownSet)));
+    assert!(unknown.contains("does not serve this replica set"), "{unknown}");
 }

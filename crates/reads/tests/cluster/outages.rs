@@ -3,7 +3,7 @@
 use super::world::{World, member, switch};
 use super::{done, ready};
 use midflight_endpoint::{MS, Nanos};
-use midflight_wire::reads::Command;
+use midflight_wire::reads::{Command, Status};
 
 /// With phases of the heartbeat at which it happens, with and without a write under way.
 /// Prints the longest of the times that tests return.
@@ -61,4 +61,40 @@ fn r5_without_any_switch_the_leader_stays() {
     world.start_switch(2, 2);
     let outage = world.wait_for_write(2, client, 1);
     assert!(outage <= 100 * MS, "{} ms", outage / MS);
+}
+
+/// Clients say in their requests that no switch serves them. A standby that says so to the leader gets the session.
+#[test]
+fn r5_the_session_moves_to_the_standby_that_clients_reach() {
+    for_each_phase(|world, client| {
+        world.run(1_000 * MS);
+        assert_eq!(world.get(2, "a"), Some((Status::Inactive, Vec::new())));
+        world.run(200 * MS);
+        assert_eq!(world.get(2, "a"), Some((Status::Inactive, Vec::new())), "a client that only looks for the session");
+        let begun = world.now;
+        while world.get_unserved(2, "a") != done("one") {
+            assert!(world.now < begun + 100 * MS, "{:?}", world.events);
+        }
+        assert_eq!(world.get(1, "a"), Some((Status::Inactive, Vec::new())), "R4");
+        let moved = world.now - begun;
+        assert_eq!(world.write(2, client, 2, Command::Put, "a", b"two"), done(""));
+        moved
+    });
+}
+
+/// Clients that reach one switch each are served in turn: nobody can hold the session, and nobody moves it more than once a second.
+#[test]
+fn r5_clients_that_reach_different_switches_take_turns_of_a_second() {
+    let (mut world, _) = ready(3);
+    let begun = world.now;
+    let mut served = [0, 0];
+    while world.now < begun + 10_000 * MS {
+        for at in [1, 2] {
+            served[at as usize - 1] += u32::from(matches!(world.get_unserved(at, "a"), Some((Status::NotFound, _))));
+        }
+        world.run(5 * MS);
+    }
+    let moves: u64 = (1..=3).map(|id| world.replica(id).counters().sessions).sum();
+    assert!((8..=12).contains(&moves), "{moves}");
+    assert!(served.iter().all(|&reads| reads > 200), "{served:?}");
 }

@@ -6,7 +6,7 @@ use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, Re
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
 use midflight_wire::reads::{
-    Command, FLAG_DIRECT, FLAG_LEADER_ONLY, Operation, Packet, Request, Status, Write, key_hash, parse,
+    Command, FLAG_DIRECT, FLAG_LEADER_ONLY, FLAG_UNSERVED, Operation, Packet, Request, Status, Write, key_hash, parse,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -474,6 +474,12 @@ impl World {
 
     pub(crate) fn get(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
         let request = request(Operation::Read, key);
+        self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
+    }
+
+    /// Reads a key, as a client that no switch serves.
+    pub(crate) fn get_unserved(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
+        let request = Request { flags: FLAG_UNSERVED, ..request(Operation::Read, key) };
         self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
     }
 

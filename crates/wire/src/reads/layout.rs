@@ -123,7 +123,8 @@ layout! {
         pub set: U16,
         /// A leader with another number does not work with this switch.
         pub kgroup_bits: u8,
-        pub reserved: u8,
+        /// Counts the requests with [`FLAG_UNSERVED`](super::FLAG_UNSERVED) that had INACTIVE as their answer.
+        pub unserved: u8,
         /// T of the set here: nor does a leader with another one.
         pub lease_us: U32,
         /// READs sent to each replica since the session began.

@@ -30,6 +30,8 @@ pub const FLAG_ANY_REPLICA: u8 = 4;
 pub const FLAG_DIRECT: u8 = 8;
 /// `flags` of a reply to a client, set by the switch: READs may ask for direct replies.
 pub const FLAG_OFFERS_DIRECT: u8 = 16;
+/// Set by a client in a request: for a while, each switch that answers it has had no session.
+pub const FLAG_UNSERVED: u8 = 32;
 /// Bytes that key and arguments of a WRITE may have together. A value that was written fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 

@@ -167,6 +167,7 @@ fn of_reads() -> Format {
         ("MF_FLAG_ANY_REPLICA", u64::from(reads::FLAG_ANY_REPLICA)),
         ("MF_FLAG_DIRECT", u64::from(reads::FLAG_DIRECT)),
         ("MF_FLAG_OFFERS_DIRECT", u64::from(reads::FLAG_OFFERS_DIRECT)),
+        ("MF_FLAG_UNSERVED", u64::from(reads::FLAG_UNSERVED)),
     ]);
     numbers.extend(codes("OP", reads::Operation::ALL));
     numbers.extend(codes("STATUS", reads::Status::ALL));

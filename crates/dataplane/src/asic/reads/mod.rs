@@ -151,6 +151,9 @@ impl AsicReads {
         }
         let told = self.pass(came, kind, place, &request);
         if told.did == Did::Refused {
+            if let Some(set) = &mut self.sets[place] {
+                set.count_refused(&mut self.stats.sets[place], &request);
+            }
             return Said::Answer(Verdict::Inactive, answer(&request, Status::Inactive).as_bytes().to_vec());
         }
         self.is_genuine = true;

@@ -3,7 +3,7 @@
 use crate::reads::{NewSet, Outcome, ReplyCheck, SetStats};
 use midflight_endpoint::Nanos;
 use midflight_rmt::reads::{Answer, Did};
-use midflight_wire::reads::{FLAG_DIRECT, REPLICAS_MAX, Replica, Request, State};
+use midflight_wire::reads::{FLAG_DIRECT, FLAG_UNSERVED, REPLICAS_MAX, Replica, Request, State};
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Set {
     /// Whether its lease has been written to the pipeline, where a former set's may stand.
     pub(super) is_settled: bool,
     draws: u64,
+    /// Requests without a session, of clients that no switch serves.
+    unserved: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +48,7 @@ impl Session {
 
 impl Set {
     pub(super) fn new(config: NewSet) -> Self {
-        Self { config, session: None, ended: 0, echoes: [0; REPLICAS_MAX], is_settled: false, draws: 0 }
+        Self { config, session: None, ended: 0, echoes: [0; REPLICAS_MAX], is_settled: false, draws: 0, unserved: 0 }
     }
 
     /// The same set as one that has just been added: another incarnation, without a session.
@@ -98,6 +100,13 @@ impl Set {
         }
     }
 
+    /// A request that the pipeline has refused. The controller gets a digest of those that it counts.
+    pub(super) fn count_refused(&mut self, stats: &mut SetStats, request: &Request) {
+        let is_unserved = request.flags & FLAG_UNSERVED != 0;
+        self.unserved = self.unserved.wrapping_add(is_unserved.into());
+        stats.unserved += u64::from(is_unserved);
+    }
+
     /// The counters of the pipeline's last table.
     pub(super) fn count(&mut self, stats: &mut SetStats, told: &Answer) {
         let leader = self.session.as_ref().map(|session| session.leader);
@@ -126,6 +135,7 @@ impl Set {
             now: now.into(),
             set: self.config.number.into(),
             kgroup_bits: self.config.kgroup_bits,
+            unserved: self.unserved,
             lease_us: u32::try_from(self.config.lease_ns / 1_000).unwrap_or(u32::MAX).into(),
             ..State::new(self.epoch(), sequence)
         };

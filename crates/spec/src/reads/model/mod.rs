@@ -84,8 +84,9 @@ impl Model {
         };
         self.stats.sets[place] = SetStats { set: new.number, is_used: 1, ..SetStats::new_zeroed() };
         let config = NewSet { lease_ns: self.lease_of(&new), ..new };
-        self.sets
-            .insert(config.number, Set { place, config, session: None, ended: 0, draws: 0, echoes: [0; REPLICAS_MAX] });
+        let echoes = [0; REPLICAS_MAX];
+        let set = Set { place, config, session: None, ended: 0, draws: 0, echoes, unserved: 0 };
+        self.sets.insert(set.config.number, set);
         Outcome::Done
     }
 

@@ -5,7 +5,7 @@ use super::set::{Kgroup, Session, Set};
 use super::{IDENTITY, Model};
 use midflight_dataplane::reads::{ReplyCheck, SetStats, Verdict};
 use midflight_wire::reads::{
-    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Operation, Request, Status,
+    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_UNSERVED, NO_SLOT, Operation, Request, Status,
 };
 use zerocopy::IntoBytes;
 
@@ -25,6 +25,9 @@ impl Model {
             return (Verdict::NoCookie, answered(asks));
         }
         if set.active(now).is_none() {
+            let is_unserved = request.flags & FLAG_UNSERVED != 0;
+            set.unserved = set.unserved.wrapping_add(is_unserved.into());
+            self.stats.sets[set.place].unserved += u64::from(is_unserved);
             return (Verdict::Inactive, answered(answer(request, Status::Inactive)));
         }
         self.is_genuine = true;

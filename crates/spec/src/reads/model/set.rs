@@ -17,6 +17,8 @@ pub(super) struct Set {
     pub(super) draws: u64,
     /// The latest echo of a HELLO from each place.
     pub(super) echoes: [u64; REPLICAS_MAX],
+    /// Requests without a session, of clients that no switch serves.
+    pub(super) unserved: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +131,7 @@ impl Set {
             now: now.into(),
             set: self.config.number.into(),
             kgroup_bits: self.config.kgroup_bits,
+            unserved: self.unserved,
             lease_us: u32::try_from(self.config.lease_ns / 1_000).unwrap_or(u32::MAX).into(),
             ..State::new(self.epoch(), sequence)
         };

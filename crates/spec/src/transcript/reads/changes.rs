@@ -26,6 +26,8 @@ pub(super) struct Changes {
     pub(super) is_without_client: bool,
     /// The flag of a direct return: a client wants it, or a replica's reply has it or not.
     pub(super) is_direct: Option<bool>,
+    /// The flag of a client that no switch serves.
+    pub(super) is_unserved: bool,
     pub(super) bytes: Vec<(usize, u8)>,
     pub(super) resize: isize,
     pub(super) every: Option<Every>,
@@ -56,6 +58,7 @@ fn change(changes: &mut Changes, item: &str, names: &Names) -> Result<(), String
         ["slot", value] => changes.slot = Some(number(value)?),
         ["direct"] => changes.is_direct = Some(true),
         ["not", "direct"] => changes.is_direct = Some(false),
+        ["unserved"] => changes.is_unserved = true,
         ["no", "client"] => changes.is_without_client = true,
         ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
         ["longer", bytes] => changes.resize = number(bytes)?,

@@ -8,8 +8,8 @@ use super::render::status_name;
 use midflight_dataplane::reads::ReadsConfig;
 use midflight_wire::packet;
 use midflight_wire::reads::{
-    Command, EndSession, FLAG_DIRECT, FLAG_EXISTS, Heartbeat, Hello, Operation, Replica, Request, Status, Write,
-    key_hash,
+    Command, EndSession, FLAG_DIRECT, FLAG_EXISTS, FLAG_UNSERVED, Heartbeat, Hello, Operation, Replica, Request,
+    Status, Write, key_hash,
 };
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -60,6 +60,7 @@ fn of_client(
         ..Request::new(operation)
     };
     mark_direct(&mut request, changes);
+    request.flags |= if changes.is_unserved { FLAG_UNSERVED } else { 0 };
     request.client.ip[..8].copy_from_slice(&changes.cookie.value(from, moment.config.cookie_ns, moment).to_be_bytes());
     let write = Write { client: 1.into(), number: 1.into(), command: Command::Put as u8, ..Write::new_zeroed() };
     let write: &[u8] = if operation == Operation::Write { write.as_bytes() } else { b"" };

@@ -149,6 +149,7 @@ fn state_clauses(state: &State) -> Vec<String> {
         format!("lease {:?}", Duration::from_nanos(state.lease.get())),
         format!("seq {}", state.seq),
     ];
+    clauses.extend((state.unserved != 0).then(|| format!("unserved {}", state.unserved)));
     clauses.extend((state.ended.get() != 0).then(|| format!("ended {}", session(state.ended.get()))));
     for (name, numbers) in [("sent", counts(&state.sent)), ("answered", counts(&state.answered))] {
         clauses.extend((!numbers.is_empty()).then(|| format!("{name} {numbers}")));
@@ -173,6 +174,7 @@ fn counts(set: &SetStats) -> String {
         ("closed", set.closed),
         ("unstable", set.unstable.into()),
         ("sessions", set.sessions),
+        ("unserved", set.unserved),
     ];
     let some: Vec<String> =
         all.iter().filter(|(_, count)| *count != 0).map(|(name, count)| format!("{name} {count}")).collect();
