@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Directory, Running, Store, assert_error, free_address, run, run_with, status, wait_until};
+use common::{Directory, Running, Store, assert_error, free_address, midflight, run, run_with, status, wait_until};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 const STORE: &str = r#"
 [[reads.set]]
@@ -78,6 +80,27 @@ fn operations_answer_by_text_json_and_exit_code() {
         let said = run(&[&["kv", args[0], "--config", &store.config], &args[1..]].concat());
         assert_error(&said, 1, parts);
     }
+}
+
+#[test]
+fn keys_and_values_may_have_any_bytes() {
+    let store = Store::start("store-bytes");
+    let kv = |args: &[&OsStr]| {
+        let output = midflight(&["kv"]).args(args).args(["--config", &store.config]).output().unwrap();
+        (output.status.code(), output.stdout)
+    };
+    let [put, get, raw] = ["put", "get", "--raw"].map(OsStr::new);
+    let (key, value) = (OsStr::from_bytes(b"k\xff\n"), OsStr::from_bytes(b"\xfe\r"));
+    assert_eq!(kv(&[put, key, value]), (Some(0), vec![]));
+    assert_eq!(kv(&[get, key, raw]), (Some(0), b"\xfe\r".to_vec()));
+    assert_eq!(kv(&[get, key]), (Some(0), b"\xfe\r\n".to_vec()));
+    assert_eq!(store.kv(&["get", "--escaped", "k\\xff\\n"]), done("\\xfe\\r\n"));
+    assert_eq!(store.kv(&["put", "--escaped", "a\\x00b", "1"]), done(""), "an argument has no NUL");
+    assert_eq!(store.kv(&["get", "--escaped", "--raw", "a\\x00b"]), done("1"));
+    assert_eq!(store.kv(&["get", "a"]), no(""));
+    assert_error(&run(&["kv", "get", "--config", &store.config, "--escaped", "\\q"]), 2, &["hexadecimal digits"]);
+    let said = run_with(&["kv", "put", "--config", &store.config, "b", "-"], &"x".repeat(1_100_000));
+    assert_error(&said, 1, &["the value on stdin has more than 64 KiB", "at most 1,112 bytes"]);
 }
 
 #[test]

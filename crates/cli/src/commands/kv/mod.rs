@@ -1,5 +1,6 @@
 //! `midflight kv`: operations on a store, and its administration. Each subcommand's arguments are in the file of its kind.
 
+mod escape;
 mod init;
 mod members;
 mod operations;
@@ -17,6 +18,9 @@ EXAMPLES
   midflight kv get greeting
   midflight kv incr visits 5
   midflight kv cas greeting hello 'good day'    only if it is hello
+  midflight kv put photo - < photo.bin          the value as it is on stdin
+  midflight kv get --raw photo > photo.bin      without a line's end behind it
+  midflight kv get --escaped 'a\\x00b'          a key of any bytes
   midflight kv status                           the replicas of this machine
   midflight kv load --seconds 5                 reads and writes, as many as it takes
 

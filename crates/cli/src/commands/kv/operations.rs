@@ -1,16 +1,22 @@
 //! `midflight kv get|put|del|cas|incr|exists`: one operation.
 
-use anyhow::{Context, Result};
+use super::escape;
+use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_host::kv::{self, KvClient, KvError};
 use midflight_terminal::store::WhichStore;
+use midflight_terminal::units::thousands;
 use midflight_terminal::{stdout, usage};
+use midflight_wire::reads::DATA_MAX;
 use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 /// More is read of stdin than any value may have, so that a value that is too long is refused and not cut.
-const STDIN_MAX: u64 = 1 << 20;
+const STDIN_MAX: u64 = 64 << 10;
 
 /// The options of each.
 #[derive(ClapArgs)]
@@ -20,9 +26,35 @@ struct Common {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// Keys and values in arguments and answers are written with \n, \r, \t, \\ and \xHH: any bytes
+    #[arg(long)]
+    escaped: bool,
 }
 
 impl Common {
+    /// The bytes of an argument.
+    fn bytes(&self, argument: &OsStr) -> Result<Vec<u8>> {
+        let bytes = argument.as_bytes();
+        if self.escaped { escape::decode(bytes).map_err(usage::error) } else { Ok(bytes.to_vec()) }
+    }
+
+    /// A value; "-" reads it from stdin, as it is.
+    fn value(&self, argument: &OsStr) -> Result<Vec<u8>> {
+        if argument != "-" {
+            return self.bytes(argument);
+        }
+        let mut value = Vec::new();
+        std::io::stdin().take(STDIN_MAX + 1).read_to_end(&mut value).context("cannot read the value from stdin")?;
+        let most = format!("a key and its values have together at most {} bytes", thousands(DATA_MAX as u64));
+        ensure!(value.len() as u64 <= STDIN_MAX, "the value on stdin has more than {} KiB: {most}", STDIN_MAX >> 10);
+        Ok(value)
+    }
+
+    /// A value for people or scripts.
+    fn shown<'a>(&self, value: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.escaped { value.escape_ascii().to_string().into_bytes().into() } else { value.into() }
+    }
+
     fn client(&self) -> Result<KvClient> {
         Ok(self.store.client()?.lanes(1).connect()?)
     }
@@ -47,15 +79,23 @@ impl Common {
 #[derive(ClapArgs)]
 pub(super) struct Get {
     /// Which key
-    key: String,
+    key: OsString,
+    /// The value as it is, without a line's end behind it
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
     #[command(flatten)]
     common: Common,
 }
 
 impl Get {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        match self.common.client()?.get(self.key.as_str())? {
-            Some(value) => self.common.print(true, &line(&value), &json!({ "found": true, "value": of_json(&value) })),
+        let key = self.common.bytes(&self.key)?;
+        match self.common.client()?.get(key)? {
+            Some(value) => {
+                let end: &[u8] = if self.raw { b"" } else { b"\n" };
+                let text = [&self.common.shown(&value), end].concat();
+                self.common.print(true, &text, &json!({ "found": true, "value": of_json(&value) }))
+            }
             None => self.common.not_found(),
         }
     }
@@ -64,18 +104,18 @@ impl Get {
 #[derive(ClapArgs)]
 pub(super) struct Put {
     /// Which key
-    key: String,
+    key: OsString,
     /// The value; "-" reads it from stdin
     #[arg(allow_hyphen_values = true)]
-    value: String,
+    value: OsString,
     #[command(flatten)]
     common: Common,
 }
 
 impl Put {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        let value = value(&self.value)?;
-        self.common.client()?.put(self.key.as_str(), value).map_err(of_write)?;
+        let (key, value) = (self.common.bytes(&self.key)?, self.common.value(&self.value)?);
+        self.common.client()?.put(key, value).map_err(of_write)?;
         self.common.print(true, b"", &json!({ "done": true }))
     }
 }
@@ -83,14 +123,15 @@ impl Put {
 #[derive(ClapArgs)]
 pub(super) struct Del {
     /// Which key
-    key: String,
+    key: OsString,
     #[command(flatten)]
     common: Common,
 }
 
 impl Del {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        if self.common.client()?.delete(self.key.as_str()).map_err(of_write)? {
+        let key = self.common.bytes(&self.key)?;
+        if self.common.client()?.delete(key).map_err(of_write)? {
             return self.common.print(true, b"", &json!({ "found": true }));
         }
         self.common.not_found()
@@ -100,25 +141,26 @@ impl Del {
 #[derive(ClapArgs)]
 pub(super) struct Cas {
     /// Which key
-    key: String,
+    key: OsString,
     /// The value that it must have
     #[arg(allow_hyphen_values = true)]
-    expected: String,
+    expected: OsString,
     /// The value that it gets; "-" reads it from stdin
     #[arg(allow_hyphen_values = true)]
-    new: String,
+    new: OsString,
     #[command(flatten)]
     common: Common,
 }
 
 impl Cas {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        let new = value(&self.new)?;
-        match self.common.client()?.cas(self.key.as_str(), self.expected.as_str(), new).map_err(of_write)? {
+        let [key, expected] = [&self.key, &self.expected].map(|argument| self.common.bytes(argument));
+        let new = self.common.value(&self.new)?;
+        match self.common.client()?.cas(key?, expected?, new).map_err(of_write)? {
             kv::Cas::Done => self.common.print(true, b"", &json!({ "done": true })),
             kv::Cas::NotFound => self.common.not_found(),
             kv::Cas::Conflict { present } => {
-                let text = [b"it has another value: ", &*line(&present)].concat();
+                let text = [b"it has another value: ", &*self.common.shown(&present), b"\n"].concat();
                 self.common.print(false, &text, &json!({ "done": false, "present": of_json(&present) }))
             }
         }
@@ -128,7 +170,7 @@ impl Cas {
 #[derive(ClapArgs)]
 pub(super) struct Incr {
     /// Which key
-    key: String,
+    key: OsString,
     /// What to add
     #[arg(default_value_t = 1, allow_negative_numbers = true)]
     by: i64,
@@ -138,7 +180,8 @@ pub(super) struct Incr {
 
 impl Incr {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        let sum = self.common.client()?.incr(self.key.as_str(), self.by).map_err(of_write)?;
+        let key = self.common.bytes(&self.key)?;
+        let sum = self.common.client()?.incr(key, self.by).map_err(of_write)?;
         self.common.print(true, format!("{sum}\n").as_bytes(), &json!({ "number": sum }))
     }
 }
@@ -146,14 +189,15 @@ impl Incr {
 #[derive(ClapArgs)]
 pub(super) struct Exists {
     /// Which key
-    key: String,
+    key: OsString,
     #[command(flatten)]
     common: Common,
 }
 
 impl Exists {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        if self.common.client()?.exists(self.key.as_str())? {
+        let key = self.common.bytes(&self.key)?;
+        if self.common.client()?.exists(key)? {
             return self.common.print(true, b"", &json!({ "found": true }));
         }
         self.common.not_found()
@@ -166,19 +210,6 @@ fn of_write(error: KvError) -> anyhow::Error {
         return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
     }
     error.into()
-}
-
-fn value(argument: &str) -> Result<Vec<u8>> {
-    if argument != "-" {
-        return Ok(argument.as_bytes().to_vec());
-    }
-    let mut value = Vec::new();
-    std::io::stdin().take(STDIN_MAX).read_to_end(&mut value).context("cannot read the value from stdin")?;
-    Ok(value)
-}
-
-fn line(value: &[u8]) -> Vec<u8> {
-    [value, b"\n"].concat()
 }
 
 /// Text, or an object with hexadecimal digits where it is no text.
