@@ -104,6 +104,25 @@ fn keys_and_values_may_have_any_bytes() {
 }
 
 #[test]
+fn r1_a_history_that_is_too_hard_is_undecided() {
+    let directory = Directory::new("store-undecided");
+    let incr = |n: u64| {
+        let by = 1_u64 << n;
+        format!(
+            r#"{{"process":{n},"operation":"incr","argument":{by},"key":"k","result":null,"start_ns":0,"end_ns":null}}"#
+        )
+    };
+    let read = r#"{"process":99,"operation":"get","key":"k","result":{"value":"never"},"start_ns":10,"end_ns":20}"#;
+    let lines: Vec<_> = (0..40).map(incr).chain([read.to_owned()]).collect();
+    let file = directory.write("h.jsonl", &lines.join("\n"));
+    for bound in [&["--memory", "1"][..], &["--seconds", "0"]] {
+        let said = run(&[&["check", "history", &file], bound].concat());
+        assert_eq!((said.code, said.stdout.as_str()), (Some(4), ""), "{said:?}");
+        assert!(said.stderr.contains("undecided: key \"k\" with its 41 operations is too hard"), "{said:?}");
+    }
+}
+
+#[test]
 fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
     let mut store = Store::start("store-kill");
     assert_eq!(store.kv(&["put", "a", "1"]), done(""));

@@ -26,6 +26,8 @@ pub const FAILURE: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Exit code of a command that did what it was asked to, and the answer is no.
 pub const NO: u8 = 3;
+/// Exit code of a check that reached a bound before it could decide.
+pub const UNDECIDED: u8 = 4;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
@@ -52,7 +54,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// Says how to write one.
 pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())
+    humantime::parse_duration(text).map_err(|_| match text.parse::<u64>() {
+        Ok(number) => format!("it has no unit: write {number}s for seconds, or as 500ms or 1m 30s"),
+        Err(_) => "write it like 500ms, 2s or 1m 30s".to_owned(),
+    })
 }
 
 /// The addresses of a comma-separated list of HOST:PORT.

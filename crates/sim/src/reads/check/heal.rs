@@ -9,7 +9,7 @@ use crate::reads::{Ask, nodes};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_reads::client::Operation;
 use midflight_reads::replica::Role;
-use midflight_spec::reads::history::{SITUATIONS_MAX, Verdict};
+use midflight_spec::reads::history::{BYTES_MAX, Verdict};
 use std::collections::BTreeSet;
 
 /// Until all operations have ended, after the last fault: elections, sessions, and repeats of what was lost, one after the other.
@@ -149,7 +149,7 @@ impl ReadsSubject {
 
     /// R1, and with it R2 and R3: what was acknowledged is there, once.
     fn is_linearizable(&self) -> Checked {
-        match self.stage.findings().history.check(SITUATIONS_MAX) {
+        match self.stage.findings().history.check(BYTES_MAX, &|| false) {
             Verdict::Linearizable => Ok(()),
             Verdict::Violation(violation) => {
                 holds!(R1, false, "{violation}");

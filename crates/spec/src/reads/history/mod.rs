@@ -1,12 +1,14 @@
 //! What clients of the store did and saw, and whether it is linearizable (R1).
 //!
 //! [`History`] is a list of operations; `json` reads and writes it as lines; `register` says what an operation does to a key;
-//! `search` looks for an order that explains a key's operations, and `timeline` is what it goes along; `violation` tells what has
-//! none. `docs/histories.md` has the format.
+//! `search` looks for an order that explains a key's operations, `timeline` is what it goes along, `pending` what it has not put in
+//! order, and `seen` where it has been; `violation` tells what has no order. `docs/histories.md` has the format.
 
 mod json;
+mod pending;
 mod register;
 mod search;
+mod seen;
 mod timeline;
 mod violation;
 
@@ -53,7 +55,7 @@ pub enum Verdict {
     Linearizable,
     /// It is not: of the first such key.
     Violation(Box<Violation>),
-    /// The search has reached its bound.
+    /// The search has reached a bound.
     TooHard {
         /// At this key.
         key: String,
@@ -64,28 +66,31 @@ pub enum Verdict {
     },
 }
 
-/// A bound of the search: situations that are looked at for each key. It keeps some 200 bytes of each.
-pub const SITUATIONS_MAX: usize = 2_000_000;
+/// A bound of the search, for each key: bytes of the situations that it has looked at, some 80 each; more where many outcomes are
+/// unknown. Beside them it takes some 150 bytes for each operation of the key.
+pub const BYTES_MAX: usize = 1 << 30;
 
 impl History {
-    /// Checks each key by itself: linearizability is a property of each object. A violation counts for more than a key that is too
-    /// hard.
+    /// Checks each key by itself: linearizability is a property of each object. It gives up a key that takes more than `bytes_max`,
+    /// and all when `is_late`. A violation counts for more than that, and keys with few operations come first.
     #[must_use]
-    pub fn check(&self, situations_max: usize) -> Verdict {
+    pub fn check(&self, bytes_max: usize, is_late: &dyn Fn() -> bool) -> Verdict {
         let mut by_key = BTreeMap::<&str, Vec<&Record>>::new();
         for record in &self.operations {
             by_key.entry(&record.key).or_default().push(record);
         }
+        let mut keys: Vec<_> = by_key.into_iter().collect();
+        keys.sort_by_key(|(_, records)| records.len());
         let mut verdict = Verdict::Linearizable;
-        for (key, records) in by_key {
+        for (key, records) in keys {
             let timeline = Timeline::new(records);
-            match search(&timeline, situations_max) {
+            match search(&timeline, bytes_max, is_late) {
                 Found::Order => {}
                 Found::None { at, values } => {
                     return Verdict::Violation(Box::new(Violation::new(&timeline, at, values)));
                 }
                 Found::TooMuch { at } => {
-                    let furthest = Box::new(timeline.records[timeline.ends[at].operation].clone());
+                    let furthest = Box::new(timeline.records[timeline.ends[at]].clone());
                     verdict = Verdict::TooHard { key: key.into(), operations: timeline.records.len(), furthest };
                 }
             }

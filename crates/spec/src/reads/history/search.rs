@@ -1,19 +1,23 @@
 //! Looks for an order of a key's operations that explains all results: just-in-time linearization (Lowe, "Testing for
-//! linearizability"), depth first, and no situation twice (Wing and Gong, as Lowe extends it).
+//! linearizability"), depth first, and no situation twice (Wing and Gong, as Lowe extends it; porcupine does the same).
 //!
 //! The search goes from one end of an operation to the next. By its end each operation must have been put in order, perhaps after
-//! others that are under way. So a situation is: at which end, which of the operations under way have been put in order, and the
-//! value. What ended long ago is not part of it; so quiescent moments part the history by themselves.
+//! others that are under way. So a situation is: which operations have been put in order, and the value.
 //!
 //! Four rules keep it small, and lose nothing:
 //! - an operation that has changed nothing is put in order as soon as its result fits the value: later is not better;
 //! - an operation with an unknown outcome is put in order only if it changes the value, and something looks at what it wrote;
 //! - of several that do the same, with unknown outcomes, the first one comes first;
 //! - a situation is no better than another one that has used fewer operations with unknown outcomes, and is otherwise the same.
+//!
+//! The path to the present situation takes some 150 bytes an operation, and its values; going back along it undoes its steps. Of
+//! the other situations only a hash is kept, and the operations with unknown outcomes that they used.
 
 use super::Record;
+use super::pending::{List, Pending};
+use super::seen::{Seen, TooMuch, Used, flip, hash_of};
 use super::timeline::Timeline;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// What the search found.
 pub(super) enum Found {
@@ -21,147 +25,217 @@ pub(super) enum Found {
     Order,
     /// None: it never came past this end. The key may have had these values just before.
     None { at: usize, values: BTreeSet<Option<String>> },
-    /// More situations than the bound. It has not come past this end yet.
+    /// A bound was reached. It has not come past this end yet.
     TooMuch { at: usize },
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Situation {
-    /// The end that comes next.
-    at: usize,
-    /// The places of operations that have been put in order and have not ended.
-    ordered: Bits,
-    value: Option<String>,
-    /// The last one in order has an unknown outcome, and nothing has looked at what it wrote.
-    unseen: bool,
-}
-
-/// A situation, and which operations with unknown outcomes it has used.
-type Case = (Situation, Bits);
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(count: usize) -> Self {
-        Self(vec![0; count.div_ceil(64)])
-    }
-
-    fn has(&self, bit: usize) -> bool {
-        self.0[bit / 64] >> (bit % 64) & 1 == 1
-    }
-
-    fn flip(&mut self, bit: usize) {
-        self.0[bit / 64] ^= 1 << (bit % 64);
-    }
-
-    fn is_within(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
-    }
-}
-
-/// The cases that have been looked at.
-#[derive(Default)]
-struct Seen {
-    cases: HashMap<Situation, Vec<Bits>>,
-    count: usize,
-}
-
-impl Seen {
-    /// Whether nothing new can come of this.
-    fn has(&self, (situation, used): &Case) -> bool {
-        self.cases.get(situation).is_some_and(|all| all.iter().any(|fewer| fewer.is_within(used)))
-    }
-
-    fn add(&mut self, (situation, used): Case) {
-        self.count += 1;
-        self.cases.entry(situation).or_default().push(used);
-    }
-}
-
-pub(super) fn search(timeline: &Timeline<'_>, situations_max: usize) -> Found {
-    let first = Situation { at: 0, ordered: Bits::new(timeline.places_count), value: None, unseen: false };
-    let mut stack = vec![(first, Bits::new(timeline.unknown.len()))];
-    let (mut seen, mut furthest, mut values) = (Seen::default(), 0, BTreeSet::new());
-    while let Some(mut case) = stack.pop() {
-        let situation = &mut case.0;
-        go_on(timeline, situation);
-        if situation.at == timeline.ends.len() {
-            return Found::Order;
-        }
-        if situation.at > furthest {
-            furthest = situation.at;
-            values.clear();
-        }
-        if situation.at == furthest && values.len() < VALUES_MAX {
-            values.insert(situation.value.clone());
-        }
-        if seen.has(&case) {
-            continue;
-        }
-        if seen.count >= situations_max {
-            return Found::TooMuch { at: furthest };
-        }
-        push_next(timeline, &case, &mut stack);
-        seen.add(case);
-    }
-    Found::None { at: furthest, values }
 }
 
 /// Values that are told of a violation.
 const VALUES_MAX: usize = 16;
+/// Tries between two looks at the clock.
+const CLOCK_EVERY: u64 = 1024;
 
-/// Does what needs no choice: puts in order what fits and changes nothing, and passes the ends of what has been put in order.
-fn go_on(timeline: &Timeline<'_>, situation: &mut Situation) {
-    while let Some(end) = timeline.ends.get(situation.at) {
-        for &operation in &end.under_way {
-            let (place, record) = (timeline.places[operation], timeline.records[operation]);
-            let only_looks = record.result.as_ref().is_some_and(|result| record.call.is_read() || result.leaves_all());
-            if only_looks && !situation.ordered.has(place) && next_value(record, situation).is_some() {
-                situation.ordered.flip(place);
-                situation.unseen = false;
-            }
-        }
-        let place = timeline.places[end.operation];
-        if !situation.ordered.has(place) {
-            return;
-        }
-        situation.ordered.flip(place);
-        situation.at += 1;
+/// A situation on the path from the beginning.
+#[derive(Default)]
+struct Situation {
+    /// The end that comes next.
+    at: usize,
+    value: Option<String>,
+    /// The last one in order has an unknown outcome, and nothing has looked at what it wrote.
+    unseen: bool,
+    /// Of the operations with a known outcome that are in order.
+    hash: [u64; 2],
+    /// What has not been tried as the next one in order.
+    untried: Untried,
+    /// Steps of the path that led to the situation before it.
+    steps_before: usize,
+}
+
+/// What is tried next, from the likeliest one on.
+#[derive(Clone, Copy, Default)]
+enum Untried {
+    /// The operation that ends.
+    #[default]
+    Ending,
+    /// This one of those under way that change the value, and all behind it.
+    UnderWay(Option<usize>),
+    /// The kinds of operations with unknown outcomes before this one.
+    Kinds(usize),
+}
+
+/// What has been put in order.
+#[derive(Clone, Copy)]
+enum Step {
+    /// The operation with a known outcome.
+    Known(usize),
+    /// The next operation of the kind with unknown outcomes.
+    Unknown(usize),
+}
+
+struct Search<'a> {
+    timeline: &'a Timeline<'a>,
+    pending: Pending,
+    used: Used,
+    seen: Seen,
+    /// The present situation is the last one.
+    path: Vec<Situation>,
+    /// From the beginning to the present situation.
+    steps: Vec<Step>,
+    /// The end that it has not come past, and the values there.
+    furthest: usize,
+    values: BTreeSet<Option<String>>,
+    is_late: &'a dyn Fn() -> bool,
+    /// Operations that were tried as the next one in order.
+    tries: u64,
+}
+
+/// Ends at the latest when the situations that it keeps take so many bytes, or when `is_late`.
+pub(super) fn search(timeline: &Timeline<'_>, bytes_max: usize, is_late: &dyn Fn() -> bool) -> Found {
+    let mut search = Search {
+        timeline,
+        pending: Pending::new(timeline),
+        used: Used::new(timeline),
+        seen: Seen::new(bytes_max),
+        path: Vec::new(),
+        steps: Vec::new(),
+        furthest: 0,
+        values: BTreeSet::new(),
+        is_late,
+        tries: 0,
+    };
+    match search.run() {
+        Ok(true) => Found::Order,
+        Ok(false) => Found::None { at: search.furthest, values: search.values },
+        Err(TooMuch) => Found::TooMuch { at: search.furthest },
     }
 }
 
-/// The cases that may follow; the likeliest one last, where it is taken first.
-fn push_next(timeline: &Timeline<'_>, case: &Case, stack: &mut Vec<Case>) {
-    let (situation, used) = case;
-    let end = &timeline.ends[situation.at];
-    for (index, unknown) in timeline.unknown[..end.unknown].iter().enumerate() {
-        let same_is_left = unknown.same_before.is_some_and(|before| !used.has(before));
-        if used.has(index) || same_is_left {
-            continue;
+impl Search<'_> {
+    /// Whether there is an order.
+    fn run(&mut self) -> Result<bool, TooMuch> {
+        let mut next = Some(Situation::default());
+        while let Some(mut situation) = next {
+            self.go_on(&mut situation)?;
+            if situation.at == self.timeline.ends.len() {
+                return Ok(true);
+            }
+            if situation.at > self.furthest {
+                self.furthest = situation.at;
+                self.values.clear();
+            }
+            if situation.at == self.furthest && self.values.len() < VALUES_MAX {
+                self.values.insert(situation.value.clone());
+            }
+            let key = hash_of((situation.hash, &situation.value, situation.unseen));
+            if self.seen.add(key, &self.used)? {
+                self.path.push(situation);
+            } else {
+                self.go_back(situation.steps_before);
+            }
+            next = self.next()?;
         }
-        let Some(value) = value_after(timeline, unknown.operation, situation) else { continue };
-        if value != situation.value {
-            let mut used = used.clone();
-            used.flip(index);
-            stack.push((Situation { value, unseen: true, ..situation.clone() }, used));
+        Ok(false)
+    }
+
+    /// Does what needs no choice: puts in order what fits and changes nothing, and passes the ends of what is in order.
+    fn go_on(&mut self, situation: &mut Situation) -> Result<(), TooMuch> {
+        while let Some(&ending) = self.timeline.ends.get(situation.at) {
+            let mut look = self.pending.first(List::Looks);
+            while let Some(operation) = look.filter(|&look| self.timeline.has_begun(look, situation.at)) {
+                self.look_at_the_clock()?;
+                look = self.pending.after(operation);
+                if next_value(self.timeline.records[operation], situation).is_some() {
+                    self.take(Step::Known(operation), situation);
+                    situation.unseen = false;
+                }
+            }
+            if self.pending.has(ending) {
+                break;
+            }
+            situation.at += 1;
+        }
+        Ok(())
+    }
+
+    /// A situation that may follow the last one of the path which has any.
+    fn next(&mut self) -> Result<Option<Situation>, TooMuch> {
+        while let Some(mut situation) = self.path.pop() {
+            while let Some((step, operation)) = self.choose(&mut situation) {
+                self.look_at_the_clock()?;
+                let value = value_after(self.timeline.records[operation], &situation);
+                let unseen = matches!(step, Step::Unknown(_));
+                let Some(value) = value.filter(|value| !unseen || *value != situation.value) else { continue };
+                let (at, hash, steps_before) = (situation.at, situation.hash, self.steps.len());
+                let mut next = Situation { at, value, unseen, hash, steps_before, untried: Untried::Ending };
+                self.take(step, &mut next);
+                self.path.push(situation);
+                return Ok(Some(next));
+            }
+            self.go_back(situation.steps_before);
+        }
+        Ok(None)
+    }
+
+    fn look_at_the_clock(&mut self) -> Result<(), TooMuch> {
+        self.tries += 1;
+        let is_late = self.tries.is_multiple_of(CLOCK_EVERY) && (self.is_late)();
+        if is_late { Err(TooMuch) } else { Ok(()) }
+    }
+
+    /// What may be the next one in order.
+    fn choose(&self, situation: &mut Situation) -> Option<(Step, usize)> {
+        let (timeline, at) = (self.timeline, situation.at);
+        loop {
+            match situation.untried {
+                Untried::Ending => {
+                    situation.untried = Untried::UnderWay(self.pending.first(List::Changes));
+                    return Some((Step::Known(timeline.ends[at]), timeline.ends[at]));
+                }
+                Untried::UnderWay(Some(operation)) if timeline.has_begun(operation, at) => {
+                    situation.untried = Untried::UnderWay(self.pending.after(operation));
+                    if operation != timeline.ends[at] {
+                        return Some((Step::Known(operation), operation));
+                    }
+                }
+                Untried::UnderWay(_) => situation.untried = Untried::Kinds(timeline.kinds.len()),
+                Untried::Kinds(0) => return None,
+                Untried::Kinds(end) => {
+                    let kind = end - 1;
+                    situation.untried = Untried::Kinds(kind);
+                    match timeline.kinds[kind].get(self.used.count(kind)) {
+                        Some(&operation) if timeline.has_begun(operation, at) => {
+                            return Some((Step::Unknown(kind), operation));
+                        }
+                        _ => {}
+                    }
+                }
+            }
         }
     }
-    for &operation in end.under_way.iter().rev() {
-        let place = timeline.places[operation];
-        if situation.ordered.has(place) {
-            continue;
+
+    fn take(&mut self, step: Step, situation: &mut Situation) {
+        match step {
+            Step::Known(operation) => {
+                self.pending.take_out(operation);
+                flip(&mut situation.hash, operation);
+            }
+            Step::Unknown(kind) => self.used.add(kind),
         }
-        let Some(value) = value_after(timeline, operation, situation) else { continue };
-        let mut next = Situation { value, unseen: false, ..situation.clone() };
-        next.ordered.flip(place);
-        stack.push((next, used.clone()));
+        self.steps.push(step);
+    }
+
+    /// Undoes the steps behind these.
+    fn go_back(&mut self, steps: usize) {
+        for step in self.steps.drain(steps..).rev() {
+            match step {
+                Step::Known(operation) => self.pending.put_back(operation),
+                Step::Unknown(kind) => self.used.remove(kind),
+            }
+        }
     }
 }
 
 /// The value after the operation; `None` if it cannot be the next one.
-fn value_after(timeline: &Timeline<'_>, operation: usize, situation: &Situation) -> Option<Option<String>> {
-    let record = timeline.records[operation];
+fn value_after(record: &Record, situation: &Situation) -> Option<Option<String>> {
     let hides_unseen = situation.unseen && !record.call.looks(record.result.as_ref());
     if hides_unseen { None } else { next_value(record, situation) }
 }

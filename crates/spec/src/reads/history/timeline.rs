@@ -1,35 +1,16 @@
-//! The operations on one key, along the time: what was under way at each end of an operation.
+//! The operations on one key along the time: which have ended, which are under way, which do the same.
 
 use super::{Call, Outcome, Record};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-/// The operations on one key that may have taken effect, or whose result says something.
+/// The operations on one key that may have taken effect, or whose result says something. They are named by their index in `records`.
 pub(super) struct Timeline<'a> {
+    /// By start.
     pub(super) records: Vec<&'a Record>,
-    /// Each operation with a known outcome has a place in the bitmap of a situation, which is used again once it has ended.
-    pub(super) places: Vec<usize>,
-    pub(super) places_count: usize,
-    /// The ends of operations, by time.
-    pub(super) ends: Vec<End>,
-    /// The operations whose outcome is not known, by start.
-    pub(super) unknown: Vec<Unknown>,
-}
-
-/// The end of an operation.
-pub(super) struct End {
-    /// Which operation.
-    pub(super) operation: usize,
-    /// Operations with a known outcome that have begun and not ended: this one first.
-    pub(super) under_way: Vec<usize>,
-    /// How many of `unknown` have begun.
-    pub(super) unknown: usize,
-}
-
-/// An operation whose outcome is not known.
-pub(super) struct Unknown {
-    pub(super) operation: usize,
-    /// The last one before it that does as much, by its index here. It is taken first, for one is as good as the other.
-    pub(super) same_before: Option<usize>,
+    /// The operations with a known outcome, by end.
+    pub(super) ends: Vec<usize>,
+    /// The operations with an unknown outcome that do the same, by start: one is as good as the other, so the first is taken first.
+    pub(super) kinds: Vec<Vec<usize>>,
 }
 
 impl<'a> Timeline<'a> {
@@ -39,56 +20,48 @@ impl<'a> Timeline<'a> {
             None => !record.call.is_read(),
         });
         records.sort_by_key(|record| record.start_ns);
-        let told = told_values(&records);
-        let mut timeline =
-            Self { places: vec![0; records.len()], records, places_count: 0, ends: Vec::new(), unknown: Vec::new() };
-        timeline.go_along(&told);
-        timeline
+        let (mut ends, unknown): (Vec<_>, Vec<_>) =
+            (0..records.len()).partition(|&operation| end(records[operation]).is_some());
+        ends.sort_by_key(|&operation| end(records[operation]));
+        let kinds = kinds(&records, unknown);
+        Self { records, ends, kinds }
     }
 
-    /// When the operation ended, if its outcome is known.
-    pub(super) fn end(&self, operation: usize) -> Option<u64> {
-        let record = self.records[operation];
-        record.result.as_ref().and(record.end_ns)
+    /// Whether the operation has begun by this end. What begins when another ends may have come before it.
+    pub(super) fn has_begun(&self, operation: usize, at: usize) -> bool {
+        Some(self.records[operation].start_ns) <= end(self.records[self.ends[at]])
     }
 
-    fn go_along(&mut self, told: &HashSet<&str>) {
-        let mut by_end: Vec<_> = (0..self.records.len()).filter(|&at| self.end(at).is_some()).collect();
-        by_end.sort_by_key(|&at| self.end(at));
-        let (mut begun, mut under_way, mut free) = (0, Vec::new(), Vec::new());
-        for operation in by_end {
-            // What begins when another ends may have come before it.
-            while begun < self.records.len() && Some(self.records[begun].start_ns) <= self.end(operation) {
-                self.begin(begun, told, &mut under_way, &mut free);
-                begun += 1;
-            }
-            if let Some(at) = under_way.iter().position(|&other| other == operation) {
-                under_way.swap(0, at);
-            }
-            let unknown = self.unknown.len();
-            self.ends.push(End { operation, under_way: under_way.clone(), unknown });
-            under_way.swap_remove(0);
-            free.push(self.places[operation]);
+    /// The operations that may have taken effect by this end and have not ended before it, except the one that ends.
+    pub(super) fn under_way(&self, at: usize) -> impl Iterator<Item = usize> {
+        let mut known = self.ends[at + 1..].to_vec();
+        known.sort_unstable();
+        let mut unknown = self.kinds.concat();
+        unknown.sort_unstable();
+        known.into_iter().chain(unknown).filter(move |&operation| self.has_begun(operation, at))
+    }
+}
+
+/// When the operation ended, if its outcome is known.
+fn end(record: &Record) -> Option<u64> {
+    record.result.as_ref().and(record.end_ns)
+}
+
+fn kinds(records: &[&Record], unknown: Vec<usize>) -> Vec<Vec<usize>> {
+    let told = told_values(records);
+    let mut kinds: Vec<Vec<usize>> = Vec::new();
+    let mut by_call = HashMap::new();
+    for operation in unknown {
+        let call = &records[operation].call;
+        // All that set a value which nothing tells from another one do the same.
+        let same = (!puts_untold(call, &told)).then_some(call);
+        let kind = *by_call.entry(same).or_insert(kinds.len());
+        if kind == kinds.len() {
+            kinds.push(Vec::new());
         }
+        kinds[kind].push(operation);
     }
-
-    fn begin(&mut self, operation: usize, told: &HashSet<&str>, under_way: &mut Vec<usize>, free: &mut Vec<usize>) {
-        if self.end(operation).is_some() {
-            under_way.push(operation);
-            self.places[operation] = free.pop().unwrap_or_else(|| {
-                self.places_count += 1;
-                self.places_count - 1
-            });
-            return;
-        }
-        let call = &self.records[operation].call;
-        let does_same = |other: &Unknown| {
-            let other = &self.records[other.operation].call;
-            other == call || (puts_untold(other, told) && puts_untold(call, told))
-        };
-        let same_before = self.unknown.iter().rposition(does_same);
-        self.unknown.push(Unknown { operation, same_before });
-    }
+    kinds
 }
 
 /// The values that results and CAS tell from others.

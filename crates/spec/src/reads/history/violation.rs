@@ -26,12 +26,10 @@ pub struct Violation {
 
 impl Violation {
     pub(super) fn new(timeline: &Timeline<'_>, at: usize, values: BTreeSet<Option<String>>) -> Self {
-        let end = &timeline.ends[at];
         let record = |operation: usize| timeline.records[operation].clone();
-        let unknown = timeline.unknown[..end.unknown].iter().map(|unknown| unknown.operation);
-        let under_way = end.under_way[1..].iter().copied().chain(unknown).map(record).collect();
-        let before = timeline.ends[at.saturating_sub(BEFORE)..at].iter().map(|end| record(end.operation)).collect();
-        Self { operation: record(end.operation), values: values.into_iter().collect(), under_way, before }
+        let under_way = timeline.under_way(at).map(record).collect();
+        let before = timeline.ends[at.saturating_sub(BEFORE)..at].iter().copied().map(record).collect();
+        Self { operation: record(timeline.ends[at]), values: values.into_iter().collect(), under_way, before }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::store::worker::{Done, Plan, Shared, Worker};
 use anyhow::{Context, Result, anyhow};
 use midflight_host::clock;
 use midflight_host::kv::KvClient;
-use midflight_spec::reads::history::{History, SITUATIONS_MAX, Verdict};
+use midflight_spec::reads::history::{BYTES_MAX, History, Verdict};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) ->
     });
     let stuck = happened.err().map(|error| format!("{error:#}"));
     let history = History { operations: done?.into_iter().flat_map(|done: Done| done.history).collect() };
-    let verdict = history.check(SITUATIONS_MAX);
+    let verdict = history.check(BYTES_MAX, &|| false);
     Ok(Run { history, verdict, outage_ms: shared.longest_gap_ns(clock::now()) as f64 / 1e6, stuck })
 }
 
