@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, PATIENCE, Running, Said, assert_error, midflight, skip, wait_until};
+use common::{Directory, PATIENCE, Running, Said, Small, assert_error, midflight, skip, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -165,6 +165,9 @@ fn jobs_begin_or_are_skipped_as_those_before_them_have_ended() {
     assert_eq!(site.wait(&both), Some(0));
     let late = site.submit("true", &["--after", &bad]);
     assert_eq!(site.state_of(&late), "skipped");
+    site.submit("true", &[]);
+    let last = site.submit("true", &["--after", "last"]);
+    assert_eq!(site.wait(&last), Some(0));
     let switch = site.switch.address().to_string();
     let said = site.run(&["submit", "--detach", "--switch", &switch, "exec", "true", "--after", "99"]);
     assert_error(&said, 1, &["no job 99", "midflight job list"]);
@@ -286,25 +289,6 @@ fn a_damaged_store_is_named_and_kept() {
     assert_eq!(std::fs::read_to_string(&store).unwrap(), "cut short");
 }
 
-/// A file system of this many bytes; unmounted when dropped.
-struct Small(String);
-
-impl Small {
-    fn mount(path: String, size: &str) -> Option<Self> {
-        std::fs::create_dir_all(&path).unwrap();
-        let options = format!("size={size},mode=0700");
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs", &path]).stderr(Stdio::null()).status();
-        mount.is_ok_and(|status| status.success()).then_some(Self(path))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").args(["--lazy", &self.0]).status();
-    }
-}
-
 #[test]
 fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
     let mut site = Site::new("jobs-full", 2);
@@ -317,8 +301,7 @@ fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
     let job = site
         .submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo $MIDFLIGHT_INDEX"), &["--array", "1-20"]);
     // All but nothing of the disk is somebody else's.
-    let filler = format!("{}/filler", small.0);
-    let _ = Command::new("dd").args(["if=/dev/zero", &format!("of={filler}"), "bs=4k"]).stderr(Stdio::null()).status();
+    let filler = small.fill();
     let switch = site.switch.address().to_string();
     let long = "x".repeat(100_000);
     let said = site.run(&["submit", "--detach", "--switch", &switch, "exec", &format!("true {long}")]);

@@ -1,6 +1,6 @@
 //! Numbers for people: times in a fitting unit, large numbers in groups of three digits.
 
-use indicatif::HumanCount;
+use indicatif::{BinaryBytes, HumanCount};
 use std::time::Duration;
 
 /// From here on times are written in whole seconds, minutes and hours.
@@ -65,6 +65,12 @@ pub fn short_number(value: f64) -> String {
     format!("{rounded}{name}")
 }
 
+/// Bytes with a fitting unit: 17 B, 1.05 MiB.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    BinaryBytes(bytes).to_string()
+}
+
 /// 1234567 as 1,234,567.
 #[must_use]
 pub fn thousands(number: u64) -> String {
@@ -90,5 +96,6 @@ mod tests {
         assert_eq!([0.0, 5e5, 2.5e6, 1e10].map(short_time), ["0", "500 µs", "2.5 ms", "10 s"]);
         assert_eq!([0.5, 9e3, 1e4, 2.3e6].map(short_number), ["0.5", "9,000", "10 K", "2.3 M"]);
         assert_eq!([0, 999, 1_234_567].map(thousands), ["0", "999", "1,234,567"]);
+        assert_eq!([0, 999, 1_100_000, 10 << 30].map(bytes), ["0 B", "999 B", "1.05 MiB", "10.00 GiB"]);
     }
 }

@@ -133,7 +133,7 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
         priority: args.tasks.priority,
         resources,
         prefer: args.tasks.preference()?.map(|it| (it.place, it.patience_ms)),
-        after: args.detach.dependencies(),
+        after: args.detach.dependencies()?,
     };
     detach::submit(spec, Items::default(), usage::resolve_all(&args.switch)?)
 }
@@ -163,7 +163,9 @@ fn collect(
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
-            progress.advance();
+            if !matches!(outcome, Err(TaskError::Cancelled)) {
+                progress.advance();
+            }
             tally.add(outcome, &progress)?;
         } else {
             match silence.look(client)? {
@@ -251,7 +253,7 @@ impl Tally {
     }
 
     fn line(&mut self, value: &[u8]) -> std::io::Result<()> {
-        self.out.write_all(String::from_utf8_lossy(value).as_bytes())?;
+        self.out.write_all(value)?;
         self.out.write_all(b"\n")
     }
 

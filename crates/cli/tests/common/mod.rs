@@ -5,12 +5,15 @@
 
 mod machine;
 mod seen;
+mod small;
 mod store;
 
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use machine::{kernel_works, labs_work, skip};
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use seen::Seen;
+#[allow(unused_imports, reason = "each test binary uses what it needs")]
+pub(crate) use small::Small;
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use store::Store;
 

@@ -1,6 +1,7 @@
 //! `submit --detach` and `map --detach`: a job goes to the submitter, and the command returns.
 
 use super::list::last_answer;
+use super::select::{Select, numbers};
 use super::{connect, status_after_asking};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args as ClapArgs;
@@ -21,15 +22,15 @@ pub(crate) struct DetachOptions {
     /// Name of the job, for people
     #[arg(long, value_name = "NAME", requires = "detach")]
     name: Option<String>,
-    /// Begin when these jobs have succeeded; if one does not, the job is skipped
+    /// Begin when these jobs (7, 2-4, last) have succeeded; if one does not, the job is skipped
     #[arg(long, value_name = "JOB,..", value_delimiter = ',', requires = "detach")]
-    after: Vec<u64>,
+    after: Vec<Select>,
     /// Begin when these jobs have ended
     #[arg(long, value_name = "JOB,..", value_delimiter = ',', requires = "detach")]
-    after_any: Vec<u64>,
+    after_any: Vec<Select>,
     /// Begin when these jobs have failed; if one does not, the job is skipped
     #[arg(long, value_name = "JOB,..", value_delimiter = ',', requires = "detach")]
-    after_failed: Vec<u64>,
+    after_failed: Vec<Select>,
 }
 
 impl DetachOptions {
@@ -39,10 +40,14 @@ impl DetachOptions {
     }
 
     /// What the job waits for.
-    pub(crate) fn dependencies(&self) -> Vec<After> {
-        let of = |jobs: &[u64], when| jobs.iter().map(|&job| After { job, when }).collect::<Vec<_>>();
-        [of(&self.after, When::Succeeded), of(&self.after_any, When::Ended), of(&self.after_failed, When::Failed)]
-            .concat()
+    pub(crate) fn dependencies(&self) -> Result<Vec<After>> {
+        let mut dependencies = Vec::new();
+        let lists =
+            [(&self.after, When::Succeeded), (&self.after_any, When::Ended), (&self.after_failed, When::Failed)];
+        for (selects, when) in lists {
+            dependencies.extend(numbers(selects)?.into_iter().map(|job| After { job, when }));
+        }
+        Ok(dependencies)
     }
 }
 

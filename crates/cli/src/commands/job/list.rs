@@ -7,7 +7,7 @@ use midflight_jobs::model::{JobRow, JobState};
 use midflight_jobs::protocol::Status;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::stdout;
-use midflight_terminal::units::{self, thousands};
+use midflight_terminal::units::{self, bytes, thousands};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -157,7 +157,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<ExitCode> {
         ["process".to_owned(), status.pid.to_string()],
         ["switch".to_owned(), switch],
         ["open".to_owned(), format!("{} commands", thousands(status.open.into()))],
-        ["store".to_owned(), format!("{} of {} bytes", thousands(status.bytes), thousands(status.bytes_max))],
+        ["store".to_owned(), format!("{} of {}", bytes(status.bytes), bytes(status.bytes_max))],
     ];
     lines.extend(status.trouble.map(|trouble| ["trouble".to_owned(), trouble]));
     stdout::print(&aligned(&lines, "ll"))?;

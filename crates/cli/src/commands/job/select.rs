@@ -1,6 +1,6 @@
 //! Which jobs are meant: `7`, `2-4`, `last`, `all`.
 
-use super::all;
+use super::{all, connect};
 use anyhow::{Result, ensure};
 use midflight_jobs::connection::Connection;
 use midflight_jobs::model::JobRow;
@@ -55,6 +55,18 @@ pub(super) fn select(connection: &mut Connection, selects: &[Select]) -> Result<
         })
     };
     Ok(jobs.into_iter().filter(|row| is_meant(row.job)).collect())
+}
+
+/// The numbers of the jobs that are meant. A single number may be of no job.
+pub(super) fn numbers(selects: &[Select]) -> Result<Vec<u64>> {
+    let number = |select: &Select| match *select {
+        Select::Range(first, last) if first == last => Some(first),
+        _ => None,
+    };
+    match selects.iter().map(number).collect() {
+        Some(numbers) => Ok(numbers),
+        None => Ok(select(&mut connect()?, selects)?.into_iter().map(|row| row.job).collect()),
+    }
 }
 
 #[cfg(test)]

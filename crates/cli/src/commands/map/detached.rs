@@ -65,7 +65,7 @@ pub(super) fn submit(
         priority: args.tasks.priority,
         resources,
         prefer: args.tasks.preference()?.map(|it| (it.place, it.patience_ms)),
-        after: args.detach.dependencies(),
+        after: args.detach.dependencies()?,
     };
     let switches = switches.map_or_else(|| usage::resolve_all(&format!("127.0.0.1:{DEFAULT_PORT}")), Ok)?;
     detach::submit(spec, items, switches)
