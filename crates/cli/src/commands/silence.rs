@@ -2,19 +2,44 @@
 
 use anyhow::{Result, ensure};
 use midflight_host::Client;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a switch may be silent before people hear of it. It is asked ten times a second.
 pub(super) const ASK_AFTER: Duration = Duration::from_secs(3);
+/// Between two messages of one kind.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Tells once that no switch answers, and when tasks cannot reach one.
+/// When people hear of something that lasts: soon, and then at most once a minute.
+#[derive(Debug, Default)]
+pub(super) struct Reminder {
+    told: Option<Instant>,
+}
+
+impl Reminder {
+    /// Whether to tell them of what has lasted for so long.
+    pub(super) fn is_due(&mut self, lasted: Duration, now: Instant) -> bool {
+        let is_due =
+            lasted >= ASK_AFTER && self.told.is_none_or(|told| now.saturating_duration_since(told) >= AGAIN_AFTER);
+        if is_due {
+            self.put_off(now);
+        }
+        is_due
+    }
+
+    /// They have heard enough for a minute.
+    pub(super) fn put_off(&mut self, now: Instant) {
+        self.told = Some(now);
+    }
+}
+
+/// Tells that no switch answers, and when tasks cannot reach one.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    is_told: bool,
+    reminder: Reminder,
 }
 
 impl Silence {
-    /// Call now and then: words for people, once, if the client's switch has not answered for some time.
+    /// Call now and then: words for people, at most once a minute, if the client's switch has not answered for some time.
     ///
     /// # Errors
     /// If the switch answers, but tasks cannot reach it.
@@ -27,12 +52,9 @@ impl Silence {
              it (`ip link` shows the MTU of this machine's links)",
             unanswered.unwrap_or_default()
         );
-        let is_silent = client.unanswered_for().is_some_and(|silence| self.is_news(silence));
-        Ok(is_silent.then(|| format!("the switch {switch} does not answer any more; it is asked until it does")))
-    }
-
-    fn is_news(&mut self, silence: Duration) -> bool {
-        silence >= ASK_AFTER && !std::mem::replace(&mut self.is_told, true)
+        let silence = client.unanswered_for().unwrap_or_default();
+        let words = || format!("the switch {switch} does not answer any more; it is asked until it does");
+        Ok(self.reminder.is_due(silence, Instant::now()).then(words))
     }
 }
 
@@ -41,10 +63,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_switch_is_named_once() {
-        let mut silence = Silence::default();
-        assert!(!silence.is_news(ASK_AFTER - Duration::from_millis(1)));
-        assert!(silence.is_news(ASK_AFTER));
-        assert!(!silence.is_news(2 * ASK_AFTER));
+    fn what_lasts_is_told_again_each_minute() {
+        let (mut reminder, begin) = (Reminder::default(), Instant::now());
+        let mut is_due = |lasted, at| {
+            let [lasted, at] = [lasted, at].map(Duration::from_secs);
+            reminder.is_due(lasted, begin + at)
+        };
+        assert_eq!(
+            [2, 3, 4, 62, 63, 64].map(|seconds| is_due(seconds, seconds)),
+            [false, true, false, false, true, false]
+        );
+        assert!(!is_due(3, 100), "it has ended in between, and is there again");
+        assert!(is_due(30, 127));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether anything happens. A client does not see executors, but it sees that one fetches a command, that commands end, and that the
 //! switch answers.
 
-use crate::commands::silence::{ASK_AFTER, Silence};
+use crate::commands::silence::{Reminder, Silence};
 use anyhow::{Result, bail};
 use midflight_host::{Client, ClientCounts};
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ pub(super) struct Waiting {
     is_own: bool,
     /// The last that happened to commands, and when.
     moved: Option<(Moves, Instant)>,
-    /// The question for executors was asked.
-    has_asked: bool,
+    /// Of the question for executors.
+    reminder: Reminder,
     silence: Silence,
 }
 
@@ -54,11 +54,11 @@ impl Waiting {
     /// Of commands that need these resources. `is_own`: the switch and an executor that has them are in this process.
     pub(super) fn new(resources: &str, timeout: Option<Duration>, is_own: bool) -> Self {
         let resources = resources.to_owned();
-        Self { resources, timeout, is_own, moved: None, has_asked: false, silence: Silence::default() }
+        Self { resources, timeout, is_own, moved: None, reminder: Reminder::default(), silence: Silence::default() }
     }
 
-    /// Call now and then; `open` commands are at the switch. A question for people, once, if nobody takes one for some time, or the
-    /// switch is silent.
+    /// Call now and then; `open` commands are at the switch. A question for people, at most once a minute, if nobody takes one for
+    /// some time, or the switch is silent.
     ///
     /// # Errors
     /// If that takes longer than the timeout, or commands cannot reach the switch.
@@ -74,12 +74,14 @@ impl Waiting {
         let moves = Moves::of(&counts);
         let waited = unchanged(&mut self.moved, moves, now);
         let silence = self.silence.look(client)?;
-        self.has_asked |= silence.is_some(); // without a switch nobody can take a command
-        Ok(self.after(waited, moves, open as u64)?.or(silence))
+        if silence.is_some() {
+            self.reminder.put_off(now); // without a switch nobody can take a command
+        }
+        Ok(self.after(waited, now, moves, open as u64)?.or(silence))
     }
 
     /// Nothing has happened for so long.
-    fn after(&mut self, waited: Duration, moves: Moves, open: u64) -> Result<Option<String>> {
+    fn after(&mut self, waited: Duration, now: Instant, moves: Moves, open: u64) -> Result<Option<String>> {
         // By then what runs has ended, or will never be heard of.
         let runs = match (moves.running(), self.timeout) {
             (0, _) => Duration::ZERO,
@@ -94,7 +96,7 @@ impl Waiting {
         {
             bail!("no executor has taken a command within {said}: {}", self.advice());
         }
-        if idle < ASK_AFTER || std::mem::replace(&mut self.has_asked, true) {
+        if !self.reminder.is_due(idle, now) {
             return Ok(None);
         }
         let since = if moves.taken == 0 { "yet".to_owned() } else { format!("for {said}, and none has ended") };
@@ -124,45 +126,53 @@ fn unchanged<T: PartialEq>(last: &mut Option<(T, Instant)>, value: T, now: Insta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
 
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     const SECOND: Duration = Duration::from_secs(1);
     const NONE: Moves = Moves { taken: 0, over: 0 };
 
+    /// What is said when nothing has happened for so many seconds.
+    fn after(waiting: &mut Waiting, seconds: u64, moves: Moves, open: u64) -> Result<Option<String>> {
+        let lasted = Duration::from_secs(seconds);
+        waiting.after(lasted, *BEGIN + lasted, moves, open)
+    }
+
     #[test]
-    fn it_asks_once_and_gives_up_after_the_timeout() {
+    fn it_asks_each_minute_and_gives_up_after_the_timeout() {
         let mut waiting = Waiting::new("gpu,ssd", Some(10 * SECOND), false);
-        let question = waiting.after(ASK_AFTER, NONE, 9).unwrap().unwrap();
+        let question = after(&mut waiting, 3, NONE, 9).unwrap().unwrap();
         assert!(
             question.contains("all executors with gpu,ssd") && question.contains("--resources gpu,ssd"),
             "{question}"
         );
-        assert!(waiting.after(9 * SECOND, NONE, 9).unwrap().is_none());
-        assert!(waiting.after(10 * SECOND, NONE, 9).unwrap_err().to_string().contains("within 10s"));
+        assert!(after(&mut waiting, 9, NONE, 9).unwrap().is_none());
+        assert!(after(&mut waiting, 10, NONE, 9).unwrap_err().to_string().contains("within 10s"));
         let mut patient = Waiting::new("", None, false);
-        assert!(patient.after(ASK_AFTER, NONE, 9).unwrap().is_some());
-        assert!(patient.after(1000 * SECOND, NONE, 9).unwrap().is_none());
+        let asks = [3, 4, 62, 63, 64, 123].map(|seconds| after(&mut patient, seconds, NONE, 9).unwrap().is_some());
+        assert_eq!(asks, [true, false, false, true, false, true]);
     }
 
     #[test]
     fn it_also_asks_where_executors_vanish_later() {
         let idle = Moves { taken: 5, over: 5 };
-        let question = Waiting::new("", None, false).after(ASK_AFTER, idle, 1).unwrap().unwrap();
+        let question = after(&mut Waiting::new("", None, false), 3, idle, 1).unwrap().unwrap();
         assert!(question.contains("for 3s, and none has ended: either all"), "{question}");
-        assert!(Waiting::new("", Some(SECOND), false).after(5 * SECOND, idle, 1).is_err());
+        assert!(after(&mut Waiting::new("", Some(SECOND), false), 5, idle, 1).is_err());
     }
 
     #[test]
     fn a_command_that_runs_long_is_no_silence_until_its_timeout_is_over() {
         let running = Moves { taken: 6, over: 5 };
         let mut waiting = Waiting::new("", Some(10 * SECOND), false);
-        assert!(waiting.after(17 * SECOND, running, 4).unwrap().is_none());
-        assert!(waiting.after(18 * SECOND, running, 4).unwrap().is_some());
-        assert!(waiting.after(24 * SECOND, running, 4).unwrap().is_none());
-        assert!(waiting.after(25 * SECOND, running, 4).is_err());
+        assert!(after(&mut waiting, 17, running, 4).unwrap().is_none());
+        assert!(after(&mut waiting, 18, running, 4).unwrap().is_some());
+        assert!(after(&mut waiting, 24, running, 4).unwrap().is_none());
+        assert!(after(&mut waiting, 25, running, 4).is_err());
         let mut patient = Waiting::new("", None, false);
-        assert!(patient.after(1000 * SECOND, running, 1).unwrap().is_none(), "nothing waits");
-        assert!(patient.after(LONG, running, 2).unwrap().is_none());
-        assert!(patient.after(LONG + ASK_AFTER, running, 2).unwrap().is_some());
+        assert!(after(&mut patient, 1000, running, 1).unwrap().is_none(), "nothing waits");
+        assert!(after(&mut patient, 60, running, 2).unwrap().is_none());
+        assert!(after(&mut patient, 63, running, 2).unwrap().is_some());
     }
 
     #[test]
