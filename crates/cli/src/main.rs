@@ -14,7 +14,9 @@ mod replica;
 mod watched;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use commands::map::FROM_PARALLEL;
+use commands::map::parallel::instead_of;
 use midflight_lab::LabError;
 use midflight_terminal::signals;
 use midflight_terminal::usage::{self, FAILURE, INTERRUPTED, Interrupted, USAGE, UsageError, one_line};
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprintln!("{}", in_one_line(&error.to_string()));
+            eprintln!("{}", of_parallel(&error).unwrap_or_else(|| in_one_line(&error.to_string())));
             return ExitCode::from(USAGE);
         }
         Err(help) => return print_help(&help),
@@ -86,6 +88,14 @@ fn end(error: &anyhow::Error) -> ExitCode {
     }
     eprintln!("error: {}", one_line(error));
     ExitCode::from(if error.is::<UsageError>() { USAGE } else { FAILURE })
+}
+
+/// Options of GNU parallel that `map` does not have: clap would propose one with a similar name.
+fn of_parallel(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_of_map = error.kind() == ErrorKind::UnknownArgument && error.to_string().contains("Usage: midflight map ");
+    let instead = is_of_map.then(|| instead_of(option)).flatten()?;
+    Some(format!("error: map has no {option}: {instead} ({FROM_PARALLEL})"))
 }
 
 /// clap's errors span paragraphs, the last of which are the usage and a pointer to the help.

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, midflight, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, Said, Small, assert_error, midflight, run, run_with, signal, skip, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
+use std::process::Command;
 
 /// Runs it, and asserts that all commands succeeded; the lines of its stdout.
 #[track_caller]
@@ -40,6 +41,60 @@ fn replacement_strings_are_parallels() {
 }
 
 #[test]
+fn a_cr_belongs_to_its_line() {
+    let directory = Directory::new("map-cr");
+    let path = directory.path("");
+    let files = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(&path).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let both = ["f", "f\r"].map(|name| directory.write(name, ""));
+    assert_eq!(run_with(&["map", "--workdir", &path, "rm"], "f\r\n").code, Some(0));
+    assert_eq!(files(), ["f"]);
+    std::fs::write(&both[1], "").unwrap();
+    assert_eq!(lines(&run_with(&["map", "--workdir", &path, "--crlf", "rm"], "f\r\n")), [""; 0]);
+    assert_eq!(files(), ["f\r"]);
+    let said = run_with(&["map", "--colsep", ",", "printf '<%s>' {2} {1}"], "a,b\r\nc,d\n");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "<b\r><a><d><c>"), "{said:?}");
+    assert!(
+        said.stderr.contains("line 1 of the standard input ends with a CR, which belongs to it: --crlf"),
+        "{said:?}"
+    );
+    let file = directory.write("lines", "x\r\n");
+    let said = run(&["map", "printf '<%s>'", "::::", &file, ":::", "y\r"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "<x\r><y\r>"), "{said:?}");
+}
+
+/// The options that the guide's table of GNU parallel's leaves out.
+fn left_out() -> Vec<String> {
+    let guide = include_str!("../../../docs/map.md");
+    let (_, table) = guide.split_once("## From GNU parallel").unwrap();
+    let rows = table.lines().filter(|row| row.split('|').nth(2).is_some_and(|map| map.trim() == "left out"));
+    let code = |row: &str| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+    let options: String = rows.map(|row| code(row) + " ").collect();
+    options.split([' ', ',']).filter(|word| word.starts_with('-')).map(str::to_owned).collect()
+}
+
+#[test]
+fn options_of_parallel_that_are_left_out_name_the_way_without_them() {
+    let options = left_out();
+    assert!(options.len() >= 25 && options.contains(&"--pipe".to_owned()), "{options:?}");
+    let more = ["--bar", "-P", "-u", "--nice"].map(str::to_owned);
+    for option in options.into_iter().chain(more) {
+        let said = run(&["map", &option, "echo", ":::", "a"]);
+        assert_error(&said, 2, &[&format!("map has no {option}: "), "(docs/map.md, From GNU parallel)"]);
+    }
+    for (args, parts) in [
+        (["-j", "200%"], &["a number from 1 to 4096, no percentage", "docs/map.md"][..]),
+        (["--timeout", "30"], &["it has no unit: write 30s"]),
+    ] {
+        assert_error(&run(&[&["map"], &args[..], &["echo", ":::", "a"]].concat()), 2, parts);
+    }
+}
+
+#[test]
 fn slots_are_numbered_up_to_the_jobs() {
     let said = run_with(&["map", "-j", "2", "--unordered", "--", "echo {%}; sleep 0.0{}"], "1\n2\n1\n2\n1\n2\n");
     let seen = lines(&said);
@@ -64,7 +119,7 @@ fn what_does_not_exist_is_a_usage_error() {
     }
     let said = run_with(&["map", "--colsep", ",", "--", "echo {2}"], "a,b\nc\nd,e\n");
     assert_eq!((said.code, said.stdout.as_str()), (Some(1), "b\ne\n"), "{said:?}");
-    assert!(said.stderr.contains("line 2: there is no argument for {2}"), "{said:?}");
+    assert!(said.stderr.contains("line 2: there is no column for {2}: it has 1 column: c"), "{said:?}");
 }
 
 #[test]
@@ -162,6 +217,63 @@ fn results_are_files_in_parallels_tree() {
     let said = run(&["map", "--results", &file, "--", "echo", ":::", "a"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("command 1: its output cannot be kept in"), "{said:?}");
+}
+
+#[test]
+fn results_that_cannot_be_written_stop_the_run_and_resume_goes_on() {
+    let directory = Directory::new("map-results-full");
+    let Some(small) = Small::mount(directory.path("disk"), "8m") else {
+        skip("a full disk needs a tmpfs, and that root");
+        return;
+    };
+    let (log, ran, results) = (directory.path("log"), directory.write("ran", ""), directory.path("disk/results"));
+    let template = format!("echo >> {ran}; echo {{}}");
+    let input: String = (1..=1000).map(|number| format!("{number}\n")).collect();
+    let map = |more: &[&str]| {
+        let all = ["map", "-q", "-j", "1", "--results", &results, "--joblog", &log];
+        run_with(&[&all[..], more, &["--", &template]].concat(), &input)
+    };
+    let filler = small.fill();
+    let said = map(&[]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let error = said.stderr.lines().last().unwrap();
+    assert!(error.starts_with("error: nothing new has started since the results of line 1 were lost"), "{said:?}");
+    assert!(error.contains("No space left") && error.contains("--resume"), "{said:?}");
+    let ran = std::fs::read_to_string(&ran).unwrap().len();
+    assert!(ran < 500, "{ran} of 1000 ran");
+    assert_eq!(joblog(&log), [""; 0], "what is not kept runs again");
+    let parts = Command::new("find").args([&results, "-name", "stdout"]).output().unwrap().stdout;
+    assert_eq!(String::from_utf8(parts).unwrap(), "", "no part of a result");
+    std::fs::remove_file(&filler).unwrap();
+    assert_eq!(lines(&map(&["--resume"])).len(), 1000);
+    assert_eq!(std::fs::read_to_string(Path::new(&results).join("1/1000/stdout")).unwrap(), "1000\n");
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_it_without_a_word() {
+    let directory = Directory::new("map-head");
+    let go = directory.path("go");
+    let input = format!("echo first\nwhile [ ! -e {go} ]; do sleep 0.01; done; echo second\n");
+    let mut map = spawn_with(&["map", "-j", "1"], &input);
+    let mut stdout = std::io::BufReader::new(map.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut String::new()).unwrap();
+    drop(stdout);
+    directory.write("go", "");
+    let said: Said = map.wait_with_output().unwrap().into();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(141), ""), "as a program that SIGPIPE ends");
+}
+
+#[test]
+fn a_joblog_with_a_command_that_is_too_long_can_be_gone_on_with() {
+    let directory = Directory::new("map-long-log");
+    let (log, long) = (directory.path("log"), "x".repeat(100_000));
+    let map = |more: &[&str]| {
+        let values = ["--", "true", ":::", &long, ":::", &long, ":::", &long];
+        run(&[&["map", "--joblog", &log], more, &values].concat())
+    };
+    assert_eq!(map(&[]).code, Some(1));
+    let said = map(&["--resume"]);
+    assert!(said.code == Some(1) && !said.stderr.contains("error: "), "{}", said.stderr);
 }
 
 /// The fields of a joblog's lines that are the same each time: Seq, Exitval, Signal and Command.

@@ -8,6 +8,7 @@ mod input;
 mod joblog;
 mod open_files;
 mod outputs;
+pub(crate) mod parallel;
 mod records;
 mod report;
 mod results;
@@ -37,6 +38,7 @@ use midflight_terminal::switches::connect_with;
 use midflight_terminal::{stdout, usage};
 use open_files::OpenFiles;
 use outputs::Outputs;
+use records::Ends;
 use regex::bytes::Regex;
 use results::Results;
 use session::{Event, Outcome, Session, Settings, WINDOW};
@@ -58,6 +60,9 @@ const MOST_FAILED: u64 = 101;
 const COMMAND_SHOWN: usize = 120;
 /// The most of `--jobs`.
 const JOBS_MAX: u32 = 4096;
+
+/// Where to find what GNU parallel's options are here.
+pub(crate) const FROM_PARALLEL: &str = "docs/map.md, From GNU parallel";
 
 /// Bytes of a result above which it is fetched into a file.
 const VALUE_MAX: u32 = 512 << 10;
@@ -92,6 +97,7 @@ EXIT CODES
   0        all commands exited with 0
   1 - 100  that many commands failed; 101: more than 100
   130      interrupted
+  141      nobody reads stdout any more, as behind | head
   1, 2     also: could not run at all (1), wrong usage (2); stderr then has a line \"error: …\"
   with --halt WHEN,fail=N: that of the command that failed last";
 
@@ -107,6 +113,9 @@ pub(crate) struct Args {
     /// Lines end with a NUL byte, as of find -print0
     #[arg(long, short = '0')]
     null: bool,
+    /// Lines end with CR LF, as those of Windows; without, a CR belongs to its line
+    #[arg(long, conflicts_with = "null")]
+    crlf: bool,
     /// Split lines at this regular expression: {1}, {2}, … are the columns
     #[arg(long, short = 'C', value_name = "REGEX")]
     colsep: Option<Regex>,
@@ -117,7 +126,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     switch: Option<String>,
     /// Commands at one time; default: cores of this machine, or (with --switch) all
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(JOBS_MAX)))]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     jobs: Option<u32>,
     #[command(flatten)]
     tasks: options::TaskOptions,
@@ -207,8 +216,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         groups.insert(0, vec![Source::File(args.file.clone().unwrap_or_else(|| "-".into()))]);
     }
     let template = Template::parse(&words)?;
-    let separator = if args.null { 0 } else { b'\n' };
-    let entries = Entries::open(&groups, Format { separator, columns: args.colsep.clone() })?;
+    let ends = Ends { separator: if args.null { 0 } else { b'\n' }, crlf: args.crlf };
+    let entries = Entries::open(&groups, Format { ends, columns: args.colsep.clone() })?;
     if let Some(width) = entries.width() {
         template.check(width)?;
     }
@@ -323,6 +332,15 @@ impl Args {
             (false, None) => WINDOW,
         }
     }
+}
+
+/// A number of commands at one time.
+fn jobs(text: &str) -> Result<u32, String> {
+    let wrong = || {
+        let cores = cores();
+        format!("write a number from 1 to {JOBS_MAX}, no percentage; this machine has {cores} cores ({FROM_PARALLEL})")
+    };
+    text.parse().ok().filter(|jobs| (1..=JOBS_MAX).contains(jobs)).ok_or_else(wrong)
 }
 
 /// These variables of the environment.

@@ -11,7 +11,7 @@ mod job;
 mod kv;
 mod lab;
 mod man;
-mod map;
+pub(crate) mod map;
 mod plan;
 mod purge;
 mod replica;

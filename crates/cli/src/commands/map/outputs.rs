@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use midflight_terminal::progress::Progress;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -80,7 +80,15 @@ pub(super) struct Outputs {
     shared: Arc<Shared>,
     is_ordered: bool,
     files_max: usize,
-    writer: JoinHandle<Result<()>>,
+    writer: JoinHandle<Result<Written>>,
+}
+
+/// What became of the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    All,
+    /// Nobody reads them any more, as behind `| head`.
+    Unread,
 }
 
 struct Shared {
@@ -219,7 +227,7 @@ impl Outputs {
     }
 
     /// Writes all that it has, up to a place that was never filled.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<Written> {
         self.shared.queue().is_closed = true;
         self.shared.changed.notify_one();
         self.writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the thread that writes the output panicked")))
@@ -235,13 +243,16 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self) -> Result<()> {
+    fn run(mut self) -> Result<Written> {
         let progress = Arc::clone(&self.settings.progress);
         while let Some(batch) = self.next() {
             let count = batch.len() as u64;
             if let Err(error) = progress.aside(|| self.write_all(batch)) {
                 let _ = self.settings.events.send(Event::Unwritten); // the session may be over
-                return Err(error).context("cannot write the output");
+                return match error.kind() {
+                    ErrorKind::BrokenPipe => Ok(Written::Unread),
+                    _ => Err(error).context("cannot write the output"),
+                };
             }
             let mut queue = self.shared.queue();
             queue.written += count;
@@ -250,7 +261,7 @@ impl Writer {
             }
         }
         match self.unlogged {
-            None => Ok(()),
+            None => Ok(Written::All),
             Some((error, numbers)) => Err(error).with_context(|| {
                 let log = self.settings.joblog.as_ref().map(|log| log.path().display().to_string()).unwrap_or_default();
                 format!("cannot write the joblog {log}, in which commands that ran are missing: {numbers}; make room, then go on with --resume")

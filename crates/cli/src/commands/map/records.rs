@@ -25,17 +25,26 @@ pub(super) struct Record {
 /// A longer line is none: a device has no end. One that is shorter, and longer than a command line may be, is an error of its own.
 const LINE_MAX: u64 = 1 << 30;
 
+/// How a file is divided into lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// The byte behind each line.
+    pub separator: u8,
+    /// A CR before it belongs to it.
+    pub crlf: bool,
+}
+
 /// The lines of a file. Empty ones are left out.
 pub(super) struct Records<R = File> {
     reader: BufReader<R>,
-    separator: u8,
+    ends: Ends,
     name: String,
     number: u64,
 }
 
 impl Records {
-    /// Opens a file, or stdin for "-". Lines end with this byte.
-    pub(super) fn open(path: &Path, separator: u8) -> Result<Self> {
+    /// Opens a file, or stdin for "-".
+    pub(super) fn open(path: &Path, ends: Ends) -> Result<Self> {
         let (file, name) = if path == Path::new("-") {
             let stdin = std::io::stdin();
             if stdin.is_terminal() {
@@ -49,18 +58,18 @@ impl Records {
             })?;
             (file, path.display().to_string())
         };
-        Ok(Self::new(file, separator, name))
+        Ok(Self::new(file, ends, name))
     }
 }
 
 impl<R: Read> Records<R> {
-    pub(super) fn new(reader: R, separator: u8, name: String) -> Self {
-        Self { reader: BufReader::with_capacity(BUFFER, reader), separator, name, number: 0 }
+    pub(super) fn new(reader: R, ends: Ends, name: String) -> Self {
+        Self { reader: BufReader::with_capacity(BUFFER, reader), ends, name, number: 0 }
     }
 
     /// Whether the next line has been read already, so that nobody has to wait for it.
     pub(super) fn is_ready(&self) -> bool {
-        self.reader.buffer().contains(&self.separator)
+        self.reader.buffer().contains(&self.ends.separator)
     }
 
     /// The next line; `None` after the last.
@@ -69,7 +78,14 @@ impl<R: Read> Records<R> {
             let Some(mut record) = self.any().with_context(|| format!("cannot read {}", self.name))? else {
                 return Ok(None);
             };
-            if self.separator == b'\n' && record.text.last() == Some(&b'\r') {
+            if record.number == 1 && !self.ends.crlf && self.ends.separator == b'\n' && record.text.ends_with(b"\r") {
+                super::say(&format!(
+                    "line 1 of {} ends with a CR, which belongs to it: --crlf leaves it out",
+                    self.name
+                ));
+            }
+            let is_whole = record.length == record.text.len() as u64;
+            if self.ends.crlf && is_whole && record.text.last() == Some(&b'\r') {
                 record.text.pop();
                 record.length -= 1;
             }
@@ -93,7 +109,7 @@ impl<R: Read> Records<R> {
                 break;
             }
             any = true;
-            let end = buffer.iter().position(|&byte| byte == self.separator);
+            let end = buffer.iter().position(|&byte| byte == self.ends.separator);
             let part = &buffer[..end.unwrap_or(buffer.len())];
             let room = (COMMAND_LINE_MAX + 1).saturating_sub(record.text.len());
             record.text.extend_from_slice(&part[..part.len().min(room)]);
@@ -117,8 +133,10 @@ impl<R: Read> Records<R> {
 mod tests {
     use super::*;
 
-    fn records(input: &[u8], separator: u8) -> Vec<(u64, Vec<u8>, u64)> {
-        let mut records = Records::new(input, separator, "a test".into());
+    const LINES: Ends = Ends { separator: b'\n', crlf: false };
+
+    fn records(input: &[u8], ends: Ends) -> Vec<(u64, Vec<u8>, u64)> {
+        let mut records = Records::new(input, ends, "a test".into());
         let next = || records.next().unwrap().map(|record| (record.number, record.text, record.length));
         std::iter::from_fn(next).collect()
     }
@@ -126,18 +144,30 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers_and_empty_ones_are_left_out() {
         assert_eq!(
-            records(b"a\n\nb c\r\n\r\nd", b'\n'),
-            [(1, b"a".to_vec(), 1), (3, b"b c".to_vec(), 3), (5, b"d".to_vec(), 1)]
+            records(b"a\n\nb c\r\nd", LINES),
+            [(1, b"a".to_vec(), 1), (3, b"b c\r".to_vec(), 4), (4, b"d".to_vec(), 1)]
         );
-        assert_eq!(records(b"a\nb\0\0c\r\0", 0), [(1, b"a\nb".to_vec(), 3), (3, b"c\r".to_vec(), 2)]);
-        assert_eq!(records(b"", b'\n'), []);
+        let nul = Ends { separator: 0, ..LINES };
+        assert_eq!(records(b"a\nb\0\0c\r\0", nul), [(1, b"a\nb".to_vec(), 3), (3, b"c\r".to_vec(), 2)]);
+        assert_eq!(records(b"", LINES), []);
+    }
+
+    #[test]
+    fn only_with_crlf_a_cr_belongs_to_the_end_of_its_line() {
+        let crlf = Ends { crlf: true, ..LINES };
+        assert_eq!(
+            records(b"a\r\r\n\r\nb\rc\nd\r", crlf),
+            [(1, b"a\r".to_vec(), 2), (3, b"b\rc".to_vec(), 3), (4, b"d".to_vec(), 1)]
+        );
+        let long = [&vec![b'\r'; COMMAND_LINE_MAX + 2][..], b"\n"].concat();
+        assert_eq!(records(&long, crlf)[0].2, COMMAND_LINE_MAX as u64 + 2, "a line that is cut stays too long");
     }
 
     #[test]
     fn a_line_that_is_too_long_is_cut_and_says_its_length() {
         let mut input = vec![b'x'; 1_000_000];
         input.extend_from_slice(b"\nnext\n");
-        let records = records(&input, b'\n');
+        let records = records(&input, LINES);
         assert_eq!((records[0].1.len(), records[0].2), (COMMAND_LINE_MAX + 1, 1_000_000));
         assert_eq!(records[1], (2, b"next".to_vec(), 4));
     }

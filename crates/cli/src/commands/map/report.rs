@@ -105,9 +105,9 @@ impl Report {
         self.failed() + self.cancelled.count
     }
 
-    /// Commands that ended, or never will.
+    /// Commands that ended; not those that never began.
     pub(super) fn ended(&self) -> u64 {
-        self.ok + self.not_ok()
+        self.ok + self.failed()
     }
 
     /// The summary for people, after these words; `None` if all commands succeeded and there are no words.
@@ -182,7 +182,7 @@ mod tests {
         for (number, end) in [(1, ran(0)), (2, ran(1)), (4, End::Cancelled), (3, End::Lost("gone".into()))] {
             report.add(number, &end);
         }
-        assert_eq!((report.ok(), report.failed(), report.not_ok(), report.ended()), (1, 2, 3, 4));
+        assert_eq!((report.ok(), report.failed(), report.not_ok(), report.ended()), (1, 2, 3, 3));
         let expected =
             "interrupted: 1 finished, 1 failed (line 2), 1 lost (line 3), 1 cancelled before they started (line 4)";
         assert_eq!(report.summary("interrupted: ").unwrap(), expected);

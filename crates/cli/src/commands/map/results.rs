@@ -42,7 +42,13 @@ impl Results {
             captured.copy(Stream::Stderr, &mut midflight_files::create(&directory.join("stderr"))?)?;
             midflight_files::write(&directory.join("seq"), sequence.to_string())
         };
-        write().map_err(|error| format!("its output cannot be kept in {}: {error}", directory.display()))
+        write().map_err(|error| {
+            // Part of a result is worse than none. An error means that the file is not there.
+            for name in ["stdout", "stderr", "seq"] {
+                let _ = std::fs::remove_file(directory.join(name));
+            }
+            format!("its output cannot be kept in {}: {error}", directory.display())
+        })
     }
 }
 

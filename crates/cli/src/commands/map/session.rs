@@ -4,7 +4,7 @@ use super::captured::Captured;
 use super::halt::Halt;
 use super::input::Input;
 use super::joblog::{self, Done};
-use super::outputs::{Output, Outputs};
+use super::outputs::{Output, Outputs, Written};
 use super::report::{End, Report};
 use super::results::Results;
 use super::say;
@@ -12,9 +12,9 @@ use super::sources::Entry;
 use super::template::{Template, Values};
 use super::waiting::Waiting;
 use super::window::Window;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
-use midflight_tasks::functions::{COMMAND, ExecRequest, OUTPUT_NOT_KEPT};
+use midflight_tasks::functions::{COMMAND, COMMAND_LINE_MAX, ExecRequest, OUTPUT_NOT_KEPT};
 use midflight_tasks::place::Preference;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units::thousands;
@@ -35,6 +35,8 @@ const QUEUED_WITHIN: Duration = Duration::from_millis(100);
 const STOPPED_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks at the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Exit code if nobody reads stdout any more: that of a program which SIGPIPE ends.
+const UNREAD: u8 = 141;
 /// Commands that are submitted and not yet printed.
 pub(super) const WINDOW: usize = 16_384;
 
@@ -209,6 +211,7 @@ impl<'a> Session<'a> {
         self.give_up_the_rest();
         let written = self.outputs.finish();
         let (interrupted, code, head) = match &self.stop {
+            _ if matches!(written, Ok(Written::Unread)) => (false, Some(UNREAD), ""),
             Some(Stop::Interrupted) => (true, None, "interrupted: "),
             Some(Stop::Halted(code)) => (false, Some(*code), "halted: "),
             _ => (false, None, ""),
@@ -216,6 +219,7 @@ impl<'a> Session<'a> {
         let unread = if self.input.is_read() { "" } else { "; the rest of the input was not read" };
         let summary = match &self.stop {
             Some(Stop::Unwritten) => None,
+            _ if code == Some(UNREAD) => None,
             _ => self.report.summary(head).map(|summary| summary + unread),
         };
         let result = match self.stop {
@@ -333,6 +337,7 @@ impl<'a> Session<'a> {
             }
             Err(why) => {
                 run.command = run.entry.arguments.join(&b' ');
+                run.command.truncate(COMMAND_LINE_MAX); // what the joblog takes
                 run.submitted = joblog::date();
                 self.finish(run, End::Lost(why), Captured::default());
                 None
@@ -394,11 +399,13 @@ impl<'a> Session<'a> {
             true => joblog::line(run.sequence, &run.command, &end, captured.len(), run.submitted),
             false => Vec::new(),
         };
+        let mut unwritten = None;
         if let (Some(results), End::Ran(_)) = (&self.settings.results, &end)
             && let Err(why) = results.write(&run.entry.arguments, run.sequence, &captured)
         {
-            end = End::Undone(why);
+            end = End::Undone(why.clone());
             log.clear();
+            unwritten = Some(why);
         }
         let number = run.entry.number;
         let place = format!("{} {number}", self.settings.noun);
@@ -412,6 +419,12 @@ impl<'a> Session<'a> {
             end = End::Undone(why);
         }
         self.report.add(number, &end);
+        if let Some(why) = unwritten {
+            let help = "make room; with --joblog, --resume then goes on";
+            self.stop(Stop::Failed(anyhow!(
+                "nothing new has started since the results of {place} were lost: {why}; {help}"
+            )));
+        }
         let halt = self.settings.halt;
         if self.stop.is_none() && halt.is_due(self.report.ok(), self.report.failed()) {
             self.stop(Stop::Halted(halt.code(&end)));

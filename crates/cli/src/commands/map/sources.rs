@@ -1,7 +1,7 @@
 //! Where the arguments of commands come from: lines, words behind `:::`, files behind `::::`, and their combinations.
 
 use super::COMMAND_LINE_MAX;
-use super::records::{Record, Records};
+use super::records::{Ends, Record, Records};
 use anyhow::{Result, ensure};
 use midflight_terminal::usage;
 use regex::bytes::Regex;
@@ -109,8 +109,8 @@ enum First {
 /// How records become arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Format {
-    /// The byte behind each record of a file.
-    pub separator: u8,
+    /// Of the records of files.
+    pub ends: Ends,
     /// Between two columns of a record.
     pub columns: Option<Regex>,
 }
@@ -148,7 +148,7 @@ impl Entries {
         ensure!(stdin <= 1, usage::error("the standard input is named twice: only one source can read it"));
         let mut bytes = 0;
         let (first, is_lines) = match groups.first().map(Vec::as_slice) {
-            Some([Source::File(file)]) => (First::Lines(Records::open(file, format.separator)?), groups.len() == 1),
+            Some([Source::File(file)]) => (First::Lines(Records::open(file, format.ends)?), groups.len() == 1),
             Some(group) => (First::Rows(rows(group, &format, &mut bytes)?.into()), false),
             None => (First::Rows(VecDeque::new()), false),
         };
@@ -263,7 +263,7 @@ fn rows_of(source: &Source, format: &Format, bytes: &mut usize) -> Result<Vec<Ro
             }
         }
         Source::File(file) => {
-            let mut records = Records::open(file, format.separator)?;
+            let mut records = Records::open(file, format.ends)?;
             while let Some(record) = records.next()? {
                 add(record)?;
             }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn lines() -> Format {
-        Format { separator: b'\n', columns: None }
+        Format { ends: Ends { separator: b'\n', crlf: false }, columns: None }
     }
 
     /// The arguments of all commands, each joined by spaces.

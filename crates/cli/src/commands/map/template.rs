@@ -121,7 +121,7 @@ impl Template {
                     }
                 }
                 Part::Value(Some(place), form) => {
-                    let at = index(*place, arguments.len()).ok_or_else(|| missing(*place, arguments.len()))?;
+                    let at = index(*place, arguments.len()).ok_or_else(|| short(*place, arguments.len()))?;
                     quote(form.of(&arguments[at]), &mut text);
                 }
                 Part::Sequence => text.extend_from_slice(values.sequence.to_string().as_bytes()),
@@ -135,6 +135,12 @@ impl Template {
 fn missing(place: isize, width: usize) -> String {
     let arguments = if width == 1 { "argument" } else { "arguments" };
     format!("there is no argument for {{{place}}}: a command has {width} {arguments}; see --colsep and :::")
+}
+
+/// Only columns may differ from command to command.
+fn short(place: isize, width: usize) -> String {
+    let columns = if width == 1 { "column" } else { "columns" };
+    format!("there is no column for {{{place}}}: it has {width} {columns}")
 }
 
 /// From 1, or from -1 backwards.
@@ -267,7 +273,7 @@ mod tests {
     fn arguments_by_their_places() {
         assert_eq!(expand("{2} {1} {-1} {2/.}", &["a", "x/b.c"]), "x/b.c a x/b.c b");
         assert_eq!(expand("{}", &["a", "b c"]), "a 'b c'");
-        assert!(expand("{3}", &["a", "b"]).contains("{3}: a command has 2 arguments"));
+        assert!(expand("{3}", &["a", "b"]).contains("no column for {3}: it has 2 columns"));
         assert!(template("{2}").check(1).is_err() && template("{2} {-2}").check(2).is_ok());
     }
 
