@@ -325,6 +325,7 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("sessions_moved", c.sessions_moved),
         ("handed_over_to_reach", c.handed_over_to_reach),
         ("elections", c.elections),
+        ("slow_disk_hand_overs", c.slow_disk_hand_overs),
         ("malformed", c.malformed),
         ("foreign", c.foreign),
         ("stray_answers", c.stray_answers),

@@ -122,6 +122,9 @@ impl ReplicaThread {
                 Event::Leads(term) => tracing::info!("leads in term {term}"),
                 Event::Follows => tracing::info!("leads no more"),
                 Event::HandedOver(outcome) => self.orders.handed_over(outcome),
+                Event::SlowDisk(to) => tracing::warn!(
+                    "the disk of this replica is slower than those of the others: it hands leadership over to replica {to}"
+                ),
                 Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
                 Event::LeftBehind(id) => tracing::error!(
                     "the new member {id} has not caught up in time, and is removed: see why it is slow or not reached, then let \

@@ -29,6 +29,8 @@ pub struct Counters {
     pub handed_over_to_reach: u64,
     /// Times that it became the leader.
     pub elections: u64,
+    /// Times that it handed leadership over because its disk was slow.
+    pub slow_disk_hand_overs: u64,
     /// Datagrams that are no packet, or not for a replica.
     pub malformed: u64,
     /// Packets of another set, or of a sender that is no switch of it.

@@ -268,6 +268,7 @@ impl Endpoint for Replica {
         if self.sessions.is_some() && now >= self.next_beat {
             self.next_beat = now + self.config.timing.heartbeat;
             self.attend_members(now);
+            self.leave_slow_disk(now);
             self.beat(now);
             self.go_on(now);
         }

@@ -3,6 +3,7 @@
 //! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
 //! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts; `snapshots`: when they are made;
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
+//! - `hand_over`: leadership that moves to another replica;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
 //! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `replies`: which way answers to READs go;
@@ -19,6 +20,7 @@ mod counters;
 mod datagrams;
 mod drive;
 mod entry;
+mod hand_over;
 mod image;
 mod leases;
 mod letters;
@@ -42,6 +44,7 @@ mod writes;
 
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
 pub use counters::Counters;
+pub use hand_over::HAND_OVER_PROMISES;
 pub use image::SnapshotError;
 pub use members::{ChangeError, HandOverError};
 pub use status::{Role, StatusReport};
@@ -65,8 +68,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Bounds, Refresh};
 
-/// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
-pub const HAND_OVER_PROMISES: u64 = 10;
 /// Entries that a snapshot has made needless, and that one turn frees.
 const TRIMMED_AT_ONCE: usize = 4096;
 
@@ -100,7 +101,7 @@ pub struct Replica {
     wants_snapshot: bool,
     /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
     time_since: Nanos,
-    hand_over: Option<HandOver>,
+    hand_over: Option<hand_over::HandOver>,
     /// What a leader knows of changes of the members.
     changes: members::Changes,
     /// When each peer was heard last.
@@ -119,16 +120,6 @@ pub struct Replica {
     counters: Counts,
 }
 
-/// Leadership that an operator wants at another replica.
-#[derive(Clone, Copy)]
-struct HandOver {
-    to: u64,
-    /// This replica's own.
-    term: u64,
-    /// Then nobody waits for it any more.
-    until: Nanos,
-}
-
 /// What a driver should know, or do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -144,6 +135,8 @@ pub enum Event {
     Unlike(SocketAddr),
     /// This switch has had a session of a leader of a later term than this one's: it is not worked with.
     Overtaken(SocketAddr),
+    /// Its disk is slower than the others': it hands leadership over to this replica.
+    SlowDisk(u64),
     /// This peer was started with another value of a setting that all replicas must have in common: it is not listened to.
     UnlikePeer {
         /// Its id.
@@ -264,46 +257,6 @@ impl Replica {
     /// A turn of its driver begins, which leaves about so many datagrams in the socket: a part of this replica's load.
     pub fn begin_turn(&mut self, waiting: u64) {
         self.gauge.begin_turn(waiting);
-    }
-
-    /// Hands leadership over to another member. An [`Event::HandedOver`] says what has come of it, after ten promises at the latest.
-    ///
-    /// # Errors
-    /// Where this replica does not lead, or that member cannot take over.
-    pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
-        self.check_leads()?;
-        if to == self.config.id {
-            return Err(ChangeError::Leads(to));
-        }
-        if self.state.members.iter().all(|member| member.id != to) {
-            return Err(ChangeError::NoMember(to));
-        }
-        if self.node.learner() == Some(to) {
-            return Err(ChangeError::Learns(to));
-        }
-        if !self.is_heard(now, to) {
-            return Err(ChangeError::Silent(to));
-        }
-        if self.hand_over.is_some() || !self.node.transfer(now, to) {
-            return Err(ChangeError::HandsOver);
-        }
-        let until = now + HAND_OVER_PROMISES * self.config.timing.promise;
-        self.hand_over = Some(HandOver { to, term: self.node.term(), until });
-        self.go_on(now);
-        Ok(())
-    }
-
-    /// Whether somebody else leads now, or it is known that nobody will by this hand-over.
-    fn check_hand_over(&mut self, now: Nanos) {
-        let Some(HandOver { to, term, until }) = self.hand_over else { return };
-        let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
-            Some(leader) if leader == to => Ok(()),
-            Some(leader) => Err(HandOverError::Other(leader)),
-            None if now >= until => Err(HandOverError::Nobody),
-            None => return,
-        };
-        self.hand_over = None;
-        self.events.push_back(Event::HandedOver(outcome));
     }
 
     /// Removes all data, between two sessions.

@@ -6,6 +6,7 @@
 //! halves of a joint configuration) has answered it.
 
 mod received;
+mod slow_disk;
 
 pub(super) use received::Refused;
 
@@ -19,12 +20,11 @@ use raft::prelude::{ConfChangeV2, ConfState, Entry, Message, Snapshot};
 use raft::{INVALID_ID, RawNode, StateRole};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use slow_disk::SlowDisk;
 use std::collections::VecDeque;
 
 /// raft-rs counts these; they only have to be valid.
 const TICKS: usize = 10;
-/// A leader whose disk takes nothing for so many promises leads no more.
-const DISK_PATIENCE: u64 = 8;
 /// Bytes of entries in one message.
 const MESSAGE_BYTES: u64 = 1 << 20;
 /// Messages with entries that may be under way to a follower.
@@ -53,6 +53,10 @@ pub(super) struct Node {
     outbox: Vec<Message>,
     /// What a snapshot of the leader says, once it is on disk.
     restored: Option<Snapshot>,
+    /// The last entry that was handed out to be applied.
+    handed: u64,
+    /// The last entry that is applied.
+    applied: u64,
 }
 
 /// What a leader knows.
@@ -67,12 +71,17 @@ struct Leadership {
     round: Nanos,
     /// Whether one was sent whose answers count: raft-rs counts them once an entry of this term is committed.
     has_asked: bool,
+    slow_disk: SlowDisk,
 }
 
 struct Batch {
     id: u64,
     /// When it was handed over.
     since: Nanos,
+    /// The last entry in it.
+    last: Option<u64>,
+    /// When this entry was committed without this disk.
+    elsewhere: Option<Nanos>,
     ready: u64,
     term: u64,
     /// They go when the batch is safe.
@@ -121,6 +130,8 @@ impl Node {
             unsafe_batches: VecDeque::new(),
             outbox: Vec::new(),
             restored: None,
+            handed: applied,
+            applied,
         };
         node.wait_for_leader(now);
         Ok(node)
@@ -158,9 +169,18 @@ impl Node {
         self.raw.mut_store()
     }
 
-    /// The leader's log is that of a member up to this index.
+    /// The leader's log is that of a member up to this index, and on the member's disk. Its own is it to the end: it serves what it has
+    /// applied, wherever that is on disk.
     pub(super) fn matched(&self, id: u64) -> u64 {
+        if id == self.raw.raft.id && self.is_leader() {
+            return self.last_index();
+        }
         self.raw.raft.prs().get(id).map_or(0, |progress| progress.matched)
+    }
+
+    /// The last entry of its log that is on its disk, with all before.
+    pub(super) fn persisted_index(&self) -> u64 {
+        self.raw.raft.raft_log.persisted
     }
 
     /// When it became the leader.
@@ -286,7 +306,17 @@ impl Node {
 
     /// What was committed is applied up to this index.
     pub(super) fn applied(&mut self, index: u64) {
-        self.raw.advance_apply_to(index);
+        self.applied = index;
+        self.note_applied();
+    }
+
+    /// raft-rs hears what is applied once it is on this disk too. Until then it holds back the next change of the members, and does not
+    /// campaign with one that it takes for not applied.
+    fn note_applied(&mut self) {
+        let known = self.applied.min(self.persisted_index());
+        if known > self.raw.raft.raft_log.applied {
+            self.raw.advance_apply_to(known);
+        }
     }
 
     /// A leader was heard: a promise, and a later election.
@@ -302,7 +332,7 @@ impl Node {
         let leads = self.raw.raft.state == StateRole::Leader;
         if leads && self.leadership.is_none() {
             self.leadership =
-                Some(Leadership { since: now, confirmed: 0, handing_over: None, round: 0, has_asked: false });
+                Some(Leadership { since: now, confirmed: 0, handing_over: None, round: 0, has_asked: false, slow_disk: SlowDisk::default() });
             self.heartbeat = now;
         } else if !leads && self.leadership.is_some() {
             self.leadership = None;
@@ -357,14 +387,11 @@ impl Node {
     }
 
     fn lead_on(&mut self, now: Nanos, leadership: Leadership) {
-        // What the others have, this disk cannot take: they are better placed, and nothing is applied here.
-        let waits = |batch: &Batch| now >= batch.since + DISK_PATIENCE * self.timing.promise;
-        let is_stuck = self.unsafe_batches.front().is_some_and(waits) && !self.raw.raft.prs().is_singleton();
         let is_aborted = leadership.handing_over.is_some_and(|end| now >= end);
         if is_aborted && planted(128) {
             self.leadership = Some(Leadership { handing_over: None, ..leadership });
             self.raw.raft.abort_leader_transfer();
-        } else if is_aborted || is_stuck {
+        } else if is_aborted {
             return self.step_down(now);
         }
         if now >= self.heartbeat {
@@ -382,12 +409,13 @@ impl Node {
 
     /// Takes what raft-rs has for the disk, the network and the store. Call it until it returns `None`.
     pub(super) fn turn(&mut self, now: Nanos) -> Option<Turn> {
-        let snapshot = self.restored.take();
-        if snapshot.is_none() && !self.raw.has_ready() {
-            return None;
-        }
-        if let Some(snapshot) = snapshot {
+        if let Some(snapshot) = self.restored.take() {
+            self.handed = snapshot.get_metadata().index;
             return Some(Turn { committed: Vec::new(), snapshot: Some(snapshot) });
+        }
+        if !self.raw.has_ready() {
+            let committed = self.hand_out();
+            return (!committed.is_empty()).then_some(Turn { committed, snapshot: None });
         }
         let mut ready = self.raw.ready();
         for state in ready.take_read_states() {
@@ -395,7 +423,6 @@ impl Node {
         }
         self.outbox.append(&mut ready.take_messages());
         let after_disk = ready.take_persisted_messages();
-        let committed = ready.take_committed_entries();
         let snapshot = Some(ready.snapshot().clone()).filter(|snapshot| !snapshot.is_empty());
         let (number, must_sync) = (ready.number(), ready.must_sync());
         let (hard_state, entries) = (ready.hs().cloned(), ready.take_entries());
@@ -411,14 +438,34 @@ impl Node {
             snapshot.iter().for_each(|snapshot| log.install(snapshot.clone()));
             log.append(&entries);
         }
+        let last = entries.last().map(|entry| entry.index);
         self.raw.advance_append_async(ready);
-        self.send_after_disk(now, number, after_disk, snapshot);
+        self.send_after_disk(now, number, last, after_disk, snapshot);
         self.note_role(now);
-        Some(Turn { committed, snapshot: None })
+        self.note_elsewhere(now);
+        Some(Turn { committed: self.hand_out(), snapshot: None })
+    }
+
+    /// What is committed and was not handed out. raft-rs would hand out only what is on this disk too; a majority of disks is enough.
+    fn hand_out(&mut self) -> Vec<Entry> {
+        let end = if planted(196) { self.last_index() } else { self.committed() };
+        if self.handed >= end || self.has_snapshot_to_take() {
+            return Vec::new();
+        }
+        let entries = self.raw.store().entries(self.handed + 1, end + 1, None);
+        self.handed = end;
+        entries.expect("the log keeps entries until they are applied")
     }
 
     /// Messages of a follower or candidate say what its disk holds: they wait for it. An answer to a heartbeat says only the term.
-    fn send_after_disk(&mut self, now: Nanos, ready: u64, messages: Vec<Message>, snapshot: Option<Snapshot>) {
+    fn send_after_disk(
+        &mut self,
+        now: Nanos,
+        ready: u64,
+        last: Option<u64>,
+        messages: Vec<Message>,
+        snapshot: Option<Snapshot>,
+    ) {
         let (at_once, later): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
             planted(161)
                 || message.get_msg_type() == MessageType::MsgHeartbeatResponse && message.term == self.safe_term
@@ -427,13 +474,18 @@ impl Node {
         if let Some(batch) = self.raw.mut_store().poll_persist() {
             let (id, term) = (batch.id, self.term());
             self.to_disk.push_back(batch);
-            self.unsafe_batches.push_back(Batch { id, since: now, ready, term, messages: later, snapshot });
+            let batch = Batch { id, since: now, last, elsewhere: None, ready, term, messages: later, snapshot };
+            self.unsafe_batches.push_back(batch);
         } else if let Some(batch) = self.unsafe_batches.back_mut() {
             batch.ready = ready;
             batch.messages.extend(later);
         } else {
             self.outbox.extend(later);
             self.raw.on_persist_ready(ready);
+        }
+        if planted(195) && self.is_leader() {
+            let last = self.raw.store().last_index();
+            self.raw.raft.on_persist_entries(last, self.term());
         }
     }
 
@@ -442,11 +494,13 @@ impl Node {
         self.raw.mut_store().persisted(id);
         while self.unsafe_batches.front().is_some_and(|batch| batch.id <= id) {
             let Some(batch) = self.unsafe_batches.pop_front() else { break };
+            self.note_persisted(now, &batch);
             self.safe_term = self.safe_term.max(batch.term);
             self.outbox.extend(batch.messages);
             self.raw.on_persist_ready(batch.ready);
             self.restored = batch.snapshot.or(self.restored.take());
         }
+        self.note_applied();
         self.note_role(now);
     }
 
@@ -489,7 +543,7 @@ impl Node {
         Some(snapshot)
     }
 
-    /// The first entry that one of these members does not have, as far as the leader knows.
+    /// The first entry that one of these members does not have on disk, as far as the leader knows.
     pub(super) fn needed(&self, members: impl Iterator<Item = u64>) -> u64 {
         members.map(|id| self.matched(id) + 1).min().unwrap_or(u64::MAX)
     }

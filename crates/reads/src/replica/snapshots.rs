@@ -80,7 +80,9 @@ impl Replica {
     /// Whether a part of a snapshot of its own can go to the disk now.
     pub(super) fn may_write_part(&self) -> bool {
         let has_room = self.node.log().snapshot_parts().is_none_or(|(all, safe)| all < safe + PARTS_UNSAFE);
-        self.snapshot.is_some() && has_room
+        // What it replaces must be on this disk first: an apply does not wait for that.
+        let is_on_disk = |writing: &Snapshotting| writing.image.index <= self.node.persisted_index();
+        self.snapshot.as_ref().is_some_and(is_on_disk) && has_room
     }
 
     pub(super) fn drop_own_snapshot(&mut self) {

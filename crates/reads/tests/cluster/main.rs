@@ -10,6 +10,7 @@ mod followers;
 mod hot;
 mod modes;
 mod outages;
+mod slow_disk;
 mod snapshots;
 mod world;
 

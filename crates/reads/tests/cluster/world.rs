@@ -3,13 +3,13 @@
 
 use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
-use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
+use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos, Persist};
 use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
 use midflight_wire::reads::{
     Command, FLAG_DIRECT, FLAG_LEADER_ONLY, FLAG_UNSERVED, Operation, Packet, Request, Status, Write, key_hash, parse,
 };
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 use zerocopy::{FromZeros, IntoBytes};
@@ -31,6 +31,8 @@ struct Node {
     replica: Option<Replica>,
     config: ReplicaConfig,
     files: BTreeMap<File, Vec<u8>>,
+    /// Batches that are not safe: a power cut takes them.
+    unsafe_batches: VecDeque<Persist>,
     life: u32,
 }
 
@@ -93,6 +95,10 @@ pub(crate) struct World {
     pub(crate) cut: Option<Cut>,
     /// Replicas that are slow: between two turns for datagrams each does something else for so long.
     pub(crate) slow: BTreeMap<u64, Nanos>,
+    /// Disks that take so long for each batch.
+    pub(crate) slow_disks: BTreeMap<u64, Nanos>,
+    /// Batches that a replica's disk has made safe.
+    pub(crate) batches: BTreeMap<u64, u64>,
     /// The longest time of the processor that a replica took for one call, and for which. (Not for its start.)
     pub(crate) longest: (Duration, &'static str),
     queue: BinaryHeap<std::cmp::Reverse<(Nanos, u64, What)>>,
@@ -150,6 +156,8 @@ impl World {
             delay: None,
             cut: None,
             slow: BTreeMap::new(),
+            slow_disks: BTreeMap::new(),
+            batches: BTreeMap::new(),
             longest: (Duration::ZERO, ""),
             queue: BinaryHeap::new(),
             order: 0,
@@ -169,7 +177,7 @@ impl World {
             config.kgroup_bits = KGROUP_BITS;
             config.founds = true;
             change(&mut config);
-            world.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), life: 0 });
+            world.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 });
             world.start(id);
         }
         world
@@ -179,7 +187,7 @@ impl World {
     pub(crate) fn start_outsider(&mut self, id: u64) {
         let mut config = ReplicaConfig::new(5, SET, id, Vec::new(), vec![switch(1), switch(2)], id);
         config.kgroup_bits = KGROUP_BITS;
-        self.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), life: 0 });
+        self.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 });
         self.start(id);
     }
 
@@ -224,9 +232,11 @@ impl World {
         self.drive(id);
     }
 
-    /// Dies, as by kill -9: what its disk was not yet asked to sync is lost.
+    /// Dies, as by a power cut: what its disk had not made safe is lost.
     pub(crate) fn kill(&mut self, id: u64) {
-        self.nodes.get_mut(&id).unwrap().replica = None;
+        let node = self.nodes.get_mut(&id).unwrap();
+        node.replica = None;
+        node.unsafe_batches.clear();
         for other in self.ids() {
             self.link(id, other, false);
         }
@@ -290,8 +300,9 @@ impl World {
             self.events.push((now, id, event));
         }
         while let Some(batch) = replica.poll_persist() {
-            batch.changes.into_iter().for_each(|change| write(&mut node.files, change));
-            all.push((DISK, What::Persisted { id, batch: batch.id, life: node.life }));
+            let after = self.slow_disks.get(&id).copied().unwrap_or(DISK);
+            all.push((after, What::Persisted { id, batch: batch.id, life: node.life }));
+            node.unsafe_batches.push_back(batch);
         }
         let mut buffer = Vec::new();
         let from = member(id).address;
@@ -358,7 +369,12 @@ impl World {
                 self.drive(to);
             }
             What::Persisted { id, batch, life } => {
-                if self.nodes[&id].life == life {
+                let node = self.nodes.get_mut(&id).unwrap();
+                if node.life == life && node.replica.is_some() {
+                    while let Some(safe) = node.unsafe_batches.pop_front_if(|safe| safe.id <= batch) {
+                        safe.changes.into_iter().for_each(|change| write(&mut node.files, change));
+                        *self.batches.entry(id).or_default() += 1;
+                    }
                     self.timed(id, "the disk", |replica| replica.persisted(now, batch));
                 }
                 self.drive(id);

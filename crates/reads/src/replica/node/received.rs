@@ -84,7 +84,7 @@ impl Node {
     }
 
     /// Whether a snapshot is in the log, but not applied.
-    fn has_snapshot_to_take(&self) -> bool {
+    pub(super) fn has_snapshot_to_take(&self) -> bool {
         self.restored.is_some() || self.unsafe_batches.iter().any(|batch| batch.snapshot.is_some())
     }
 

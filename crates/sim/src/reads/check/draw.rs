@@ -205,8 +205,23 @@ fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
         ],
         // The leader does not hear its switch, whose heartbeats go on; then it cannot end the session there.
         3 => vec![first(150, cut(switch, party, false)), soon(300, island(trial, vec![switch], true))],
+        4 => slow_disk(random, trial, leader, at_ms),
         _ => behind_its_back(random, trial, leader, at_ms),
     }
+}
+
+/// The leader's disk is slow, and one replica does not hear the leader. Then the leader loses what is not on its disk, while the third
+/// replica, which has it, is down.
+fn slow_disk(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Vec<Fault> {
+    let (second, third) = ((leader + 1) % trial.replicas, (leader + 2) % trial.replicas);
+    let fault = |at_ms, for_ms, what| Fault { at_ms, for_ms, what };
+    let dies_ms = at_ms + random.random_range(20..100);
+    vec![
+        fault(at_ms, 400, What::SlowDisk { replica: leader, by: pick(random, &[20, 100, 1_000]) }),
+        fault(at_ms, 100, cut(Party::Replica(leader), Party::Replica(second), true)),
+        fault(dies_ms, 5, Common::Crash(Party::Replica(leader)).into()),
+        fault(dies_ms, random.random_range(5..400), Common::Crash(Party::Replica(third)).into()),
+    ]
 }
 
 /// The leader is cut from one replica, which campaigns; then it is alone with a switch. Meanwhile a third replica restarts, or is to

@@ -1,0 +1,74 @@
+//! Leadership that moves to another member: because an operator wants it, or because this replica's disk is slower than others.
+
+use super::members::{ChangeError, HandOverError};
+use super::{Event, Replica};
+use midflight_endpoint::Nanos;
+
+/// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
+pub const HAND_OVER_PROMISES: u64 = 10;
+
+/// Leadership that is wanted at another replica.
+#[derive(Clone, Copy)]
+pub(super) struct HandOver {
+    to: u64,
+    /// This replica's own.
+    term: u64,
+    /// Then nobody waits for it any more.
+    pub(super) until: Nanos,
+}
+
+impl Replica {
+    /// Hands leadership over to another member. An [`Event::HandedOver`] says what has come of it, after ten promises at the latest.
+    ///
+    /// # Errors
+    /// Where this replica does not lead, or that member cannot take over.
+    pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
+        self.check_leads()?;
+        if to == self.config.id {
+            return Err(ChangeError::Leads(to));
+        }
+        if self.state.members.iter().all(|member| member.id != to) {
+            return Err(ChangeError::NoMember(to));
+        }
+        if self.node.learner() == Some(to) {
+            return Err(ChangeError::Learns(to));
+        }
+        if !self.is_heard(now, to) {
+            return Err(ChangeError::Silent(to));
+        }
+        if self.hand_over.is_some() || !self.node.transfer(now, to) {
+            return Err(ChangeError::HandsOver);
+        }
+        let until = now + HAND_OVER_PROMISES * self.config.timing.promise;
+        self.hand_over = Some(HandOver { to, term: self.node.term(), until });
+        self.go_on(now);
+        Ok(())
+    }
+
+    /// Whether somebody else leads now, or it is known that nobody will by this hand-over.
+    pub(super) fn check_hand_over(&mut self, now: Nanos) {
+        let Some(HandOver { to, term, until }) = self.hand_over else { return };
+        let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
+            Some(leader) if leader == to => Ok(()),
+            Some(leader) => Err(HandOverError::Other(leader)),
+            None if now >= until => Err(HandOverError::Nobody),
+            None => return,
+        };
+        self.hand_over = None;
+        self.events.push_back(Event::HandedOver(outcome));
+    }
+
+    /// A leader whose disk is slower than its followers' lets the one lead that has most of the log.
+    pub(super) fn leave_slow_disk(&mut self, now: Nanos) {
+        if self.hand_over.is_some() || !self.node.has_slow_disk(now) {
+            return;
+        }
+        let others = self.state.members.iter().map(|member| member.id).filter(|&id| id != self.config.id);
+        let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id));
+        let Some(to) = able.max_by_key(|&id| self.node.matched(id)) else { return };
+        if self.transfer(now, to).is_ok() {
+            self.counters.slow_disk_hand_overs += 1;
+            self.events.push_back(Event::SlowDisk(to));
+        }
+    }
+}
