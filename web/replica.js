@@ -5,6 +5,16 @@ import { el, say, section, table, tiles } from "./dom.js";
 import { counters, groupOf, keyed, rateText, ratesOf } from "./parts.js";
 import { about, count } from "./units.js";
 
+/// Upper bound in microseconds of the bucket in which a quantile lies.
+function quantile(buckets, q) {
+  const all = buckets.reduce((sum, n) => sum + n, 0);
+  let below = 0;
+  const bucket = buckets.findIndex((n) => (below += n) >= q * all && n > 0);
+  return all > 0 && bucket >= 0 ? 2 ** bucket : null;
+}
+
+const milliseconds = (us) => (us == null ? "" : `${us < 1000 ? us / 1000 : Math.round(us / 1000)} ms`);
+
 const ROLES = { leader: "good", follower: "good", learner: "warn", outside: "bad" };
 
 export const replica = { about: ({ status }) => `replica ${status.replica} of set ${status.set}, reads: ${status.reads}`, page };
@@ -43,6 +53,12 @@ function page(main) {
     { title: "Address", text: (m) => m.address, sort: (m) => m.address, wide: true },
     { title: "Links", text: (m) => m.links, sort: (m) => m.links, wide: true },
   ], "It knows no members.");
+  const times = table("times-table", "Times", [
+    { title: "What", text: (t) => t.name, sort: (t) => t.name },
+    { title: "How often", text: (t) => count(t.number), sort: (t) => t.number, numeric: true },
+    { title: "Median", text: (t) => milliseconds(t.median), sort: (t) => t.median ?? -1, numeric: true },
+    { title: "99th percentile", text: (t) => milliseconds(t.high), sort: (t) => t.high ?? -1, numeric: true },
+  ], "Nothing has taken time yet.");
   const did = counters("did-table", "What it has done");
   const shell = counters("shell-table", "Socket and links");
   const session = el("p", {});
@@ -51,6 +67,7 @@ function page(main) {
     section("now", "Now", numbers.list, session),
     section("charts", "Charts", el("div", { class: "charts" }, reads.element, entries.element, waiting.element)),
     section("members", "Members", members.element, note),
+    section("times", "How long it takes", times.element),
     section("did", "What it has done", did.element),
     section("shell", "Socket and links", shell.element),
   );
@@ -70,7 +87,18 @@ function page(main) {
     numbers.set("lag", count(lag), "of what is committed");
     numbers.set("reads", rateText(of("reads_served")), `${count(status.reads_waiting)} wait`);
     numbers.set("keys", about(status.keys), `${about(status.store_bytes)} bytes with values`);
-    numbers.set("disk", about(status.log_bytes), `${about(status.unsafe_bytes)} wait for the disk`);
+    const refuses = isLeader && !status.has_room;
+    numbers.set("disk", about(status.log_bytes), status.disk_full ? "the disk is full" : refuses ? "the others' disks are full" : `${about(status.unsafe_bytes)} wait for the disk`,
+      refuses ? "bad" : status.disk_full ? "warn" : "");
+    times.show(keyed({
+      shown: Object.entries(status.times ?? {}).map(([name, { us }]) => ({
+        name,
+        number: us.reduce((sum, n) => sum + n, 0),
+        median: quantile(us, 0.5),
+        high: quantile(us, 0.99),
+      })),
+      more: 0,
+    }, (t) => t.name));
     session.hidden = !isLeader;
     say(session, status.session ? `Its session is at ${status.session.switch}.` : "It has no session with a switch, so no switch passes reads.");
     note.hidden = isLeader;

@@ -64,6 +64,7 @@ def watch(bench):
     own = bench.pages(https[leader], bench.windows())
     wait_for(own, "the leader and its members", f"{tile('role', 'leader')} && {row('members', 'this one')}")
     wait_for(own, "reads that it serves as the leader", row("did", "reads as leader"))
+    wait_for(own, "how long its puts take", row("times", "^put\\s+[1-9]"))
 
     dead, left = followers
     kill(replicas[dead])

@@ -82,7 +82,7 @@ fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -
 }
 
 fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
-    let ReplicaReport { status, counters, links, socket, direct } = process.report();
+    let ReplicaReport { status, counters, times, links, socket, direct } = process.report();
     let own = [
         ("links_foreign", links.foreign),
         ("links_not_for_us", links.not_for_us),
@@ -100,7 +100,7 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
     ];
     let all = socket.by_name().into_iter().chain(own);
     let shell: ShellCounters = all.map(|(name, count)| (name.to_owned(), count)).collect();
-    ReplicaStatus::new(set, &status, &counters, shell)
+    ReplicaStatus::new(set, &status, &counters, &times, shell)
 }
 
 /// A replica as its HTTP server sees it.

@@ -1,24 +1,35 @@
 //! A directory of files, and a thread that makes batches of changes to them safe.
 //!
-//! A write or sync that fails is never repeated: the kernel may have dropped the pages, and a second sync would report success. The
-//! caller ends the process; the other replicas continue.
+//! A sync that fails is never repeated: the kernel may have dropped the pages, and a second sync would report success. The caller ends
+//! the process; the other replicas continue. A write for which there is no room has changed nothing, so it is repeated when the
+//! [reserve](Reserve) has made room, or somebody else.
+
+mod reserve;
 
 use crate::driver::spawn;
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use midflight_endpoint::{Change, File, Persist};
+use reserve::Reserve;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A file that is written but not yet renamed ends with this.
 const UNFINISHED: &str = ".new";
 /// What a file's mode allows other users.
 const OTHERS: u32 = 0o077;
+/// How often a full disk is tried again.
+const RETRY: Duration = Duration::from_millis(50);
+/// How often the reserve is made whole, if it is not.
+const REFILL: Duration = Duration::from_secs(1);
 
 /// Why a data directory cannot be used, or no more.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +53,10 @@ pub enum DiskError {
         /// The directory.
         path: PathBuf,
     },
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn advice(source: &io::Error) -> &'static str {
@@ -152,33 +167,57 @@ fn file_of(name: &str) -> Option<File> {
 pub struct Disk {
     /// `None`: it is being stopped.
     batches: Option<Sender<Persist>>,
-    reports: Receiver<Result<u64, DiskError>>,
+    reports: Receiver<Result<Report, DiskError>>,
+    /// Nobody waits for room any more.
+    is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// This batch is safe, with all before it.
+    Safe {
+        /// Its number.
+        id: u64,
+        /// How long the sync took, if there was one.
+        sync: Option<Duration>,
+    },
+    /// Whether the disk has room for more than what the reserve is for. It has, until this says that it has not.
+    Room(bool),
 }
 
 impl Disk {
     /// Starts the thread. It calls `wake` after each report. Without `fsync` what is reported survives the end of this process, but not
-    /// a power cut.
+    /// a power cut. So many bytes of the disk are kept for the time when it is full.
     ///
     /// # Errors
     /// If there is no thread.
-    pub fn start(directory: Directory, fsync: bool, wake: impl Fn() + Send + 'static) -> Result<Self, Error> {
-        let (batches, waiting) = unbounded();
+    pub fn start(
+        directory: Directory,
+        fsync: bool,
+        reserve_bytes: u64,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Self, Error> {
+        let (batches, waiting) = unbounded::<Persist>();
         let (reporter, reports) = unbounded();
-        let mut writer = Writer { directory, fsync, open: BTreeMap::new(), entries_changed: false };
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&is_ending);
+        let report = move |report| {
+            // Nobody listens any more only if `Disk` is being dropped.
+            let _ = reporter.send(report);
+            wake();
+        };
         let thread = spawn("mf-disk", move || {
-            while let Ok(first) = waiting.recv() {
-                let result = writer.write_all(std::iter::once(first).chain(waiting.try_iter()));
-                let has_failed = result.is_err();
-                // Nobody listens any more only if `Disk` is being dropped.
-                let _ = reporter.send(result);
-                wake();
-                if has_failed {
-                    return;
-                }
-            }
+            let room = Room {
+                reserve: Reserve::new(&directory.path, reserve_bytes),
+                told: true,
+                report: Box::new(report),
+                is_ending: of_thread,
+            };
+            Writer { directory, fsync, open: BTreeMap::new(), entries_changed: false, room }.run(&waiting);
         })?;
-        Ok(Self { batches: Some(batches), reports, thread: Some(thread) })
+        Ok(Self { batches: Some(batches), reports, is_ending, thread: Some(thread) })
     }
 
     /// Writes a batch, after those before. Their number is bounded by the endpoint, which bounds the bytes that are not safe.
@@ -198,16 +237,17 @@ impl Disk {
         self.reports.try_iter().try_for_each(|report| report.map(drop))
     }
 
-    /// Lets the thread write all that was handed over, and end.
+    /// Lets the thread write all that was handed over, if there is room, and end.
     fn end(&mut self) {
+        self.is_ending.store(true, Ordering::Relaxed);
         drop(self.batches.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 
-    /// The next report: the last batch that is safe now. After an error the process must end.
-    pub fn report(&self) -> Option<Result<u64, DiskError>> {
+    /// The next report. After an error the process must end.
+    pub fn report(&self) -> Option<Result<Report, DiskError>> {
         match self.reports.try_recv() {
             Ok(report) => Some(report),
             Err(TryRecvError::Empty) => None,
@@ -230,40 +270,103 @@ struct Writer {
     open: BTreeMap<File, fs::File>,
     /// Files were made, renamed or removed.
     entries_changed: bool,
+    room: Room,
+}
+
+/// Whether there is room, and who hears of it.
+struct Room {
+    reserve: Reserve,
+    /// What was reported last.
+    told: bool,
+    report: Box<dyn Fn(Result<Report, DiskError>) + Send>,
+    is_ending: Arc<AtomicBool>,
+}
+
+impl Room {
+    fn tell(&mut self, has_room: bool) {
+        if self.told != has_room {
+            self.told = has_room;
+            (self.report)(Ok(Report::Room(has_room)));
+        }
+    }
+
+    /// A write has found the disk full. Gives up a part of the reserve, or waits a moment where nothing is left of it. Returns whether
+    /// the write may be tried again.
+    fn make(&mut self) -> bool {
+        self.tell(false);
+        if !self.reserve.give_up() {
+            std::thread::sleep(RETRY);
+        }
+        !self.is_ending.load(Ordering::Relaxed)
+    }
+
+    fn refill(&mut self) {
+        let has_room = self.reserve.refill();
+        self.tell(has_room);
+    }
 }
 
 impl Writer {
-    /// Writes batches and makes them safe, all at once. Returns the last one's number.
-    fn write_all(&mut self, batches: impl Iterator<Item = Persist>) -> Result<u64, DiskError> {
+    fn run(&mut self, waiting: &Receiver<Persist>) {
+        self.room.refill();
+        loop {
+            let first = match (self.room.told, waiting.try_recv()) {
+                (_, Ok(first)) => Ok(first),
+                (true, Err(_)) => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (false, Err(_)) => waiting.recv_timeout(REFILL),
+            };
+            match first {
+                Ok(first) => {
+                    let result = self.write_all(std::iter::once(first).chain(waiting.try_iter()));
+                    let has_failed = result.is_err();
+                    (self.room.report)(result);
+                    if has_failed {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.room.refill(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Writes batches and makes them safe, all at once.
+    fn write_all(&mut self, batches: impl Iterator<Item = Persist>) -> Result<Report, DiskError> {
         let mut last = (0, None);
         for batch in batches {
             for change in batch.changes {
                 if let Change::Append { file, .. } = &change {
                     last.1 = Some(*file);
                 }
-                self.change(change)?;
+                self.change(&change)?;
             }
             last.0 = batch.id;
         }
+        let begun = Instant::now();
         if self.fsync {
             self.sync()?;
         }
         self.open.retain(|file, _| Some(*file) == last.1);
-        Ok(last.0)
+        Ok(Report::Safe { id: last.0, sync: self.fsync.then(|| begun.elapsed()) })
     }
 
-    fn change(&mut self, change: Change) -> Result<(), DiskError> {
-        let (what, file) = match &change {
+    fn change(&mut self, change: &Change) -> Result<(), DiskError> {
+        let (what, file) = match change {
             Change::Append { file, .. } | Change::Replace { file, .. } => ("write", *file),
             Change::Remove { file } => ("remove", *file),
         };
         let path = self.directory.path_of(file);
-        let result = match change {
-            Change::Append { bytes, .. } => self.append(file, &path, &bytes),
-            Change::Replace { bytes, .. } => self.replace(file, &path, &bytes),
-            Change::Remove { .. } => self.remove(file, &path),
-        };
-        result.map_err(|source| DiskError::Failed { what, path, source })
+        loop {
+            let result = match change {
+                Change::Append { bytes, .. } => self.append(file, &path, bytes),
+                Change::Replace { bytes, .. } => self.replace(file, &path, bytes),
+                Change::Remove { .. } => self.remove(file, &path),
+            };
+            match result {
+                Err(source) if is_full(&source) && self.room.make() => {}
+                done => return done.map_err(|source| DiskError::Failed { what, path, source }),
+            }
+        }
     }
 
     fn append(&mut self, file: File, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -271,7 +374,14 @@ impl Writer {
             self.entries_changed |= !path.exists();
             self.open.insert(file, midflight_files::append(path)?);
         }
-        self.open.get_mut(&file).map_or(Ok(()), |opened| opened.write_all(bytes))
+        let Some(opened) = self.open.get_mut(&file) else { return Ok(()) };
+        let length = opened.metadata()?.len();
+        let written = opened.write_all(bytes);
+        if written.as_ref().is_err_and(is_full) {
+            // What has found room must not stay before what is written next.
+            opened.set_len(length)?;
+        }
+        written
     }
 
     fn replace(&mut self, file: File, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -345,13 +455,13 @@ mod tests {
         Persist { id, changes: vec![Change::Append { file, bytes: bytes.to_vec() }] }
     }
 
-    fn report(disk: &Disk) -> Result<u64, DiskError> {
-        disk.reports.recv_timeout(Duration::from_secs(10)).unwrap()
+    fn report(disk: &Disk) -> Report {
+        disk.reports.recv_timeout(Duration::from_secs(10)).unwrap().unwrap()
     }
 
-    fn wait_for(disk: &Disk, id: u64) {
+    fn wait_for(disk: &Disk, wanted: u64) {
         let end = Instant::now() + Duration::from_secs(10);
-        while report(disk).unwrap() < id {
+        while !matches!(report(disk), Report::Safe { id, .. } if id >= wanted) {
             assert!(Instant::now() < end);
         }
     }
@@ -360,7 +470,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let place = Place::new("again");
         for fsync in [true, false] {
-            let disk = Disk::start(take(&place), fsync, || ()).unwrap();
+            let disk = Disk::start(take(&place), fsync, 0, || ()).unwrap();
             disk.write(append(1, File::Log(1), b"ab"));
             let changes = vec![
                 Change::Append { file: File::Log(1), bytes: b"cd".to_vec() },
@@ -388,7 +498,7 @@ mod tests {
             let expected: Vec<_> = expected.iter().map(|(file, bytes)| (*file, bytes.to_vec())).collect();
             assert_eq!(directory.read().unwrap(), expected);
             assert!(!place.0.join("log-3.new").exists() && place.0.join("log-03").exists());
-            let disk = Disk::start(directory, fsync, || ()).unwrap();
+            let disk = Disk::start(directory, fsync, 0, || ()).unwrap();
             let changes = expected.iter().map(|(file, _)| Change::Remove { file: *file }).collect();
             disk.write(Persist { id: 1, changes });
             wait_for(&disk, 1);
@@ -418,32 +528,68 @@ mod tests {
         take(&place);
     }
 
+    /// A file system of one mebibyte, unmounted at the end; `None` where it cannot be had.
+    struct SmallDisk(Place);
+
+    impl SmallDisk {
+        fn mount(name: &str) -> Option<Self> {
+            if !rustix::process::geteuid().is_root() {
+                eprintln!("SKIPPED: a full disk needs root, to mount a small file system");
+                return None;
+            }
+            let place = Place::new(name);
+            let mut mount = std::process::Command::new("mount");
+            let mounted =
+                mount.args(["-t", "tmpfs", "-o", "size=1m", "midflight-test"]).arg(&place.0).status().unwrap();
+            if !mounted.success() {
+                eprintln!("SKIPPED: a full disk needs the right to mount a small file system");
+                return None;
+            }
+            Some(Self(place))
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(&self.0.0).status();
+        }
+    }
+
     #[test]
-    fn a_full_disk_is_named_and_ends_the_thread() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: a full disk needs root, to mount a small file system");
-            return;
-        }
-        let place = Place::new("full");
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64k", "midflight-test"])
-            .arg(&place.0)
-            .status()
-            .unwrap();
-        if !mounted.success() {
-            eprintln!("SKIPPED: a full disk needs the right to mount a small file system");
-            return;
-        }
-        let disk = Disk::start(take(&place), true, || ()).unwrap();
-        disk.write(append(1, File::Log(1), b"fits"));
-        assert_eq!(report(&disk).unwrap(), 1);
-        disk.write(append(2, File::Log(1), &[7; 100_000]));
-        let error = report(&disk).unwrap_err().to_string();
-        disk.write(append(3, File::Log(1), b"would fit"));
-        assert!(disk.reports.recv_timeout(Duration::from_secs(10)).is_err(), "nothing is written after an error");
+    fn r5_a_full_disk_takes_what_the_reserve_is_for_and_all_again_when_there_is_room() {
+        let Some(small) = SmallDisk::mount("full") else { return };
+        let other = small.0.0.join("of-somebody-else");
+        let disk = Disk::start(take(&small.0), true, 256 << 10, || ()).unwrap();
+        disk.write(append(1, File::Log(1), &[1; 100_000]));
+        wait_for(&disk, 1);
+        // No more than the reserve is left.
+        let mut filler = fs::File::create(&other).unwrap();
+        while filler.write_all(&[7; 4096]).is_ok() {}
+        disk.write(append(2, File::Log(1), &[2; 100_000]));
+        assert_eq!(report(&disk), Report::Room(false));
+        wait_for(&disk, 2);
+        disk.write(append(3, File::Log(1), &[3; 200_000]));
+        assert!(disk.reports.recv_timeout(Duration::from_millis(300)).is_err(), "it waits for room");
+        fs::remove_file(&other).unwrap();
+        wait_for(&disk, 3);
+        assert_eq!(report(&disk), Report::Room(true));
         drop(disk);
-        let unmounted = std::process::Command::new("umount").arg(&place.0).status().unwrap();
+        let files = take(&small.0).read().unwrap();
+        let expected: Vec<u8> = [vec![1; 100_000], vec![2; 100_000], vec![3; 200_000]].concat();
+        assert!(files == [(File::Log(1), expected)], "nothing is there twice, or in part");
+    }
+
+    #[test]
+    fn a_disk_that_is_full_from_the_start_says_so_and_can_be_stopped() {
+        let Some(small) = SmallDisk::mount("start") else { return };
+        let disk = Disk::start(take(&small.0), true, 4 << 20, || ()).unwrap();
+        assert_eq!(report(&disk), Report::Room(false));
+        disk.write(append(1, File::Log(1), b"fits"));
+        wait_for(&disk, 1);
+        disk.write(append(2, File::Log(1), &[7; 2_000_000]));
+        let error = disk.finish().unwrap_err().to_string();
         assert!(error.contains("log-1") && error.contains("free space"), "{error}");
-        assert!(unmounted.success());
+        let files = take(&small.0).read().unwrap();
+        assert_eq!(files, [(File::Log(1), b"fits".to_vec())]);
     }
 }

@@ -51,6 +51,7 @@ enum mf_reads_status {
     MF_STATUS_BAD_REQUEST = 15,    /* a command that does not exist, or with arguments that it does not take */
     MF_STATUS_BEHIND = 16,         /* of a follower: it does not have LOG_IDX; the switch asks the leader, no client sees this */
     MF_STATUS_FULL = 17,           /* the store has as many bytes as it may */
+    MF_STATUS_DISK_FULL = 18,      /* no majority of the replicas has room on its disk */
     MF_STATUS_END
 };
 

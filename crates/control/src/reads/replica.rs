@@ -1,9 +1,10 @@
 //! A replica: its configuration from the table of its set, and what it reports.
 
 use super::table::{ReadMode, SetTable, TimingTable, nanos};
+use super::times::{TimesStatus, encode_times};
 use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
 use crate::watch::{Watched, grouped};
-use midflight_reads::replica::{Counters, Member, Mode, ReplicaConfig, Role, StatusReport, Timing};
+use midflight_reads::replica::{Counters, Member, Mode, ReplicaConfig, ReplicaTimes, Role, StatusReport, Timing};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
@@ -155,6 +156,10 @@ pub struct ReplicaStatus {
     pub log_bytes: u64,
     /// Bytes that wait for its disk.
     pub unsafe_bytes: u64,
+    /// Whether its disk is full: it has the reserve, for deletes and elections.
+    pub disk_full: bool,
+    /// The leader's: whether a majority of the disks has room, so that it takes all writes.
+    pub has_room: bool,
     /// Client ids that may write.
     pub clients: u64,
     /// Reads that wait for an index or a quorum.
@@ -167,6 +172,8 @@ pub struct ReplicaStatus {
     pub is_changing: bool,
     /// The members.
     pub members: Vec<MemberStatus>,
+    /// How long it took, by what: `fsync`, `apply`, `read`, and the commands of writes.
+    pub times: BTreeMap<String, TimesStatus>,
     /// What it has done, by name.
     pub counters: ShellCounters,
     /// Socket, links and threads.
@@ -195,7 +202,7 @@ pub struct MemberStatus {
 impl ReplicaStatus {
     /// From what a replica says of itself.
     #[must_use]
-    pub fn new(set: u16, report: &StatusReport, done: &Counters, shell: ShellCounters) -> Self {
+    pub fn new(set: u16, report: &StatusReport, done: &Counters, times: &ReplicaTimes, shell: ShellCounters) -> Self {
         let role = match report.role {
             Role::Leader => "leader",
             Role::Follower => "follower",
@@ -221,12 +228,15 @@ impl ReplicaStatus {
             store_bytes: report.store_bytes as u64,
             log_bytes: report.log_bytes as u64,
             unsafe_bytes: report.unsafe_bytes as u64,
+            disk_full: report.disk_full,
+            has_room: report.has_room,
             clients: report.clients as u64,
             reads_waiting: report.reads_waiting as u64,
             answers_waiting: report.answers_waiting as u64,
             kgroups_unstable: report.kgroups_unstable as u64,
             is_changing: report.is_changing,
             members: report.members.iter().map(member).collect(),
+            times: super::times::by_name(times),
             counters: by_name(done),
             shell,
         }
@@ -245,6 +255,7 @@ impl ReplicaStatus {
         counters(e, "events", "What it has done, by name", "name", &self.counters)?;
         counters(e, "shell", "Counts of its socket, links and threads, by name", "name", &self.shell)?;
         counter(e, "term", "Raft's term", self.term)?;
+        let refuses_writes = self.role == "leader" && !self.has_room;
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for (name, help, value) in [
             ("leads", "1 where it leads", u64::from(self.role == "leader")),
@@ -259,6 +270,8 @@ impl ReplicaStatus {
             ("store_bytes", "Bytes of keys and values, with what they cost beside", self.store_bytes),
             ("log_bytes", "Bytes of log since the last snapshot", self.log_bytes),
             ("unsafe_bytes", "Bytes that wait for its disk", self.unsafe_bytes),
+            ("disk_full", "1 where its disk is full", u64::from(self.disk_full)),
+            ("refuses_writes", "1 where it leads, and no majority of the disks has room", u64::from(refuses_writes)),
             ("clients", "Client ids that may write", self.clients),
             ("reads_waiting", "Reads that wait for an index or a quorum", self.reads_waiting),
             ("answers_waiting", "Answers that wait for an index, of a leader", self.answers_waiting),
@@ -266,7 +279,7 @@ impl ReplicaStatus {
         ] {
             gauge(e, name, help, number(value))?;
         }
-        Ok(())
+        encode_times(e, &self.times)
     }
 }
 
@@ -325,7 +338,8 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("sessions_moved", c.sessions_moved),
         ("handed_over_to_reach", c.handed_over_to_reach),
         ("elections", c.elections),
-        ("slow_disk_hand_overs", c.slow_disk_hand_overs),
+        ("bad_disk_hand_overs", c.bad_disk_hand_overs),
+        ("writes_without_room", c.writes_without_room),
         ("malformed", c.malformed),
         ("foreign", c.foreign),
         ("stray_answers", c.stray_answers),
@@ -371,6 +385,8 @@ mod tests {
             store_bytes: 100,
             log_bytes: 200,
             unsafe_bytes: 0,
+            disk_full: true,
+            has_room: false,
             clients: 1,
             reads_waiting: 0,
             answers_waiting: 1,
@@ -379,7 +395,10 @@ mod tests {
             members: set.members().into_iter().map(|member| (member, 11)).collect(),
         };
         let done = Counters { reads_served: 5, ..Counters::default() };
-        ReplicaStatus::new(1, &report, &done, ShellCounters::from([("links_broken".into(), 4)]))
+        let mut times = ReplicaTimes::default();
+        times.sync.add(3_000_000);
+        times.write[1].add(5_000);
+        ReplicaStatus::new(1, &report, &done, &times, ShellCounters::from([("links_broken".into(), 4)]))
     }
 
     #[test]
@@ -389,6 +408,13 @@ mod tests {
             "midflight_replica_leads 1",
             "midflight_replica_apply_lag 2",
             "midflight_replica_kgroups_unstable 3",
+            "midflight_replica_disk_full 1",
+            "midflight_replica_refuses_writes 1",
+            "midflight_replica_fsync_seconds_bucket{le=\"0.004096\"} 1",
+            "midflight_replica_fsync_seconds_bucket{le=\"0.002048\"} 0",
+            "midflight_replica_apply_seconds_count 0",
+            "midflight_replica_operation_seconds_count{operation=\"put\"} 1",
+            "midflight_replica_operation_seconds_sum{operation=\"put\"} 5e-6",
             "midflight_replica_events_total{name=\"reads_served\"} 5",
             "midflight_replica_shell_total{name=\"links_broken\"} 4",
             "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\",reads=\"follower-lease\"} 1",

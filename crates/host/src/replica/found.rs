@@ -26,7 +26,7 @@ pub fn found(config: ReplicaConfig, data: &Path, fsync: bool) -> Result<(), Erro
         return Err(failed(&"this replica has run, and its store has never begun: move its data away"));
     }
     let mut replica = Replica::new(config, Vec::new(), now).map_err(|error| failed(&error))?;
-    let disk = Disk::start(directory, fsync, || ())?;
+    let disk = Disk::start(directory, fsync, 0, || ())?;
     disk.write(Persist { id: 0, changes: left.into_iter().map(|file| Change::Remove { file }).collect() });
     while let Some(batch) = replica.poll_persist() {
         disk.write(batch);

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::links::{LinkCounters, LinkOptions, Links};
 use crate::socket::{Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
-use midflight_reads::replica::{Counters, Replica, ReplicaConfig, StatusReport};
+use midflight_reads::replica::{Counters, Replica, ReplicaConfig, ReplicaTimes, StatusReport};
 use orders::Orders;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +30,8 @@ use thread::{Parts, ReplicaThread};
 
 /// Of answers that wait to be sent to clients directly, with the kernel's overhead.
 const DIRECT_BYTES: usize = 2 << 20;
+/// Of the disk, for the time when it is full.
+const RESERVE_BYTES: u64 = 16 << 20;
 
 /// How a replica runs. [`ReplicaOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub struct ReplicaOptions {
     pub data: PathBuf,
     /// Whether what it acknowledges survives a power cut of all replicas at once. Default yes.
     pub fsync: bool,
+    /// Bytes of the disk that are kept for deletes and elections when it is full. Default 16 MiB.
+    pub reserve_bytes: u64,
     /// Sizes of the kernel's buffers of its UDP socket.
     pub buffers: SocketBuffers,
     /// How long the thread polls the socket before it sleeps, while packets come in intervals shorter than that. Default 100 µs.
@@ -55,7 +59,7 @@ impl ReplicaOptions {
     #[must_use]
     pub fn new(config: ReplicaConfig, address: SocketAddr, links: SocketAddr, data: PathBuf) -> Self {
         let buffers = SocketBuffers::default();
-        Self { config, address, links, data, fsync: true, buffers, busy_poll: BUSY_POLL }
+        Self { config, address, links, data, fsync: true, reserve_bytes: RESERVE_BYTES, buffers, busy_poll: BUSY_POLL }
     }
 }
 
@@ -66,6 +70,8 @@ pub struct ReplicaReport {
     pub status: StatusReport,
     /// What it has done.
     pub counters: Counters,
+    /// How long it took.
+    pub times: ReplicaTimes,
     /// Of its links.
     pub links: LinkCounters,
     /// Of its UDP socket.
@@ -102,6 +108,7 @@ struct Shared {
 struct Published {
     status: StatusReport,
     counters: Counters,
+    times: ReplicaTimes,
     links: LinkCounters,
 }
 
@@ -112,7 +119,7 @@ impl ReplicaProcess {
     /// # Errors
     /// If its files are not usable or another process has them, an address cannot be had, or its configuration is wrong.
     pub fn start(options: ReplicaOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
-        let ReplicaOptions { config, address, links, data, fsync, buffers, busy_poll } = options;
+        let ReplicaOptions { config, address, links, data, fsync, reserve_bytes, buffers, busy_poll } = options;
         let unusable = |why: &dyn std::fmt::Display| Error::Replica(why.to_string());
         config.check().map_err(|error| unusable(&error))?;
         let directory = Directory::take(&data).map_err(|error| unusable(&error))?;
@@ -122,10 +129,11 @@ impl ReplicaProcess {
         let links = Links::start(links, link_options(&config), waking(&waker))?;
         let replica = Replica::new(config, files, clock::now_counting_suspension());
         let replica = replica.map_err(|error| Error::Replica(format!("{}: {error}", data.display())))?;
-        let disk = Disk::start(directory, fsync, waking(&waker))?;
+        let disk = Disk::start(directory, fsync, reserve_bytes, waking(&waker))?;
         let published = Published {
             status: replica.status(clock::now_counting_suspension()),
             counters: *replica.counters(),
+            times: *replica.times(),
             links: links.counters(),
         };
         let (orders, waiting) = orders::queue();
@@ -160,9 +168,9 @@ impl ReplicaProcess {
     /// What it says of itself, at most 100 ms ago.
     #[must_use]
     pub fn report(&self) -> ReplicaReport {
-        let Published { status, counters, links } = lock(&self.shared.published).clone();
+        let Published { status, counters, times, links } = lock(&self.shared.published).clone();
         let Shared { socket, direct, .. } = &*self.shared;
-        ReplicaReport { status, counters, links, socket: socket.counts(), direct: direct.counts() }
+        ReplicaReport { status, counters, times, links, socket: socket.counts(), direct: direct.counts() }
     }
 
     /// Time since its thread last took a turn, which it does at least every 100 ms.

@@ -7,12 +7,12 @@ use super::orders::Waiting;
 use super::{Published, Shared};
 use crate::busy_poll::BusyPoll;
 use crate::clock::{self, now_counting_suspension as now};
-use crate::disk::Disk;
+use crate::disk::{Disk, Report};
 use crate::driver::lock;
 use crate::links::{LinkEvent, Links};
 use crate::socket::{ReceiveBatch, SendQueue};
 use midflight_endpoint::{Durable, Endpoint, Link, Linked, MS, Nanos};
-use midflight_reads::replica::{Event, Replica};
+use midflight_reads::replica::{Event, Replica, ReplicaTimes, Times};
 use midflight_wire::PACKET_MAX;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -49,6 +49,8 @@ pub(super) struct ReplicaThread {
     direct_sends: SendQueue,
     packet: Vec<u8>,
     message: Vec<u8>,
+    /// How long syncs took.
+    syncs: Times,
     next_publish: Nanos,
 }
 
@@ -68,6 +70,7 @@ impl ReplicaThread {
             direct_sends: SendQueue::default(),
             packet: Vec::with_capacity(PACKET_MAX),
             message: Vec::new(),
+            syncs: Times::default(),
             next_publish: 0,
         }
     }
@@ -105,8 +108,13 @@ impl ReplicaThread {
     /// Takes what has happened beside datagrams.
     fn take_all(&mut self) -> Result<(), String> {
         while let Some(report) = self.disk.report() {
-            let safe = report.map_err(|error| error.to_string())?;
-            self.replica.persisted(now(), safe);
+            match report.map_err(|error| error.to_string())? {
+                Report::Safe { id, sync } => {
+                    sync.into_iter().for_each(|took| self.syncs.add(took.as_nanos() as Nanos));
+                    self.replica.persisted(now(), id);
+                }
+                Report::Room(has_room) => self.replica.set_disk_room(now(), has_room),
+            }
         }
         for _ in 0..EVENTS_A_TURN {
             let Some(event) = self.links.event() else { break };
@@ -123,7 +131,16 @@ impl ReplicaThread {
                 Event::Follows => tracing::info!("leads no more"),
                 Event::HandedOver(outcome) => self.orders.handed_over(outcome),
                 Event::SlowDisk(to) => tracing::warn!(
-                    "the disk of this replica is slower than those of the others: it hands leadership over to replica {to}"
+                    "the disk of this replica is slower than those of the others: it hands leadership over to replica {to}. \
+                     midflight_replica_fsync_seconds says how slow"
+                ),
+                Event::FullDisk(to) => tracing::warn!(
+                    "the disk of this replica is full: it hands leadership over to replica {to}, whose disk has room"
+                ),
+                Event::Room(true) => tracing::info!("the disk has room again"),
+                Event::Room(false) => tracing::error!(
+                    "the disk of this replica is full: reads and deletes go on, and other writes while a majority of the disks has \
+                     room. Free space on its file system"
                 ),
                 Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
                 Event::LeftBehind(id) => tracing::error!(
@@ -191,7 +208,8 @@ impl ReplicaThread {
         if now >= self.next_publish {
             self.next_publish = now + PUBLISH_EVERY;
             let (status, counters) = (self.replica.status(now), *self.replica.counters());
-            *lock(&self.shared.published) = Published { status, counters, links: self.links.counters() };
+            let times = ReplicaTimes { sync: self.syncs, ..*self.replica.times() };
+            *lock(&self.shared.published) = Published { status, counters, times, links: self.links.counters() };
         }
     }
 }

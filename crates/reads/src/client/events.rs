@@ -116,6 +116,12 @@ pub enum Failure {
     /// The store has as many bytes as it may.
     #[error("the store is full: delete some keys, or write shorter values")]
     Full,
+    /// No majority of the replicas has room on its disk.
+    #[error(
+        "the disks of the store are full: reads and deletes go on, other writes when there is room on a majority of the replicas. Free \
+         space there; `midflight kv status` shows whose disks are full"
+    )]
+    DiskFull,
     /// The store has no room for another client id.
     #[error("the store has no room for another client: close some, or wait until unused ids have expired")]
     ClientsFull,

@@ -38,6 +38,7 @@ pub(super) fn failure(status: Status) -> Option<Failure> {
         Status::NotANumber => Some(Failure::NotANumber),
         Status::TooLarge => Some(Failure::TooLarge),
         Status::Full => Some(Failure::Full),
+        Status::DiskFull => Some(Failure::DiskFull),
         Status::ClientsFull => Some(Failure::ClientsFull),
         Status::BadRequest => Some(Failure::BadRequest),
         Status::BadHash => Some(Failure::BadHash),

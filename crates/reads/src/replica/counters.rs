@@ -29,8 +29,8 @@ pub struct Counters {
     pub handed_over_to_reach: u64,
     /// Times that it became the leader.
     pub elections: u64,
-    /// Times that it handed leadership over because its disk was slow.
-    pub slow_disk_hand_overs: u64,
+    /// Times that it handed leadership over because its disk was slow, or full.
+    pub bad_disk_hand_overs: u64,
     /// Datagrams that are no packet, or not for a replica.
     pub malformed: u64,
     /// Packets of another set, or of a sender that is no switch of it.
@@ -41,6 +41,8 @@ pub struct Counters {
     pub unlike_switches: u64,
     /// Switches found to have had a leader of a later term, as a leader.
     pub overtaken_switches: u64,
+    /// WRITEs refused because no majority of the disks had room.
+    pub writes_without_room: u64,
     /// Messages of peers that are none, or of no member.
     pub foreign_messages: u64,
     /// Messages of peers that make no sense now: of another term's form, or against what is committed.

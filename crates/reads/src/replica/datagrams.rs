@@ -3,6 +3,7 @@
 use super::entry::SessionName;
 use super::reads::{Here, Path, Until};
 use super::replies::Replies;
+use super::room::may_use_reserve;
 use super::session::Heard;
 use super::writes::Arrived;
 use super::{Event, Replica, epoch_of, packets};
@@ -91,16 +92,16 @@ impl Replica {
                 let index_known = if planted(152) { self.node.last_index() } else { index };
                 self.node.advance_commit(index_known);
                 if self.applied >= index || planted(153) {
-                    self.replies_to(request).serve(from, request, key);
+                    self.replies_to(request).serve(0, from, request, key);
                 } else {
-                    self.wait(from, request, key, Until::Applied(index));
+                    self.wait(now, from, request, key, Until::Applied(index));
                 }
             }
             Path::Confirmed(index) => {
                 self.counters.reads_as_leader += 1;
-                self.wait(from, request, key, Until::Confirmed(now, index));
+                self.wait(now, from, request, key, Until::Confirmed(now, index));
             }
-            Path::Asked => self.wait(from, request, key, Until::Answered(self.read_index.next)),
+            Path::Asked => self.wait(now, from, request, key, Until::Answered(self.read_index.next)),
         }
     }
 
@@ -144,9 +145,9 @@ impl Replica {
         }
     }
 
-    fn wait(&mut self, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
+    fn wait(&mut self, now: Nanos, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
         if self.reads.waiting() < self.config.waiting {
-            self.reads.push(from, request, key, until);
+            self.reads.push(now, from, request, key, until);
         } else {
             self.counters.overflowed += 1;
             self.refuse_read(from, request, key, Status::Busy);
@@ -169,6 +170,7 @@ impl Replica {
             }
             Some(present) => present.writes.take(now, arrived, &mut self.node, &self.state, bounds, time),
         };
+        self.counters.writes_without_room += u64::from(!bounds.has_room && !may_use_reserve(arrived.write.command()));
         if let Some(status) = refused {
             self.counters.writes_reordered += u64::from(status == Status::Reordered);
             let reply = packets::reply(request, Operation::WriteReply, self.slot(), status, [&[], &[]]);

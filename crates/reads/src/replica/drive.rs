@@ -83,6 +83,8 @@ impl Replica {
         if last > before {
             self.applied = last;
             self.node.applied(last);
+            let times = &mut self.times.apply;
+            self.node.take_applied(last, |since| times.add(now.saturating_sub(since)));
         }
         last > before
     }
@@ -223,6 +225,7 @@ impl Replica {
             Letter::Other(Other::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
             Letter::Other(Other::Refused { transfer }) => self.take_refused(peer, transfer),
             Letter::Other(Other::Load(load)) => self.take_load(peer, load),
+            Letter::Other(Other::Room { has_room }) => self.take_room(peer, has_room),
             Letter::Other(Other::AskLease { term, at }) => self.take_ask_lease(now, peer, term, at),
             Letter::Other(Other::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
             Letter::Other(Other::AskIndex { number }) => self.take_ask_index(now, peer, number),
@@ -268,12 +271,13 @@ impl Endpoint for Replica {
         if self.sessions.is_some() && now >= self.next_beat {
             self.next_beat = now + self.config.timing.heartbeat;
             self.attend_members(now);
-            self.leave_slow_disk(now);
+            self.leave_bad_disk(now);
             self.beat(now);
             self.go_on(now);
         }
         if self.is_to_greet() && self.presence.greet(now, self.slot(), &mut self.out) {
             self.report();
+            self.report_room();
         }
     }
 

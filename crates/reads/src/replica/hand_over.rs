@@ -1,4 +1,4 @@
-//! Leadership that moves to another member: because an operator wants it, or because this replica's disk is slower than others.
+//! Leadership that moves to another member: because an operator wants it, or because this replica's disk is slower than the others', or full.
 
 use super::members::{ChangeError, HandOverError};
 use super::{Event, Replica};
@@ -58,17 +58,18 @@ impl Replica {
         self.events.push_back(Event::HandedOver(outcome));
     }
 
-    /// A leader whose disk is slower than its followers' lets the one lead that has most of the log.
-    pub(super) fn leave_slow_disk(&mut self, now: Nanos) {
-        if self.hand_over.is_some() || !self.node.has_slow_disk(now) {
+    /// A leader whose disk is slower than its followers', or full where a majority has room, lets the one lead that has most of the log.
+    pub(super) fn leave_bad_disk(&mut self, now: Nanos) {
+        let is_full = self.is_full() && self.majority_has_room();
+        if self.hand_over.is_some() || !(is_full || self.node.has_slow_disk(now)) {
             return;
         }
         let others = self.state.members.iter().map(|member| member.id).filter(|&id| id != self.config.id);
-        let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id));
+        let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id) && self.has_room(id));
         let Some(to) = able.max_by_key(|&id| self.node.matched(id)) else { return };
         if self.transfer(now, to).is_ok() {
-            self.counters.slow_disk_hand_overs += 1;
-            self.events.push_back(Event::SlowDisk(to));
+            self.counters.bad_disk_hand_overs += 1;
+            self.events.push_back(if is_full { Event::FullDisk(to) } else { Event::SlowDisk(to) });
         }
     }
 }

@@ -46,6 +46,8 @@ pub(super) enum Other {
     Index { number: u64, index: u64 },
     /// Whether a switch has answered a follower's last HELLO: to its leader.
     Reach { is_heard: bool },
+    /// Whether a follower's disk has room: to its leader.
+    Room { has_room: bool },
 }
 
 /// What a part holds.
@@ -119,6 +121,7 @@ mod tests {
             Other::AskIndex { number: u64::MAX },
             Other::Index { number: 0, index: 9 },
             Other::Reach { is_heard: true },
+            Other::Room { has_room: false },
         ] {
             other.encode(&mut buffer);
             assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(read)) if read == other));

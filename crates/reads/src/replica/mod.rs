@@ -8,6 +8,7 @@
 //!   switches hear of other replicas;
 //! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `replies`: which way answers to READs go;
 //!   `balance`: how many READs each replica gets; `seqs`: what its replies say of the last write;
+//! - `room`: what goes on where disks are full; `times`: how long all that takes;
 //! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -31,6 +32,7 @@ mod presence;
 mod read_index;
 mod reads;
 mod replies;
+mod room;
 mod seqs;
 mod session;
 mod snapshots;
@@ -39,6 +41,7 @@ mod status;
 mod store;
 mod succession;
 mod switches;
+mod times;
 mod transfer;
 mod writes;
 
@@ -48,6 +51,7 @@ pub use hand_over::HAND_OVER_PROMISES;
 pub use image::SnapshotError;
 pub use members::{ChangeError, HandOverError};
 pub use status::{Role, StatusReport};
+pub use times::{ReplicaTimes, TIME_BUCKETS, Times};
 
 use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
@@ -118,6 +122,8 @@ pub struct Replica {
     direct: Datagrams,
     events: VecDeque<Event>,
     counters: Counts,
+    times: ReplicaTimes,
+    room: room::Room,
 }
 
 /// What a driver should know, or do.
@@ -137,6 +143,10 @@ pub enum Event {
     Overtaken(SocketAddr),
     /// Its disk is slower than the others': it hands leadership over to this replica.
     SlowDisk(u64),
+    /// Its disk is full: it hands leadership over to this replica, whose disk has room.
+    FullDisk(u64),
+    /// Whether its disk has room, which it had not before, or had.
+    Room(bool),
     /// This peer was started with another value of a setting that all replicas must have in common: it is not listened to.
     UnlikePeer {
         /// Its id.
@@ -238,6 +248,8 @@ impl Replica {
             direct: Datagrams::new(),
             events: VecDeque::new(),
             counters: Counts::default(),
+            times: ReplicaTimes::default(),
+            room: room::Room::default(),
             config,
         })
     }
@@ -246,6 +258,12 @@ impl Replica {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How long it took.
+    #[must_use]
+    pub fn times(&self) -> &ReplicaTimes {
+        &self.times
     }
 
     /// The next answer that goes to a client directly, and to whom. A driver sends it by a socket of its own, which never waits: what is
@@ -284,7 +302,11 @@ impl Replica {
     }
 
     fn bounds(&self) -> Bounds {
-        Bounds { waiting: self.config.waiting, unsafe_bytes: self.config.unsafe_bytes }
+        Bounds {
+            waiting: self.config.waiting,
+            unsafe_bytes: self.config.unsafe_bytes,
+            has_room: self.majority_has_room(),
+        }
     }
 
     /// The store's time, for the next entry of this leader.
@@ -397,6 +419,7 @@ impl Replica {
                     leases.leads(since, &self.config.timing);
                 }
                 self.changes.begin_leading();
+                self.room.begin_leading();
                 self.next_beat = now;
                 self.time_since = now;
                 self.counters.elections += 1;
@@ -414,19 +437,20 @@ impl Replica {
     }
 
     fn answer(&mut self, now: Nanos) {
-        let slot = self.slot();
+        let (slot, bounds) = (self.slot(), self.bounds());
         if let Some(present) = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut()) {
             let name = present.name;
             let refresh = Refresh { epoch: epoch_of(name.incarnation), sid: name.sid, set: self.config.set };
-            let bounds = Bounds { waiting: self.config.waiting, unsafe_bytes: self.config.unsafe_bytes };
             self.counters.refreshed +=
                 present.writes.refresh(now, self.config.refresh_after, &refresh, &self.node, bounds);
-            present.writes.answer(self.applied, slot, &self.node, &self.state, name.switch, &mut self.out);
+            let (applied, node, state) = (self.applied, &self.node, &self.state);
+            let answered = present.writes.answer(applied, slot, node, state, name.switch, &mut self.out);
+            answered.into_iter().for_each(|(command, at)| self.times.wrote(command, now.saturating_sub(at)));
         }
         let confirmed = self.node.is_leader().then(|| self.node.confirmed());
         let applied = self.applied;
         let (reads, mut replies) = self.replies();
-        reads.answer(applied, confirmed, &mut replies);
+        reads.answer(now, applied, confirmed, &mut replies);
     }
 
     /// The reads that wait, and what answers to reads need.
@@ -440,6 +464,7 @@ impl Replica {
             out: &mut self.out,
             direct: &mut self.direct,
             counters: &mut self.counters,
+            times: &mut self.times,
         };
         (&mut self.reads, replies)
     }

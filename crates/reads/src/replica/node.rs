@@ -57,6 +57,8 @@ pub(super) struct Node {
     handed: u64,
     /// The last entry that is applied.
     applied: u64,
+    /// Of entries that are not applied: the last one of each turn, and when it came.
+    appended: VecDeque<(u64, Nanos)>,
 }
 
 /// What a leader knows.
@@ -132,6 +134,7 @@ impl Node {
             restored: None,
             handed: applied,
             applied,
+            appended: VecDeque::new(),
         };
         node.wait_for_leader(now);
         Ok(node)
@@ -310,6 +313,13 @@ impl Node {
         self.note_applied();
     }
 
+    /// When the entries came that are applied now.
+    pub(super) fn take_applied(&mut self, index: u64, mut took: impl FnMut(Nanos)) {
+        while let Some((_, since)) = self.appended.pop_front_if(|(last, _)| *last <= index) {
+            took(since);
+        }
+    }
+
     /// raft-rs hears what is applied once it is on this disk too. Until then it holds back the next change of the members, and does not
     /// campaign with one that it takes for not applied.
     fn note_applied(&mut self) {
@@ -331,8 +341,14 @@ impl Node {
     fn note_role(&mut self, now: Nanos) {
         let leads = self.raw.raft.state == StateRole::Leader;
         if leads && self.leadership.is_none() {
-            self.leadership =
-                Some(Leadership { since: now, confirmed: 0, handing_over: None, round: 0, has_asked: false, slow_disk: SlowDisk::default() });
+            self.leadership = Some(Leadership {
+                since: now,
+                confirmed: 0,
+                handing_over: None,
+                round: 0,
+                has_asked: false,
+                slow_disk: SlowDisk::default(),
+            });
             self.heartbeat = now;
         } else if !leads && self.leadership.is_some() {
             self.leadership = None;
@@ -439,6 +455,10 @@ impl Node {
             log.append(&entries);
         }
         let last = entries.last().map(|entry| entry.index);
+        if let Some(last) = last {
+            while self.appended.pop_back_if(|(index, _)| *index >= last).is_some() {}
+            self.appended.push_back((last, now));
+        }
         self.raw.advance_append_async(ready);
         self.send_after_disk(now, number, last, after_disk, snapshot);
         self.note_role(now);

@@ -17,6 +17,7 @@ pub(super) struct Reads {
 }
 
 struct Waiting {
+    since: Nanos,
     from: SocketAddr,
     request: Request,
     key: Box<[u8]>,
@@ -130,7 +131,7 @@ impl Reads {
 
     /// Refuses what waits for answers of the leader, or for the indexes that it has said.
     pub(super) fn give_up(&mut self, replies: &mut Replies<'_>) {
-        self.waiting.retain(|Waiting { from, request, key, until }| {
+        self.waiting.retain(|Waiting { from, request, key, until, .. }| {
             let waits = matches!(until, Until::Answered(_) | Until::Applied(_));
             if waits {
                 replies.refuse(*from, request, key, Status::Behind);
@@ -140,19 +141,19 @@ impl Reads {
     }
 
     /// A read that waits.
-    pub(super) fn push(&mut self, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
-        self.waiting.push_back(Waiting { from, request: *request, key: key.into(), until });
+    pub(super) fn push(&mut self, since: Nanos, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
+        self.waiting.push_back(Waiting { since, from, request: *request, key: key.into(), until });
     }
 
     /// Answers what can be answered; what waited for a leader that leads no more is refused.
-    pub(super) fn answer(&mut self, applied: u64, confirmed: Option<Nanos>, replies: &mut Replies<'_>) {
-        self.waiting.retain(|Waiting { from, request, key, until }| {
+    pub(super) fn answer(&mut self, now: Nanos, applied: u64, confirmed: Option<Nanos>, replies: &mut Replies<'_>) {
+        self.waiting.retain(|Waiting { since, from, request, key, until }| {
             match (*until, confirmed) {
                 (Until::Answered(_), _) => return true,
                 (Until::Confirmed(..), None) => replies.refuse(*from, request, key, Status::NotLeader),
                 (Until::Confirmed(round, _), Some(confirmed)) if round > confirmed => return true,
                 (Until::Applied(index) | Until::Confirmed(_, index), _) if index > applied => return true,
-                _ => replies.serve(*from, request, key),
+                _ => replies.serve(now.saturating_sub(*since), *from, request, key),
             }
             false
         });

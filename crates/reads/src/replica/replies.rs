@@ -5,6 +5,8 @@ use super::packets;
 use super::seqs::Seqs;
 use super::session::Datagrams;
 use super::store::Store;
+use super::times::ReplicaTimes;
+use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::Address;
 use midflight_wire::reads::{FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, Operation, Request, Status};
@@ -23,11 +25,13 @@ pub(super) struct Replies<'a> {
     /// To clients.
     pub(super) direct: &'a mut Datagrams,
     pub(super) counters: &'a mut Counters,
+    pub(super) times: &'a mut ReplicaTimes,
 }
 
 impl Replies<'_> {
-    /// The value of a key, or that there is none. Through the switch it goes with the SEQ of the last write that it shows.
-    pub(super) fn serve(&mut self, switch: SocketAddr, request: &Request, key: &[u8]) {
+    /// The value of a key, or that there is none, after the READ has waited. Through the switch it goes with the SEQ of the last write that
+    /// it shows.
+    pub(super) fn serve(&mut self, waited: Nanos, switch: SocketAddr, request: &Request, key: &[u8]) {
         let wants_value = request.flags & FLAG_EXISTS == 0;
         let (status, value) = match self.store.get(key) {
             Some(value) if wants_value => (Status::Done, &value[..]),
@@ -36,6 +40,7 @@ impl Replies<'_> {
         };
         let reply = |request: &Request| packets::reply(request, Operation::ReadReply, self.slot, status, [key, value]);
         self.counters.reads_served += 1;
+        self.times.read.add(waited);
         if let Some(client) = self.own.and_then(|own| direct_way(request, own)) {
             self.counters.reads_direct += 1;
             self.direct.push_back((client, reply(&for_client(request))));

@@ -28,6 +28,7 @@ impl Replica {
     pub(super) fn step_snapshot(&mut self, now: Nanos) {
         let patience = if self.transfers.is_sending() { PATIENCE } else { 1 };
         let is_due = self.log_bytes > self.snapshot_after().saturating_mul(patience) || self.wants_snapshot;
+        let is_due = if self.is_full() { self.fits_reserve() } else { is_due };
         if self.snapshot.is_none() && is_due && self.applied > 0 && !self.transfers.is_receiving() {
             self.begin_snapshot();
         }

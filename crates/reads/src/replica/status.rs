@@ -51,6 +51,10 @@ pub struct StatusReport {
     pub log_bytes: usize,
     /// Bytes that wait for its disk.
     pub unsafe_bytes: usize,
+    /// Whether its disk is full.
+    pub disk_full: bool,
+    /// The leader's: whether a majority of the disks has room, so that it takes all writes.
+    pub has_room: bool,
     /// Client ids that may write.
     pub clients: usize,
     /// Reads that wait for an index or a quorum.
@@ -95,6 +99,8 @@ impl Replica {
             store_bytes: self.state.store.bytes(),
             log_bytes: self.log_bytes,
             unsafe_bytes: node.unsafe_bytes(),
+            disk_full: self.is_full(),
+            has_room: self.majority_has_room(),
             clients: self.state.clients.len(),
             reads_waiting: self.reads.waiting(),
             answers_waiting: present.map_or(0, |present| present.writes.waiting()),

@@ -188,7 +188,7 @@ impl Replica {
         }
     }
 
-    fn refuse_incoming(&mut self) {
+    pub(super) fn refuse_incoming(&mut self) {
         if let Some(Incoming { link, transfer, .. }) = self.transfers.incoming {
             self.refuse(link, transfer);
             self.drop_incoming();
@@ -234,7 +234,7 @@ impl Replica {
             return Verdict::Refused;
         }
         let is_new = self.transfers.begun.is_none_or(|begun| begun < transfer);
-        let is_wanted = is_new && self.transfers.taken.is_none();
+        let is_wanted = is_new && self.transfers.taken.is_none() && !self.is_full();
         if !is_right || !is_wanted || self.node.is_leader() && transfer.term == self.node.term() {
             return Verdict::Refused;
         }

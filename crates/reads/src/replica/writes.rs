@@ -8,6 +8,7 @@ use super::clients::Source;
 use super::entry::{ClientWrite, Record, What};
 use super::node::Node;
 use super::packets;
+use super::room::may_use_reserve;
 use super::session::Datagrams;
 use super::state::{State, of_known};
 use super::store::Outcome;
@@ -38,6 +39,8 @@ pub(super) struct Writes {
 }
 
 struct Waiting {
+    /// The command, and when it came; a REFRESH is none.
+    came: Option<(Command, Nanos)>,
     index: u64,
     request: Request,
     answer: Answer,
@@ -66,6 +69,8 @@ pub(super) struct Arrived<'a> {
 pub(super) struct Bounds {
     pub(super) waiting: usize,
     pub(super) unsafe_bytes: usize,
+    /// A majority of the disks has room.
+    pub(super) has_room: bool,
 }
 
 impl Writes {
@@ -133,7 +138,7 @@ impl Writes {
                 index = node.committed();
             }
         }
-        self.wait(index, request, answer, bounds);
+        self.wait(arrived.write.command().map(|command| (command, now)), index, request, answer, bounds);
         None
     }
 
@@ -175,6 +180,9 @@ impl Writes {
         if !is_new || self.in_log.get(&client).is_some_and(|&last| last >= number) {
             return Ok(Answer::Lookup { client, number });
         }
+        if !bounds.has_room && !may_use_reserve(write.command()) {
+            return Err(Status::DiskFull);
+        }
         let answer =
             self.propose(node, &Record::SeqWrite(request.seq.get(), ClientWrite { client, number, time, what }))?;
         self.in_log.insert(client, number);
@@ -186,9 +194,9 @@ impl Writes {
     }
 
     /// At its bound the queue drops the answer: the client repeats, and a REFRESH makes the group stable.
-    fn wait(&mut self, index: u64, request: Request, answer: Answer, bounds: Bounds) {
+    fn wait(&mut self, came: Option<(Command, Nanos)>, index: u64, request: Request, answer: Answer, bounds: Bounds) {
         if self.waiting.len() < bounds.waiting {
-            self.waiting.push_back(Waiting { index, request, answer });
+            self.waiting.push_back(Waiting { came, index, request, answer });
         }
     }
 
@@ -209,7 +217,7 @@ impl Writes {
         }
     }
 
-    /// Sends what waited for entries up to `applied`.
+    /// Sends what waited for entries up to `applied`. Returns the commands that are answered, and when they came.
     pub(super) fn answer(
         &mut self,
         applied: u64,
@@ -218,9 +226,11 @@ impl Writes {
         state: &State,
         to: SocketAddr,
         out: &mut Datagrams,
-    ) {
+    ) -> Vec<(Command, Nanos)> {
+        let mut answered = Vec::new();
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.index <= applied) {
-            let Waiting { index, mut request, answer } = waiting;
+            let Waiting { came, index, mut request, answer } = waiting;
+            answered.extend(came);
             let outcome = match answer {
                 // An entry whose outcome is not here was applied before the session's queue was made: it cannot be.
                 Answer::Entry => self.outcomes.remove(&index).unwrap_or(Outcome::plain(Status::Busy)),
@@ -233,6 +243,7 @@ impl Writes {
             out.push_back((to, packet));
         }
         self.outcomes.clear();
+        answered
     }
 
     /// A leader-only READ shows the SEQ of its key group's last write. Either that has not come yet, or its answer has not reached
@@ -268,7 +279,7 @@ impl Writes {
             request.header.epoch = name.epoch.into();
             (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
             request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
-            self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
+            self.wait(None, node.last_index(), request, Answer::Refusal(Status::Done), bounds);
         }
         refreshed
     }

@@ -102,7 +102,7 @@ fn r5_a_leader_whose_disk_hangs_hands_over() {
 #[test]
 fn a_leader_whose_disk_is_as_slow_as_the_others_stays() {
     let (mut world, client, leader) = with_slow_leader(SLOW);
-    (1..=3).for_each(|id| drop(world.slow_disks.insert(id, SLOW)));
+    world.slow_disks = (1..=3).map(|id| (id, SLOW)).collect();
     write_for(&mut world, client, 3_000 * MS);
     assert_eq!((hand_overs(&world), world.leader()), (0, Some(leader)));
 }

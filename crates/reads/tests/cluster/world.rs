@@ -177,7 +177,10 @@ impl World {
             config.kgroup_bits = KGROUP_BITS;
             config.founds = true;
             change(&mut config);
-            world.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 });
+            world.nodes.insert(
+                id,
+                Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 },
+            );
             world.start(id);
         }
         world
@@ -187,7 +190,10 @@ impl World {
     pub(crate) fn start_outsider(&mut self, id: u64) {
         let mut config = ReplicaConfig::new(5, SET, id, Vec::new(), vec![switch(1), switch(2)], id);
         config.kgroup_bits = KGROUP_BITS;
-        self.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 });
+        self.nodes.insert(
+            id,
+            Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 },
+        );
         self.start(id);
     }
 

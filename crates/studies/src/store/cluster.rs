@@ -1,6 +1,7 @@
 //! A store as processes of this program: on loopback, or each on a host of a lab.
 
 use super::disks::SmallDisk;
+use super::slow_sync::SlowSync;
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
@@ -37,6 +38,8 @@ pub(crate) struct Size {
     pub(crate) clients: usize,
     /// Each replica has a small file system of its own.
     pub(crate) small_disks: bool,
+    /// Syncs of each replica can be made slow.
+    pub(crate) slow_disks: bool,
     /// How its reads are served.
     pub(crate) reads: ReadMode,
     /// Which of the replicas that are up to date gets a read.
@@ -52,6 +55,7 @@ impl Size {
         switches: 1,
         clients: 1,
         small_disks: false,
+        slow_disks: false,
         reads: ReadMode::Flair,
         policy: Policy::LeaderAvoidance,
         reply_check: ReplyCheck::Strict,
@@ -80,6 +84,7 @@ pub(crate) struct Cluster<'l> {
     switches: Vec<Option<Process>>,
     replicas: Vec<Option<Process>>,
     disks: Vec<SmallDisk>,
+    slow: Option<SlowSync>,
 }
 
 impl<'l> Cluster<'l> {
@@ -92,10 +97,13 @@ impl<'l> Cluster<'l> {
         let set = SetTable { reads: size.reads, policy: size.policy, reply_check: size.reply_check, ..addresses };
         let directory = files::temporary("midflight-store-")?.keep();
         let (switches, replicas) = (Vec::new(), Vec::new());
-        let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new() };
+        let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new(), slow: None };
         std::fs::write(cluster.config(), cluster.set.to_toml())?;
         if size.small_disks {
             cluster.disks = (1..=size.replicas).map(|id| cluster.small_disk(id)).collect::<Result<_>>()?;
+        }
+        if size.slow_disks {
+            cluster.slow = Some(SlowSync::build(&cluster.directory)?);
         }
         cluster.switches.resize_with(size.switches, || None);
         cluster.replicas.resize_with(size.replicas, || None);
@@ -203,6 +211,9 @@ impl<'l> Cluster<'l> {
         let mut command = self.place(replica_host(id))?;
         command.arg("replica").arg("--config").arg(self.config()).arg("--id").arg(id.to_string());
         command.arg("--data").arg(self.data(id)).args(["--new", "--http", "off"]);
+        if let Some(slow) = &self.slow {
+            slow.preload(&mut command, id);
+        }
         self.replicas[id - 1] = Some(self.begin(&format!("replica-{id}"), command)?);
         Ok(())
     }
@@ -239,6 +250,11 @@ impl<'l> Cluster<'l> {
         self.disks.get(id - 1).context("the store has no small disks")
     }
 
+    /// Each sync of a replica takes this much longer from now on.
+    pub(crate) fn slow_disk(&self, id: usize, by: Duration) -> Result<()> {
+        self.slow.as_ref().context("the store has no slow disks")?.set(id, by)
+    }
+
     fn statuses(&self) -> Vec<ReplicaStatus> {
         let ask = |replica: &ReplicaTable| match self.set.ask(replica.id, ReplicaRequest::Status) {
             Ok(ReplicaAnswer::Status(status)) => Some(*status),
@@ -264,6 +280,16 @@ impl<'l> Cluster<'l> {
     /// The number of the switch that has the session.
     pub(crate) fn active_switch(&self) -> Result<usize> {
         Ok(self.led().context("no replica has a session")?.1)
+    }
+
+    /// The replica has noticed that its disk is full.
+    pub(crate) fn wait_until_full(&self, id: usize) -> Result<()> {
+        let deadline = Instant::now() + WELL;
+        while !self.statuses().iter().any(|status| status.replica == id as u64 && status.disk_full) {
+            anyhow::ensure!(Instant::now() < deadline, "replica {id} has not noticed that its disk is full");
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
     }
 
     /// All replicas run and have what the leader has committed; it has a session.

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `load` | `midflight kv load`: clients, each of which waits for its answers, and the history of what they did and saw |
 //! | `worker` | one such client |
-//! | `cluster`, `disks` | a store as processes, on loopback or in a lab |
+//! | `cluster`, `disks`, `slow_sync` | a store as processes, on loopback or in a lab; full and slow disks |
 //! | `faults` | `midflight lab reads`: what clients see while its parts fail |
 
 pub(crate) mod cluster;
 mod disks;
 pub mod faults;
 pub mod load;
+mod slow_sync;
 mod worker;

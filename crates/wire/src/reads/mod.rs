@@ -94,6 +94,8 @@ codes! {
         Behind = 16,
         /// The store has as many bytes as it may.
         Full = 17,
+        /// No majority of the replicas has room on its disk.
+        DiskFull = 18,
     }
 
     /// What a WRITE does.

@@ -3,8 +3,10 @@
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::reads::{AskError, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_control::tasks::quantile_us;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::store::WhichSet;
+use midflight_terminal::units::short_time;
 use midflight_terminal::{stdout, switches};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -85,8 +87,10 @@ fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {
 }
 
 fn for_people(found: &[ReplicaStatus]) -> String {
-    let head = ["replica", "role", "mode", "term", "log", "applied", "keys", "reads", "refused", "unstable", "session"]
-        .map(str::to_owned);
+    let head = [
+        "replica", "role", "mode", "term", "log", "applied", "keys", "reads", "refused", "unstable", "disk", "session",
+    ]
+    .map(str::to_owned);
     let row = |s: &ReplicaStatus| {
         let count = |name: &str| s.counters.get(name).copied().unwrap_or(0).to_string();
         let session = match &s.session {
@@ -105,13 +109,40 @@ fn for_people(found: &[ReplicaStatus]) -> String {
             count("reads_served"),
             count("reads_refused"),
             if s.role == "leader" { s.kgroups_unstable.to_string() } else { "-".into() },
+            disk(s),
             session,
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    let table = aligned(&rows, "rllrrrrrrrl");
-    if found.iter().any(|s| s.leader.is_some()) {
-        return table;
+    let leaderless = if found.iter().any(|s| s.leader.is_some()) {
+        ""
+    } else {
+        "no leader is known: the replicas elect one now, or no majority of them runs\n"
+    };
+    aligned(&rows, "rllrrrrrrrll") + leaderless + &times(found)
+}
+
+/// Whether the disk has room, and how long its syncs take.
+fn disk(status: &ReplicaStatus) -> String {
+    match status.disk_full {
+        true if status.role == "leader" && !status.has_room => "full: refuses writes".into(),
+        true => "full".into(),
+        false if status.role == "leader" && !status.has_room => "the others' are full: refuses writes".into(),
+        false => "ok".into(),
     }
-    format!("{table}no leader is known: the replicas elect one now, or no majority of them runs\n")
+}
+
+/// Medians and 99th percentiles of what has taken time.
+fn times(found: &[ReplicaStatus]) -> String {
+    const NAMES: [&str; 8] = ["fsync", "apply", "read", "put", "delete", "cas", "incr", "open"];
+    let cell = |s: &ReplicaStatus, name: &str| {
+        let quantile = |q| quantile_us(&s.times.get(name)?.us, q).map(|us| short_time(us as f64 * 1e3));
+        quantile(0.5).zip(quantile(0.99)).map_or("-".into(), |(median, high)| format!("{median} / {high}"))
+    };
+    let head = std::iter::once("median / p99".to_owned()).chain(NAMES.map(str::to_owned));
+    let row =
+        |s: &ReplicaStatus| std::iter::once(s.replica.to_string()).chain(NAMES.map(|name| cell(s, name))).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
+    let rows: Vec<[String; NAMES.len() + 1]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
+    format!("\n{}", aligned(&rows, "rrrrrrrrr"))
 }

@@ -1,13 +1,9 @@
 //! The kinds of faults: to whom something happens, and what.
 
 use crate::store::cluster::{Cluster, FIRST, replica_host};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use midflight_lab::{Disorder, Lab, Loss, Place, Way};
 use rustix::process::Signal;
-use std::time::Duration;
-
-/// How long a replica may take to notice that its disk is full, while clients write.
-const NOTICED: Duration = Duration::from_secs(5);
 
 /// A kind of fault.
 #[derive(Debug)]
@@ -70,12 +66,7 @@ pub(super) static KINDS: &[Kind] = {
         kind("follower-off-switch", Follower, CutFromSwitch(Both), "a follower and the switch are"),
         kind("switch-not-to-leader", Leader, CutFromSwitch(ToHost), "nothing comes from the switch to the leader"),
         kind("leader-not-to-switch", Leader, CutFromSwitch(FromHost), "nothing comes from the leader to the switch"),
-        kind(
-            "leader-disk-full",
-            Leader,
-            FillDisk,
-            "the leader's disk is full, which ends it; room is made, and it starts again",
-        ),
+        kind("leader-disk-full", Leader, FillDisk, "the leader's disk is full; then there is room"),
         kind("follower-disk-full", Follower, FillDisk, "the same of a follower"),
         kind("disorder", Everybody, Fault::Disorder, "all links lose datagrams, bring some twice, and some late"),
     ]
@@ -132,10 +123,8 @@ impl Kind {
             (Fault::Stop, _) => signal(store, struck, Signal::CONT)?,
             (Fault::Cut(_) | Fault::CutFromSwitch(_), _) => each_host(lab, |host| lab.mend(host))?,
             (Fault::FillDisk, Struck::Replica(id)) => {
-                let ended = store.replica(id)?.wait(NOTICED)?;
-                ensure!(ended.is_some(), "replica {id} goes on for {NOTICED:?} though its disk is full");
+                store.wait_until_full(id)?;
                 store.disk(id)?.make_room()?;
-                store.start_replica(id)?;
             }
             (Fault::FillDisk, _) => bail!("{} is a fault of replicas", self.name),
             (Fault::Disorder, _) => lab.order()?,
