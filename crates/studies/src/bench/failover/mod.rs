@@ -3,9 +3,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `store` | a store: a leader, a follower, a switch |
+//! | `slow_disk` | a store whose leader's disk becomes slow |
 //! | `cache`, `watched` | a cache: the operator that selects for all, and what becomes of each get meanwhile |
 
 mod cache;
+mod slow_disk;
 mod store;
 mod watched;
 
@@ -23,12 +25,16 @@ EXAMPLES
   midflight bench failover --quick      3 each
   midflight bench failover --lab        the same, each process on a host of a lab, as root
   midflight bench failover --lab --engine kernel --json
+  midflight bench failover --slow-disk --lab       the leader's disk becomes slow instead
   midflight bench failover --program replicas --lab --engine kernel
 
 A process is killed (SIGKILL), and started again when its failure is over.
 
 Of a store: the time is the longest one between two successful operations of a client that never
 stops trying: INCR and GET in turn.
+
+With --slow-disk nothing dies: each sync of the leader takes 100 ms more for 4 s. Eight threads
+write and two read.
 
 Of a cache (--program replicas), in a lab: two racks with clients and one with three memcached; the
 operator in the middle selects for both racks. It dies under load; the controller lets the operators
@@ -39,6 +45,16 @@ are answered at the first attempt. Clients repeat after 20 ms at least.
 RESULTS of a store (KIND: leader, follower, switch)
   failover.KIND.median_ms, failover.KIND.max_ms
   failover.calm_max_ms                  the same without a failure: what this machine does by itself
+
+RESULTS of --slow-disk
+  slow_disk.writes_before_per_s         writes a second before
+  slow_disk.writes_share                of these, in the first 2 s
+  slow_disk.writes_share_later          and in the next 2 s
+  slow_disk.reads_p99_ms                99 % of all reads in the 4 s took no longer
+  slow_disk.reads_p99_before_ms         the same before
+  slow_disk.longest_gap_ms              the longest time without a write that succeeded, in the 4 s
+  slow_disk.handed_over                 runs in which another replica led afterwards
+  slow_disk.runs
 
 RESULTS of a cache
   live.failover_ms, .failover_max_ms    median and longest of the deaths
@@ -63,6 +79,9 @@ pub(super) struct Args {
     /// Each process on a host of a lab
     #[arg(long)]
     lab: bool,
+    /// The leader's disk becomes slow; nothing dies
+    #[arg(long)]
+    slow_disk: bool,
     /// The engine, in a lab: of the first switch of a store (the one that stands by is a process), of all operators of a cache
     #[arg(long, value_enum, default_value_t = LabEngine::User, requires = "lab")]
     engine: LabEngine,
@@ -86,6 +105,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     if args.program == Program::Replicas && !args.lab {
         return Err(usage::error("--program replicas: the cache is in a lab, so say --lab too"));
+    }
+    if args.slow_disk && args.program == Program::Replicas {
+        return Err(usage::error("--slow-disk: a cache has no disk; leave out --program"));
     }
     let interrupted = end_flag()?;
     match args.program {

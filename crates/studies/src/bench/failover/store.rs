@@ -1,6 +1,6 @@
 //! How long a client of the store waits when a leader, a follower or a switch dies.
 
-use super::Args;
+use super::{Args, slow_disk};
 use crate::bench::How;
 use crate::engines::LabEngine;
 use crate::median::median;
@@ -38,6 +38,7 @@ impl Kind {
 }
 
 pub(super) fn run(args: &Args, interrupted: &AtomicBool) -> Result<ExitCode> {
+    let measure = if args.slow_disk { slow_disk::measure } else { measure };
     if !args.lab {
         return measure(&args.how, Ground::Loopback, interrupted);
     }
