@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Operations succeed again within this time. R5 says 300 ms, which `midflight bench failover` measures; this machine may have
 /// other things to do.

@@ -65,7 +65,9 @@ impl Replica {
             return;
         }
         let others = self.state.members.iter().map(|member| member.id).filter(|&id| id != self.config.id);
-        let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id) && self.has_room(id));
+        // Where all are full, a leader that has not heard so must not hand over to the next one, which would do the same.
+        let has_room = |id| if is_full { self.room_of(id) == Some(true) } else { self.room_of(id) != Some(false) };
+        let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id) && has_room(id));
         let Some(to) = able.max_by_key(|&id| self.node.matched(id)) else { return };
         if self.transfer(now, to).is_ok() {
             self.counters.bad_disk_hand_overs += 1;

@@ -5,7 +5,7 @@ use super::letters::{Letter, Other};
 use super::{Event, Replica};
 use midflight_endpoint::{Lane, Nanos};
 use midflight_wire::reads::Command;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// A store that takes no more bytes has a snapshot for which the reserve is enough.
 const SMALL_STORE: usize = 4 << 20;
@@ -19,13 +19,13 @@ pub(super) fn may_use_reserve(command: Option<Command>) -> bool {
 pub(super) struct Room {
     /// This replica's disk is full.
     is_full: bool,
-    /// The leader's: members whose disks are full, as they said.
-    full: BTreeSet<u64>,
+    /// The leader's: whether members' disks have room, as far as they have said.
+    told: BTreeMap<u64, bool>,
 }
 
 impl Room {
     pub(super) fn begin_leading(&mut self) {
-        self.full.clear();
+        self.told.clear();
     }
 }
 
@@ -67,21 +67,20 @@ impl Replica {
         let is_member = self.state.members.iter().any(|member| member.id == peer);
         if self.sessions.is_none() || !is_member {
             self.counters.loads_astray += 1;
-        } else if has_room {
-            self.room.full.remove(&peer);
         } else {
-            self.room.full.insert(peer);
+            self.room.told.insert(peer, has_room);
         }
     }
 
-    pub(super) fn has_room(&self, member: u64) -> bool {
-        if member == self.config.id { !self.room.is_full } else { !self.room.full.contains(&member) }
+    /// `None`: the member has not said whether its disk has room.
+    pub(super) fn room_of(&self, member: u64) -> Option<bool> {
+        if member == self.config.id { Some(!self.room.is_full) } else { self.room.told.get(&member).copied() }
     }
 
     /// Whether what a leader appends finds room on a majority of the disks.
     pub(super) fn majority_has_room(&self) -> bool {
         let members = &self.state.members;
-        let room = members.iter().filter(|member| self.has_room(member.id)).count();
+        let room = members.iter().filter(|member| self.room_of(member.id) != Some(false)).count();
         2 * room > members.len()
     }
 }

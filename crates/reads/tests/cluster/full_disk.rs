@@ -64,6 +64,23 @@ fn r5_a_full_leader_hands_over_to_one_with_room() {
     assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), refused());
 }
 
+/// Each new leader must hear first whose disk has room.
+#[test]
+fn r5_full_leaders_do_not_hand_over_to_each_other() {
+    let (mut world, client) = ready(3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    let leader = world.leader().unwrap();
+    (1..=3).filter(|&id| id != leader).for_each(|id| set_room(&mut world, id, false));
+    set_room(&mut world, leader, false);
+    world.kill(leader);
+    world.events.clear();
+    world.run(2_000 * MS);
+    let elections = world.events.iter().filter(|(_, _, event)| matches!(event, Event::Leads(_))).count();
+    assert_eq!(elections, 1, "{:?}", world.events);
+    assert_eq!(world.get(1, "a"), done("one"));
+    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), refused());
+}
+
 #[test]
 fn r5_a_set_of_one_with_a_full_disk_serves_reads_and_deletes() {
     let (mut world, client) = ready(1);
