@@ -64,6 +64,12 @@ pub enum Planted {
     /// A follower's reply has the largest SEQ of any session that its replica has applied. It breaks no more than the strict check, which
     /// R1 does not need.
     ReplySeqOfFormerSession,
+    /// A founder waits for nobody.
+    FoundsAlone,
+    /// A founder begins when all have offered their disks, and does not wait until all have accepted the same.
+    BeginsUnaccepted,
+    /// A founder does not look whether its disk is among those of a set.
+    FoundersUnchecked,
     /// Switches send READs to replicas that have left. Harmless: who serves is as far as the READ asks.
     OutsidersServe,
     /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
@@ -73,7 +79,7 @@ pub enum Planted {
 
 impl Planted {
     /// Those that break a rule, which a search must find: R1, but where it is said.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
         Self::FlushBeforeFence,
@@ -104,6 +110,9 @@ impl Planted {
         Self::TwoChangesAtOnce,
         Self::AppliedBeforeCommit,
         Self::ReplySeqOfFormerSession,
+        Self::FoundsAlone,
+        Self::BeginsUnaccepted,
+        Self::FoundersUnchecked,
     ];
 
     /// Those that break nothing, as other rules suffice: the search finds nothing either.
@@ -143,6 +152,9 @@ impl Planted {
             Self::TwoChangesAtOnce => "two-changes-at-once",
             Self::AppliedBeforeCommit => "applied-before-commit",
             Self::ReplySeqOfFormerSession => "reply-seq-of-former-session",
+            Self::FoundsAlone => "founds-alone",
+            Self::BeginsUnaccepted => "begins-unaccepted",
+            Self::FoundersUnchecked => "founders-unchecked",
             Self::OutsidersServe => "outsiders-serve",
             Self::LeaderReadWithoutLease => "leader-read-without-lease",
         }

@@ -106,6 +106,8 @@ pub struct Scope {
     pub(super) timing: Timing,
     /// Which replies pass.
     pub reply_check: ReplyCheck,
+    /// It is about how a set begins: a model of its own.
+    pub(super) is_founding: bool,
     /// The rule that is broken.
     pub planted: Option<Planted>,
 }

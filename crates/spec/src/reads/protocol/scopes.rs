@@ -36,6 +36,7 @@ fn scope(name: &'static str, about: &'static str, states: u64, operations: &'sta
         switches: 2,
         timing: Timing::ALIKE,
         reply_check: ReplyCheck::Strict,
+        is_founding: false,
         planted: None,
     }
 }
@@ -152,6 +153,12 @@ fn shrinking() -> Scope {
     scope("shrinking", "two of three replicas leave, one restarts", 4_630_000, &[Write, Read], budget)
 }
 
+/// Three members found a set, while some restart or lose their disks.
+fn founding() -> Scope {
+    let budget = Budget { wipes: 1, replica_restarts: 1, ..NOTHING };
+    Scope { is_founding: true, ..scope("founding", "members found a set, disks are lost", 200_000, &[], budget) }
+}
+
 /// A client whose id expires while copies of its messages are on their way.
 fn clients() -> Scope {
     let budget = Budget { writes: 3, reads: 1, opens: 2, expiries: 1, ..NOTHING };
@@ -200,6 +207,7 @@ pub fn all() -> Vec<Scope> {
         learning(),
         growing(),
         shrinking(),
+        founding(),
         clients(),
         drift(),
         drift_election(),
@@ -231,6 +239,7 @@ pub fn with(planted: Planted) -> Scope {
         Planted::LearnerCounted => learning(),
         Planted::QuorumOfBefore => growing(),
         Planted::ChangeForgotten | Planted::TwoChangesAtOnce | Planted::OutsidersServe => shrinking(),
+        Planted::FoundsAlone | Planted::BeginsUnaccepted | Planted::FoundersUnchecked => founding(),
         Planted::ClientsForgotten => retry(),
         Planted::ClientChoosesId => clients(),
         Planted::NoDriftBound => {

@@ -1,5 +1,6 @@
 //! The search: breadth first, so that what it finds is the shortest.
 
+use super::founding;
 use super::history::Operation;
 use super::planted::Planted;
 use super::scope::{Members, Scope};
@@ -158,6 +159,9 @@ fn grown(mut state: State) -> State {
 /// Searches a scope, on this many threads.
 #[must_use]
 pub fn search(scope: &Scope, threads: usize, watch: &Watch) -> Verdict {
+    if scope.is_founding {
+        return founding::search(scope, threads, watch);
+    }
     let search = Search { scope: scope.clone(), watch: watch.clone() };
     let checker = search.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let refutation = checker.discoveries().into_iter().next().map(|(rule, path)| {
