@@ -17,14 +17,14 @@ const BATCHES_MAX: u64 = 10;
 
 fuzz_target!(|input: &[u8]| {
     let mut files = files(input);
-    let Ok(first) = Log::recover(IDENTITY, files.clone().into_iter().collect(), &[1, 2, 3]) else { return };
+    let Ok(first) = Log::recover(IDENTITY, files.clone().into_iter().collect(), 7) else { return };
     let Recovered { mut log, snapshot, .. } = first;
     while let Some(batch) = log.poll_persist() {
         assert!(batch.id < BATCHES_MAX, "a log that never stops writing");
         batch.changes.into_iter().for_each(|change| apply(&mut files, change));
         log.persisted(batch.id);
     }
-    let again = Log::recover(IDENTITY, files.into_iter().collect(), &[]).expect("what it wrote itself");
+    let again = Log::recover(IDENTITY, files.into_iter().collect(), 8).expect("what it wrote itself");
     assert!(again.cut.is_none() && again.snapshot == snapshot);
     assert_eq!(again.log.hard_state(), log.hard_state());
     let entries = |log: &Log| (log.first_index(), log.entries(log.first_index(), log.last_index() + 1, None).ok());

@@ -299,6 +299,26 @@ fn a_replica_that_reads_its_files_can_be_interrupted() {
     assert_eq!(ended.unwrap().code(), Some(0));
 }
 
+/// What the last write was acknowledged by is one replica that is down, and one whose data is lost. The third lacks it.
+#[test]
+fn r2_no_store_is_founded_beside_one_that_has_data() {
+    let mut store = Store::start("store-refounded");
+    let leader = store.leader();
+    let (lost, stale) = (leader % 3 + 1, (leader + 1) % 3 + 1);
+    store.kill(stale);
+    assert_eq!(store.kv(&["put", "acked", "precious"]), done(""));
+    store.kill(lost);
+    store.kill(leader);
+    std::fs::remove_dir_all(store.data(lost)).unwrap();
+    store.start_replica(stale);
+    let id = lost.to_string();
+    let again = ["replica", "--config", &store.config, "--id", &id, "--data", &store.data(lost), "--new"];
+    let named = format!("replica {stale} has data of this store");
+    assert_error(&run(&again), 1, &[&named, "no store is founded beside it"]);
+    store.start_replica(leader);
+    assert_eq!(store.kv(&["get", "acked"]), done("precious\n"));
+}
+
 /// `midflight up --store` with data here.
 fn up_args<'a>(data: &'a str, listen: &'a str) -> [&'a str; 8] {
     ["up", "--store", "--data", data, "--listen", listen, "--http", "off"]

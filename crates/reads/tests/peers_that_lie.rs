@@ -5,7 +5,7 @@
 
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::log::encode_message;
-use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig, StatusReport};
+use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig, Role, StatusReport};
 use protobuf::Message as _;
 use raft::eraftpb::MessageType;
 use raft::prelude::{ConfChangeSingle, ConfChangeType, ConfChangeV2, Entry, EntryType, Message};
@@ -14,8 +14,9 @@ use std::net::SocketAddr;
 
 const SEEDS: u64 = 2000;
 const MESSAGES: usize = 400;
-/// The last byte of a letter with a message of Raft.
+/// The last byte of a letter with a message of Raft, and of any other.
 const OF_RAFT: u8 = 0;
+const OTHER: u8 = 1;
 const PEERS: [u64; 2] = [2, 3];
 /// All but snapshots, which come in parts.
 const KINDS: [MessageType; 9] = [
@@ -36,16 +37,35 @@ fn replica(now: Nanos) -> Replica {
         Member { id, slot: id as u8 - 1, address: at(7000), links: at(7001) }
     };
     let switches = vec![SocketAddr::from(([10, 0, 1, 1], 7700))];
-    let mut config = ReplicaConfig::new(42, 3, 1, (1..=3).map(member).collect(), switches, 7);
-    config.founds = true;
-    let mut replica = Replica::new(config, Vec::new(), now).unwrap();
-    links().for_each(|link| replica.link_up(now, link));
+    let members: Vec<Member> = (1..=3).map(member).collect();
+    let founder = |id| {
+        let config = ReplicaConfig::new(42, 3, id, members.clone(), switches.clone(), id);
+        let mut founder = Replica::new(ReplicaConfig { founds: true, ..config }, Vec::new(), now).unwrap();
+        links(id).for_each(|link| founder.link_up(now, link));
+        founder
+    };
+    let (mut all, mut buffer) = ([1, 2, 3].map(founder), Vec::new());
+    while all[0].status(now).role != Role::Follower {
+        for from in 1..=3u64 {
+            let own = from as usize - 1;
+            while let Some(batch) = all[own].poll_persist() {
+                all[own].persisted(now, batch.id);
+            }
+            for link in links(from) {
+                while all[own].poll_message(now, link, &mut buffer) {
+                    all[link.peer as usize - 1].handle_message(now, Link { peer: from, ..link }, &buffer);
+                }
+            }
+        }
+    }
+    let [mut replica, ..] = all;
+    while replica.poll_event().is_some() {}
     replica
 }
 
-fn links() -> impl Iterator<Item = Link> {
+fn links(of: u64) -> impl Iterator<Item = Link> {
     let lanes = |peer| [Lane::Prompt, Lane::Bulk].map(|lane| Link { peer, lane, generation: 1 });
-    PEERS.into_iter().flat_map(lanes)
+    (1..=3).filter(move |peer| *peer != of).flat_map(lanes)
 }
 
 /// Mostly a number that could be right, else one at the ends.
@@ -100,17 +120,77 @@ fn entries(random: &mut StdRng, lie: &Message) -> Vec<Entry> {
     (0..count).map(entry).collect()
 }
 
-/// Until the replica ends itself with a message, or has heard enough.
+/// A letter that is none of Raft's, with numbers that could be right, or not.
+fn other_lie(random: &mut StdRng, status: &StatusReport, now: Nanos) -> (Link, Vec<u8>) {
+    let peer = PEERS[random.random_range(0..PEERS.len())];
+    let [a, b, c] = [0; 3].map(|_: u8| {
+        let right = [status.term, status.last_index, now][random.random_range(0..3)];
+        near(random, right)
+    });
+    let kind = random.random_range(1..=11);
+    let letter = match kind {
+        1 | 10 | 11 => part(random, status, peer, (a, b, c)),
+        2 | 6 => postcard::to_allocvec(&(kind, a, b, c)),
+        7 => postcard::to_allocvec(&(kind, a)),
+        // What its data is of: nothing, offers, accepts, or has begun with these members.
+        9 => match random.random_range(0..4u8) {
+            0 => postcard::to_allocvec(&(10u8, 0u8)),
+            1 => postcard::to_allocvec(&(10u8, 1u8, a, Vec::<u64>::new())),
+            2 => postcard::to_allocvec(&(10u8, 2u8, vec![(1, a), (2, b)])),
+            _ => postcard::to_allocvec(&(10u8, 3u8, vec![(1, a), (2, b)], c, vec![2u64, 3], None::<u64>)),
+        },
+        _ => postcard::to_allocvec(&(kind, a, b)),
+    };
+    let lane = if kind == 1 || kind > 9 { Lane::Bulk } else { Lane::Prompt };
+    let mut letter = letter.unwrap();
+    letter.push(OTHER);
+    (Link { peer, lane, generation: 1 }, letter)
+}
+
+/// A part of a snapshot.
+fn part(
+    random: &mut StdRng,
+    status: &StatusReport,
+    peer: u64,
+    (a, b, c): (u64, u64, u64),
+) -> postcard::Result<Vec<u8>> {
+    let term = if random.random_bool(0.8) { status.term } else { a };
+    match random.random_range(0..4u8) {
+        0 | 3 => {
+            let mut message = Message { from: peer, to: 1, term, ..Message::default() };
+            message.set_msg_type(MessageType::MsgSnapshot);
+            let metadata = message.mut_snapshot().mut_metadata();
+            (metadata.index, metadata.term) = (b, if random.random_bool(0.5) { term } else { c });
+            metadata.mut_conf_state().voters = (0..random.random_range(0..4)).collect();
+            let mut bytes = Vec::new();
+            encode_message(&message, &mut bytes).unwrap();
+            postcard::to_allocvec(&(1u8, term, a, 0u64, 0u8, bytes))
+        }
+        1 => {
+            // A version, then whatever.
+            let content: Vec<u8> = [0, random.random_range(0..4)].into_iter().chain(c.to_be_bytes()).collect();
+            postcard::to_allocvec(&(1u8, term, a, b % 3, 1u8, content))
+        }
+        _ => postcard::to_allocvec(&(1u8, term, a, b % 3, 2u8)),
+    }
+}
+
+/// Until the replica has heard enough.
 fn run(seed: u64) {
     let (mut random, mut now) = (StdRng::seed_from_u64(seed), 1_000_000 * MS);
     let (mut replica, mut buffer) = (replica(now), Vec::new());
     for _ in 0..MESSAGES {
         now += random.random_range(0..30) * MS / 4;
-        let lie = lie(&mut random, &replica.status(now), now);
-        buffer.clear();
-        encode_message(&lie, &mut buffer).unwrap();
-        buffer.push(OF_RAFT);
-        replica.handle_message(now, Link { peer: lie.from, lane: Lane::Prompt, generation: 1 }, &buffer);
+        if random.random_bool(0.2) {
+            let (link, letter) = other_lie(&mut random, &replica.status(now), now);
+            replica.handle_message(now, link, &letter);
+        } else {
+            let lie = lie(&mut random, &replica.status(now), now);
+            buffer.clear();
+            encode_message(&lie, &mut buffer).unwrap();
+            buffer.push(OF_RAFT);
+            replica.handle_message(now, Link { peer: lie.from, lane: Lane::Prompt, generation: 1 }, &buffer);
+        }
         if replica.poll_timeout().is_some_and(|due| due <= now) {
             replica.handle_timeout(now);
         }
@@ -119,11 +199,14 @@ fn run(seed: u64) {
         {
             replica.persisted(now, batch.id);
         }
-        links().for_each(|link| while replica.poll_message(now, link, &mut buffer) {});
+        links(1).for_each(|link| while replica.poll_message(now, link, &mut buffer) {});
         while replica.poll_transmit(now, &mut buffer).is_some() {}
         while let Some(event) = replica.poll_event() {
-            if matches!(event, Event::Failed(_)) {
-                return;
+            match event {
+                Event::Failed(why) => panic!("{why}"),
+                // The peer connects again.
+                Event::Ended(link) => replica.link_up(now, link),
+                _ => {}
             }
         }
     }
@@ -134,4 +217,35 @@ fn r7_no_lie_of_a_peer_ends_the_process() {
     for seed in 0..SEEDS {
         assert!(std::panic::catch_unwind(|| run(seed)).is_ok(), "seed {seed}");
     }
+}
+
+/// A heartbeat that says, as the leader of the present term, that so much is committed.
+fn heartbeat(term: u64, commit: u64) -> Vec<u8> {
+    let mut heartbeat = Message { from: 2, to: 1, term, commit, ..Message::default() };
+    heartbeat.set_msg_type(MessageType::MsgHeartbeat);
+    let mut bytes = Vec::new();
+    encode_message(&heartbeat, &mut bytes).unwrap();
+    bytes.push(OF_RAFT);
+    bytes
+}
+
+#[test]
+fn r7_an_absurd_commit_index_ends_the_connection_and_nothing_else() {
+    let now = 1_000_000 * MS;
+    let mut replica = replica(now);
+    let link = Link { peer: 2, lane: Lane::Prompt, generation: 1 };
+    let before = replica.status(now);
+    for times in 1..=3 {
+        replica.handle_message(now, link, &heartbeat(before.term, 1_000_000_000));
+        let events: Vec<Event> = std::iter::from_fn(|| replica.poll_event()).collect();
+        let told = Event::Contradicted { peer: 2, commit: 1_000_000_000, last: 1 };
+        assert_eq!(events.contains(&told), times == 1, "it is said once: {events:?}");
+        assert!(events.contains(&Event::Ended(link)) && !events.iter().any(|e| matches!(e, Event::Failed(_))));
+        assert_eq!((replica.counters().contradictions, replica.status(now)), (times, before.clone()));
+        replica.handle_message(now, link, &heartbeat(before.term, 1));
+        assert_eq!(replica.status(now).leader, None, "nothing more is taken from that connection");
+        replica.link_up(now, link);
+    }
+    replica.handle_message(now, link, &heartbeat(before.term, 1));
+    assert_eq!(replica.status(now).leader, Some(2), "what a leader can say is taken");
 }

@@ -128,7 +128,7 @@ pub struct ReplicaStatus {
     pub set: u16,
     /// Its id.
     pub replica: u64,
-    /// `leader`, `follower` or `outside`: the set does not know it.
+    /// `leader`, `follower`, `learner`, `founder` (the set has not begun), `outside` (the set does not know it yet) or `removed`.
     pub role: String,
     /// How reads are served: a word of the configuration.
     pub reads: String,
@@ -207,7 +207,9 @@ impl ReplicaStatus {
             Role::Leader => "leader",
             Role::Follower => "follower",
             Role::Learner => "learner",
+            Role::Founder => "founder",
             Role::Outside => "outside",
+            Role::Removed => "removed",
         };
         let member = |(member, matched): &(Member, u64)| MemberStatus { member: member.clone(), matched: *matched };
         Self {
@@ -347,6 +349,8 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("overtaken_switches", c.overtaken_switches),
         ("foreign_messages", c.foreign_messages),
         ("unlike_peers", c.unlike_peers),
+        ("other_stores", c.other_stores),
+        ("contradictions", c.contradictions),
         ("unfit_messages", c.unfit_messages),
         ("loads_astray", c.loads_astray),
         ("leases_refused", c.leases_refused),

@@ -135,6 +135,11 @@ impl Links {
         self.shared.send(link, message);
     }
 
+    /// Ends a link. Its peer may make another.
+    pub fn end(&self, link: Link) {
+        self.shared.end(link);
+    }
+
     /// What was refused, or failed, by name.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {

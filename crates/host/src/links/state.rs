@@ -226,6 +226,12 @@ impl Shared {
         lock(&self.state).live.get(&(link.peer, link.lane)).filter(|live| live.link == link).cloned()
     }
 
+    pub(super) fn end(&self, link: Link) {
+        if let Some(live) = self.live(link) {
+            live.end.notify_one();
+        }
+    }
+
     pub(super) fn has_room(&self, link: Link) -> bool {
         let Some(live) = self.live(link) else { return false };
         let mut sending = lock(&live.sending);

@@ -11,8 +11,9 @@ use std::path::Path;
 /// The index, and the term, of the first state of a replica.
 const FIRST: u64 = 1;
 
-/// Gives a replica of a new store its first state, safe on disk unless `fsync` is off, and does not run it. What is left of an earlier
-/// try is removed: it may be only a part, or that of other members.
+/// Gives a replica of a new store its founding state, safe on disk unless `fsync` is off, and does not run it. `config` has the numbers
+/// that were drawn for the disks of all first members. What is left of an earlier try is removed: it may be only a part, or that of
+/// other members.
 ///
 /// # Errors
 /// If its directory has more than a first state, which a client may have been told of; or if it is not usable.
@@ -47,7 +48,7 @@ mod tests {
         };
         let switches = vec![SocketAddr::from(([127, 0, 0, 1], 7700))];
         let config = ReplicaConfig::new(42, 3, 1, (1..=members).map(member).collect(), switches, 7);
-        ReplicaConfig { founds: true, ..config }
+        ReplicaConfig { founds: true, founders: (1..=members).map(|id| (id, 70 + id)).collect(), ..config }
     }
 
     /// How many members the replica has whose data this is.

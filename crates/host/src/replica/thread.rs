@@ -11,8 +11,8 @@ use crate::disk::{Disk, Report};
 use crate::driver::lock;
 use crate::links::{LinkEvent, Links};
 use crate::socket::{ReceiveBatch, SendQueue};
-use midflight_endpoint::{Durable, Endpoint, Link, Linked, MS, Nanos};
-use midflight_reads::replica::{Event, Replica, ReplicaTimes, Times};
+use midflight_endpoint::{Durable, Endpoint, Link, Linked, MS, Nanos, SECOND};
+use midflight_reads::replica::{Cut, Event, Refusal, Replica, ReplicaTimes, Times};
 use midflight_wire::PACKET_MAX;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,6 +22,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PUBLISH_EVERY: Nanos = 100 * MS;
+
+/// At its end a replica waits so long until all is safe.
+const SEAL_PATIENCE: Nanos = 2 * SECOND;
 
 /// Of links in one turn: a peer that sends without pause must not keep the replica from its heartbeats.
 const EVENTS_A_TURN: usize = 64;
@@ -97,6 +100,25 @@ impl ReplicaThread {
                 self.shared.waker.wait(&self.shared.socket, Some(timeout));
             }
         }
+        self.seal()
+    }
+
+    /// Writes where the log ends, once all is safe. A disk that is too slow for that is not waited for: then the next start knows less.
+    fn seal(&mut self) -> Result<(), String> {
+        let end = now() + SEAL_PATIENCE;
+        while !self.replica.is_safe() && now() < end {
+            while let Some(batch) = self.replica.poll_persist() {
+                self.disk.write(batch);
+            }
+            match self.disk.report() {
+                Some(report) => self.replica.persisted(now(), report.map_err(|error| error.to_string())?),
+                None => self.shared.waker.wait(&self.shared.socket, Some(MS)),
+            }
+        }
+        self.replica.seal();
+        while let Some(batch) = self.replica.poll_persist() {
+            self.disk.write(batch);
+        }
         Ok(())
     }
 
@@ -126,7 +148,7 @@ impl ReplicaThread {
         }
         while let Some(event) = self.replica.poll_event() {
             match event {
-                Event::Failed(why) => return Err(why),
+                Event::Failed(why) | Event::NotFounded(why) => return Err(why),
                 Event::Leads(term) => tracing::info!("leads in term {term}"),
                 Event::Follows => tracing::info!("leads no more"),
                 Event::HandedOver(outcome) => self.orders.handed_over(outcome),
@@ -154,6 +176,42 @@ impl ReplicaThread {
                 Event::Overtaken(switch) => tracing::warn!(
                     "switch {switch} has had a session of a later term than this leader's: it is not used until a replica of a later \
                      term leads, or the switch restarts"
+                ),
+                Event::LogCut(Cut { file, offset, bytes }) => tracing::warn!(
+                    "the log ends in the middle of a batch, in {file:?} at byte {offset}: the {bytes} bytes behind that are cut off. A power \
+                     cut leaves such an end, and nothing of it was acknowledged. If this machine had none, its disk has lost data: replace \
+                     this replica. docs/store.md says how"
+                ),
+                Event::Founding(missing) => tracing::info!(
+                    "the store has not begun: its first members found it together, and replicas {missing:?} have not come. Start each of \
+                     them with --new"
+                ),
+                Event::Founded => tracing::info!("the store has begun: all its first members are there"),
+                Event::Refused { peer, refusal: Refusal::OtherStore } => tracing::error!(
+                    "replica {peer} has data of another store, which other disks have founded: they do not listen to each other. Start \
+                     it with the data of this store, or this one with the data of that"
+                ),
+                Event::Refused { peer, refusal: Refusal::NoData } => tracing::error!(
+                    "replica {peer} has no data, though this store has begun: it is not listened to. Start it with its data; if that is \
+                     lost, remove it (midflight kv members remove {peer}), and let another id join (--join)"
+                ),
+                Event::Contradicted { peer, commit, last } => tracing::error!(
+                    "replica {peer} says, as the leader, that entries up to {commit} are committed, and this log ends at {last}: nothing is \
+                     taken from it, and its connections are ended. Compare with what the other replicas say (midflight kv status): the \
+                     one that differs has other data than it had. docs/store.md says more"
+                ),
+                Event::Unreadable(peer) => tracing::error!(
+                    "replica {peer} sends entries that this program cannot read: they are not taken. If it runs a newer version, use \
+                     that for this replica too"
+                ),
+                Event::SnapshotRefused(peer, why) => {
+                    tracing::error!("a snapshot of replica {peer} is not taken: {why}")
+                }
+                Event::Ended(link) => self.links.end(link),
+                Event::Removed(by) => tracing::error!(
+                    "this replica was removed from its set{}: it holds no part of the store any more, and serves nothing. Stop it. Its \
+                     machine may come back under an id that was never used, with a data directory of its own (--join)",
+                    by.map_or(String::new(), |peer| format!(", as replica {peer} says"))
                 ),
                 Event::UnlikePeer { peer, name, ours, theirs } => tracing::error!(
                     "replica {peer} was started with {name} = {theirs}, this one with {ours}: they do not listen to each other. All \

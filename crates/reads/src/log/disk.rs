@@ -82,6 +82,8 @@ pub(super) struct Disk {
     known: Batch,
     /// The newest part that `File::Safe` names.
     named: u64,
+    /// `File::Safe` is to say where the log ends.
+    seals: bool,
     /// Files that nothing needs once the next batch of the log is safe.
     retired: Vec<File>,
     /// Files that nothing needs.
@@ -95,8 +97,8 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Of a node that has no files.
-    pub(super) fn new(identity: Identity, voters: &[u64]) -> Self {
-        Self { repairs: vec![birth(identity, voters)], ..Self::empty(identity, 0) }
+    pub(super) fn new(identity: Identity, disk: u64) -> Self {
+        Self { repairs: vec![birth(identity, disk)], ..Self::empty(identity, 0) }
     }
 
     fn empty(identity: Identity, run: u64) -> Self {
@@ -120,6 +122,7 @@ impl Disk {
             parts: VecDeque::new(),
             known: Batch { first: 1, ..Batch::default() },
             named: 0,
+            seals: false,
             retired: Vec::new(),
             removals: Vec::new(),
             end: Position::default(),
@@ -265,7 +268,7 @@ impl Disk {
         }
         changes.extend(self.removals.drain(..).map(|file| Change::Remove { file }));
         // Only now: in the batch that makes a part, a crash could keep this file without it.
-        if self.known.safe.part > self.named {
+        if self.known.safe.part > self.named || std::mem::take(&mut self.seals) {
             self.named = self.known.safe.part;
             changes.push(self.write_safe());
         }
@@ -356,15 +359,26 @@ impl Disk {
         self.is_due = true;
     }
 
+    /// The next batch says where the log ends, unless it goes on before.
+    pub(super) fn seal(&mut self) {
+        self.seals = self.is_safe() && self.known.safe == self.end && self.end.part > 0;
+    }
+
+    /// Whether all changes so far are safe.
+    pub(super) fn is_safe(&self) -> bool {
+        let is_written = self.repairs.is_empty() && self.pieces.is_empty() && !self.is_due;
+        is_written && self.under_way.is_empty()
+    }
+
     pub(super) fn unsafe_bytes(&self) -> usize {
         self.unsafe_bytes
     }
 }
 
 /// Writes down whose directory this is.
-pub(super) fn birth(identity: Identity, voters: &[u64]) -> Change {
+pub(super) fn birth(identity: Identity, disk: u64) -> Change {
     let mut writer = Writer::create(File::Identity);
-    writer.value(&Birth { identity, voters: voters.to_vec() });
+    writer.value(&Birth { identity, disk: Some(disk) });
     Change::Replace { file: File::Identity, bytes: writer.finish() }
 }
 

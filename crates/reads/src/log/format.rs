@@ -41,8 +41,8 @@ impl Point {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Birth {
     pub(super) identity: Identity,
-    /// The voters of the set's first configuration.
-    pub(super) voters: Vec<u64>,
+    /// Drawn when the directory was made. Stores of former versions have none.
+    pub(super) disk: Option<u64>,
 }
 
 /// The first record of `File::Safe`.

@@ -108,27 +108,25 @@ pub struct Log {
     /// Entries below this one may go.
     floor: u64,
     keep_entries: u64,
+    /// The number of the directory.
+    number: Option<u64>,
     disk: Disk,
 }
 
 impl Log {
-    /// From the files of a node's directory; without any, that of a new node, whose replica set begins with `initial_voters`. The
-    /// first voters of a node that is not new stand in its files.
+    /// From the files of a node's directory; without any, that of a new node, whose directory gets the number `drawn`.
     ///
     /// # Errors
     /// If the files are another node's, a newer release's, damaged, or not all there.
-    pub fn recover(
-        identity: Identity,
-        files: Vec<(File, Vec<u8>)>,
-        initial_voters: &[u64],
-    ) -> Result<Recovered, LogError> {
-        recover::recover(identity, files.into_iter().collect(), initial_voters)
+    pub fn recover(identity: Identity, files: Vec<(File, Vec<u8>)>, drawn: u64) -> Result<Recovered, LogError> {
+        recover::recover(identity, files.into_iter().collect(), drawn)
     }
 
-    fn new(disk: Disk, replayed: Replayed, first: ConfState, snapshot: Option<Snapshot>) -> Self {
+    fn new(disk: Disk, number: Option<u64>, replayed: Replayed, snapshot: Option<Snapshot>) -> Self {
         let Replayed { state: hard_state, before, entries, .. } = replayed;
-        let conf_state = snapshot.as_ref().map_or(first, |newest| newest.get_metadata().get_conf_state().clone());
-        Self { hard_state, conf_state, before, entries, snapshot, floor: 0, keep_entries: 0, disk }
+        let conf_state = snapshot.as_ref().map(|newest| newest.get_metadata().get_conf_state().clone());
+        let conf_state = conf_state.unwrap_or_default();
+        Self { hard_state, conf_state, before, entries, snapshot, floor: 0, keep_entries: 0, number, disk }
             .with(Options::default())
     }
 
@@ -259,6 +257,24 @@ impl Log {
     #[must_use]
     pub fn is_void(&self) -> bool {
         self.last_index() == 0 && self.snapshot.is_none() && self.hard_state == HardState::default()
+    }
+
+    /// The number that was drawn when the directory was made: one that was emptied has another. `None`: a former version made it.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Whether all changes so far are safe on disk.
+    #[must_use]
+    pub fn is_safe(&self) -> bool {
+        self.disk.is_safe()
+    }
+
+    /// Where all is safe, the next batch says where the log ends: if it is shorter when it is recovered, the disk has lost something. Only
+    /// an end that is meant can say so: it costs two syncs.
+    pub fn seal(&mut self) {
+        self.disk.seal();
     }
 
     /// All changes since the last call, as one batch.

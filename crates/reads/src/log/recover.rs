@@ -10,7 +10,7 @@ use super::replay::{self, Replayed};
 use super::{Identity, Log, LogError, Recovered, Stored};
 use bytes::Bytes;
 use midflight_endpoint::{Change, File};
-use raft::prelude::{ConfState, Snapshot};
+use raft::prelude::Snapshot;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -50,10 +50,9 @@ pub(super) struct Newest {
     pub(super) safe: Position,
 }
 
-pub(super) fn recover(identity: Identity, mut files: Files, initial_voters: &[u64]) -> Result<Recovered, LogError> {
+pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Result<Recovered, LogError> {
     if files.is_empty() {
-        let disk = Disk::new(identity, initial_voters);
-        let log = Log::new(disk, Replayed::default(), members(initial_voters.to_vec()), None);
+        let log = Log::new(Disk::new(identity, drawn), Some(drawn), Replayed::default(), None);
         return Ok(Recovered { log, snapshot: None, cut: None });
     }
     let Snapshots { newest, whole, damaged, last: last_snapshot } = read_snapshots(identity, &files)?;
@@ -63,7 +62,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, initial_voters: &[u6
         return Err(damaged.unwrap_or(missing));
     }
     let (snapshot, ranges) = whole.unzip();
-    let (voters, birth) = voters(identity, &files, &parts, initial_voters)?;
+    let (number, birth) = number(identity, &files, &parts, drawn)?;
     let is_born = birth.is_none();
     let run = parts.run.saturating_add(1).min(NUMBER_MAX);
     let (end, marked) = mark_cut(&parts, run);
@@ -81,35 +80,31 @@ pub(super) fn recover(identity: Identity, mut files: Files, initial_voters: &[u6
     let start = if replayed.is_void { Start::Snapshot { number: newest.number, last } } else { Start::After(last) };
     let parts = numbers.into_iter().zip(&replayed.highest).map(|(number, &highest)| Part { number, highest }).collect();
     let left = Left { run, repairs, retired, parts, end, known, named, start, snapshot: newest.number, last_snapshot };
-    let log = Log::new(Disk::after(identity, left), replayed, members(voters), snapshot.clone());
+    let log = Log::new(Disk::after(identity, left), number, replayed, snapshot.clone());
     let bytes = Bytes::from(files.remove(&File::Snapshot(newest.number)).unwrap_or_default());
     let parts = ranges.unwrap_or_default().into_iter().map(|range| bytes.slice(range)).collect();
     let snapshot = snapshot.map(|snapshot| Stored { snapshot, parts });
     Ok(Recovered { log, snapshot, cut })
 }
 
-fn members(voters: Vec<u64>) -> ConfState {
-    ConfState { voters, ..ConfState::default() }
-}
-
-/// The set's first voters, and the change that writes them down if a crash in the very first batch has kept only other files.
-fn voters(
+/// The directory's number, and the change that writes one down if a crash in the very first batch has kept only other files.
+fn number(
     identity: Identity,
     files: &Files,
     parts: &Parts<'_>,
-    initial: &[u64],
-) -> Result<(Vec<u64>, Option<Change>), LogError> {
+    drawn: u64,
+) -> Result<(Option<u64>, Option<Change>), LogError> {
     let file = File::Identity;
     let Some(bytes) = files.get(&file) else {
         let is_new = parts.known.safe == Position::default() && parts.known.snapshot == 0;
-        let repaired = (initial.to_vec(), Some(disk::birth(identity, initial)));
+        let repaired = (Some(drawn), Some(disk::birth(identity, drawn)));
         return if is_new { Ok(repaired) } else { Err(LogError::Missing { file }) };
     };
     let mut reader = Reader::open(file, bytes)?;
     let birth: Birth = value(&mut reader)?;
     check_identity(file, birth.identity, identity)?;
     check_end(&reader)?;
-    Ok((birth.voters, None))
+    Ok((birth.disk, None))
 }
 
 /// What `File::Safe` says. Without it nothing is lost, and nothing tells its loss from a crash before it was made.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 const IDENTITY: Identity = Identity { cluster: 0xc1, node: 3, set: 7 };
 const VOTERS: [u64; 3] = [1, 2, 3];
+const DRAWN: u64 = 77;
 const SMALL: Options = Options { part_bytes: 400, keep_entries: 3 };
 
 type Files = BTreeMap<File, Vec<u8>>;
@@ -21,7 +22,7 @@ fn apply(files: &mut Files, change: &Change) {
 }
 
 fn recover(files: &Files) -> Result<Recovered, LogError> {
-    let mut recovered = Log::recover(IDENTITY, files.clone().into_iter().collect(), &VOTERS)?;
+    let mut recovered = Log::recover(IDENTITY, files.clone().into_iter().collect(), DRAWN)?;
     recovered.log.set_options(SMALL);
     Ok(recovered)
 }
@@ -433,7 +434,7 @@ fn without_the_file_that_names_the_newest_part_nothing_is_lost() {
 fn another_nodes_directory_and_a_newer_version_are_refused() {
     let files = settled().safe_files;
     let ours = Identity { node: 4, ..IDENTITY };
-    let other = Log::recover(ours, files.clone().into_iter().collect(), &VOTERS).map(|recovered| recovered.cut);
+    let other = Log::recover(ours, files.clone().into_iter().collect(), DRAWN).map(|recovered| recovered.cut);
     assert!(matches!(other, Err(LogError::OtherIdentity { found: IDENTITY, .. })), "{other:?}");
     for &file in files.keys() {
         let mut newer = files.clone();
@@ -469,12 +470,16 @@ fn a_batch_that_needs_only_later_parts_is_damage() {
 }
 
 #[test]
-fn a_new_node_has_the_voters_that_it_was_given_first() {
+fn a_directory_keeps_the_number_that_was_drawn_first() {
     let mut machine = Machine::new();
     machine.settle();
-    let files = machine.safe_files.into_iter().collect();
-    let recovered = Log::recover(IDENTITY, files, &[9]).unwrap();
-    assert_eq!(recovered.log.conf_state().voters, VOTERS);
+    let files: Vec<_> = machine.safe_files.into_iter().collect();
+    let number = |files| Log::recover(IDENTITY, files, DRAWN + 1).unwrap().log.number();
+    assert_eq!((number(files), number(Vec::new())), (Some(DRAWN), Some(DRAWN + 1)));
+    // As a former version made it: of the set's first voters there were none.
+    let mut writer = Writer::create(File::Identity);
+    writer.value(&(IDENTITY, Vec::<u64>::new()));
+    assert_eq!(number(vec![(File::Identity, writer.finish())]), None);
 }
 
 #[test]
@@ -496,6 +501,37 @@ fn raft_reads_what_is_kept() {
     assert_eq!(log.entries(8, 11, Some(1)).unwrap().len(), 1);
     assert_eq!(Storage::snapshot(log, 10, 1).unwrap().get_metadata().index, 10);
     assert_eq!(Storage::snapshot(log, 11, 1), Err(StorageError::SnapshotTemporarilyUnavailable.into()));
+}
+
+#[test]
+fn r2_a_log_that_was_sealed_is_not_shortened_unnoticed() {
+    let mut machine = Machine::new();
+    for _ in 0..3 {
+        machine.append(0, 3, 20);
+        machine.settle();
+    }
+    let last = |files: &Files| *files.keys().rfind(|file| matches!(file, File::Log(_))).unwrap();
+    for is_sealed in [false, true] {
+        if is_sealed {
+            machine.log.seal();
+            machine.settle();
+        }
+        let files = machine.safe_files.clone();
+        let file = last(&files);
+        assert!(recover(&files).unwrap().cut.is_none());
+        let noticed = |length: &usize| {
+            let mut short = files.clone();
+            short.get_mut(&file).unwrap().truncate(*length);
+            recover(&short).is_err_and(|error| matches!(error, LogError::Damaged { file: of, .. } if of == file))
+        };
+        let length = files[&file].len();
+        assert_eq!((0..length).all(|length| noticed(&length)), is_sealed);
+    }
+    // The next start goes on behind the seal.
+    let mut again = Machine::with(machine.safe_files.clone()).unwrap();
+    again.append(0, 3, 20);
+    again.settle();
+    assert!(recover(&again.safe_files).unwrap().cut.is_none());
 }
 
 #[test]

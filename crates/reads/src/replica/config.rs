@@ -1,9 +1,11 @@
 //! The configuration of a replica, with the default of every bound and time.
 
+use super::founding::Founders;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_wire::reads::{KGROUP_BITS_MAX, REPLICAS_MAX};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// A replica of a set, as the others and the switches know it.
@@ -182,6 +184,9 @@ pub struct ReplicaConfig {
     /// The set is made now: without files, this replica is one of its first members. Where this is not set, a replica that should
     /// have files and finds none does not start: it would have forgotten what it has acknowledged.
     pub founds: bool,
+    /// Where one process makes the data of all first members: the numbers that it has drawn for their disks. Empty: the members learn
+    /// each other's before the store begins.
+    pub founders: BTreeMap<u64, u64>,
     /// Members that it has links to while it waits to be added.
     pub contacts: Vec<Member>,
     /// The set's switches, the preferred one first.
@@ -261,6 +266,7 @@ impl ReplicaConfig {
             id,
             initial,
             founds: false,
+            founders: Founders::new(),
             contacts: Vec::new(),
             switches,
             kgroup_bits: 12,

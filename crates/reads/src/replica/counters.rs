@@ -57,6 +57,10 @@ pub struct Counters {
     pub messages_too_long: u64,
     /// Messages of peers whose set has other bounds, times or another read mode.
     pub unlike_peers: u64,
+    /// Messages of peers whose data is lost, or of another store; or that came before the set has begun.
+    pub other_stores: u64,
+    /// Heartbeats of leaders that count on more than this replica's log has: their links were ended.
+    pub contradictions: u64,
     /// Votes refused because of a promise.
     pub promised: u64,
     /// Requests dropped because a queue was full.

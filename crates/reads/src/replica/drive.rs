@@ -7,7 +7,7 @@ use super::image::Image;
 use super::letters::{Letter, Other};
 use super::node::Turn;
 use super::switches::is_silent;
-use super::{Event, Replica};
+use super::{Event, Refusal, Replica};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
 use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row, key_hash};
@@ -28,7 +28,13 @@ pub(super) struct Links {
     queues: BTreeMap<(u64, Lane), VecDeque<Letter>>,
     up: BTreeMap<(u64, Lane), u64>,
     /// Peers with other bounds: nothing of them is taken.
-    unlike: BTreeSet<u64>,
+    pub(super) unlike: BTreeSet<u64>,
+    /// Peers that are refused for their data.
+    pub(super) refused: BTreeMap<u64, Refusal>,
+    /// Leaders that count on more than this log has.
+    pub(super) contradicting: BTreeSet<u64>,
+    /// Peers that have sent what cannot be read.
+    pub(super) unreadable: BTreeSet<u64>,
     /// Peers that have greeted on their present link, with the same bounds.
     greeted: BTreeSet<u64>,
 }
@@ -50,6 +56,11 @@ impl Links {
     /// Which link it is, if it is up.
     pub(super) fn generation(&self, peer: u64, lane: Lane) -> Option<u64> {
         self.up.get(&(peer, lane)).copied()
+    }
+
+    /// Peers to which what must not be late has a link.
+    pub(super) fn peers(&self) -> Vec<u64> {
+        self.up.keys().filter(|(_, lane)| *lane == Lane::Prompt).map(|(peer, _)| *peer).collect()
     }
 
     /// Whether a peer runs, has a link, and has the same bounds.
@@ -214,6 +225,8 @@ impl Replica {
         match letter {
             Letter::Other(Other::Greeting(agreed, habits)) => self.greeted(peer, agreed, habits),
             _ if self.links.unlike.contains(&peer) => self.counters.unlike_peers += 1,
+            Letter::Other(Other::Origin(origin)) => self.take_origin(now, peer, origin),
+            _ if self.is_founding() || self.links.refused.contains_key(&peer) => self.counters.other_stores += 1,
             // Snapshots come in parts.
             Letter::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
                 self.counters.foreign_messages += 1;
@@ -262,11 +275,15 @@ impl Endpoint for Replica {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
-        if self.node.has_lost_quorum(now) {
-            let heir = self.heir(|_| true);
-            self.node.resign(now, heir);
+        if self.is_founding() {
+            self.node.stay_silent(now);
+        } else {
+            if self.node.has_lost_quorum(now) {
+                let heir = self.heir(|_| true);
+                self.node.resign(now, heir);
+            }
+            self.node.handle_timeout(now);
         }
-        self.node.handle_timeout(now);
         self.go_on(now);
         if self.sessions.is_some() && now >= self.next_beat {
             self.next_beat = now + self.config.timing.heartbeat;
@@ -306,6 +323,17 @@ impl Endpoint for Replica {
     }
 }
 
+impl Replica {
+    /// Takes and sends nothing more on a link, and has its driver end it.
+    pub(super) fn end_link(&mut self, now: Nanos, peer: u64, lane: Lane) {
+        if let Some(generation) = self.links.generation(peer, lane) {
+            let link = Link { peer, lane, generation };
+            self.events.push_back(Event::Ended(link));
+            self.link_broken(now, link);
+        }
+    }
+}
+
 impl Durable for Replica {
     fn poll_persist(&mut self) -> Option<Persist> {
         self.node.poll_persist()
@@ -324,7 +352,11 @@ impl Linked for Replica {
 
     fn peers(&self) -> Vec<(u64, SocketAddr)> {
         let is_outside = super::members::slot_of(&self.state.members, self.config.id) == NO_SLOT;
-        let known = if is_outside { &self.config.contacts } else { &self.state.members };
+        let known = match is_outside {
+            true if self.config.contacts.is_empty() => &self.config.initial,
+            true => &self.config.contacts,
+            false => &self.state.members,
+        };
         let others = known.iter().filter(|member| member.id != self.config.id);
         others.map(|member| (member.id, member.links)).collect()
     }
@@ -340,6 +372,9 @@ impl Linked for Replica {
             link.lane,
             Letter::Other(Other::Greeting(self.config.agreed(), self.config.habits())),
         );
+        if let Some(origin) = self.origin().filter(|_| link.lane == Lane::Prompt) {
+            self.links.queue(link.peer, link.lane, Letter::Other(Other::Origin(origin)));
+        }
     }
 
     fn link_broken(&mut self, now: Nanos, link: Link) {

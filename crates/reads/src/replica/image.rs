@@ -6,6 +6,8 @@
 use super::clients::{Client, Source};
 use super::config::{Agreed, Member, ReplicaConfig};
 use super::entry::SessionName;
+use super::founding::Founders;
+use super::members;
 use super::state::State;
 use super::store::{Outcome, Shard, Store};
 use midflight_endpoint::mutants::planted;
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The format of snapshots.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The same without the founders, which are the last of its head.
+const WITHOUT_FOUNDERS: u8 = 1;
 /// Bytes after which a part ends. It is longer by at most a shard.
 const PART_BYTES: usize = 256 << 10;
 /// What a client takes in a part beside its value, roughly.
@@ -69,6 +73,7 @@ struct Head {
     time: u64,
     sessions: Vec<SessionName>,
     members: Vec<Member>,
+    founders: Founders,
 }
 
 /// A part, as its bytes say.
@@ -118,7 +123,14 @@ impl Image {
         let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
         let most = if planted(181) { 3 } else { usize::MAX };
         let members = state.members.iter().take(most).cloned().collect();
-        let head = Arc::new(Head { version: VERSION, agreed, time: state.time, sessions, members });
+        let head = Arc::new(Head {
+            version: VERSION,
+            agreed,
+            time: state.time,
+            sessions,
+            members,
+            founders: state.founders.clone(),
+        });
         Self { index, head, clients, shards: state.store.shards().to_vec() }
     }
 
@@ -189,11 +201,16 @@ impl Thawing {
     /// What is wrong with it.
     pub(super) fn take(&mut self, config: &ReplicaConfig, bytes: &[u8]) -> Result<(), SnapshotError> {
         // The version stands in front of all that it may change, behind the number of the kind of part.
-        if let ([0, version, ..], false) = (bytes, self.has_head)
-            && *version != VERSION
-        {
-            return Err(SnapshotError::Version(*version));
-        }
+        let mut with_founders = Vec::new();
+        let bytes = match bytes {
+            [0, WITHOUT_FOUNDERS, ..] if !self.has_head => {
+                with_founders.extend_from_slice(bytes);
+                with_founders.push(0);
+                &with_founders
+            }
+            [0, version, ..] if !self.has_head && *version != VERSION => return Err(SnapshotError::Version(*version)),
+            _ => bytes,
+        };
         let (part, rest) = postcard::take_from_bytes::<Part<'_>>(bytes).map_err(|_| SnapshotError::Malformed)?;
         let is_head = matches!(part, Part::Head(_));
         if !rest.is_empty() || is_head == std::mem::replace(&mut self.has_head, true) {
@@ -218,7 +235,11 @@ impl Thawing {
         if let Some((name, ours, theirs)) = ours.differs_from(&head.agreed) {
             return Err(SnapshotError::Unlike { name, ours, theirs });
         }
+        if !members::are_possible(&head.members) {
+            return Err(SnapshotError::Malformed);
+        }
         (self.state.members, self.state.sessions, self.state.time) = (head.members, head.sessions, head.time);
+        self.state.founders = head.founders;
         Ok(())
     }
 
@@ -262,6 +283,24 @@ mod tests {
         other.store_bytes = 5;
         let error = Thawing::new(&other).take(&other, &image.part(&mut Cursor::default()).unwrap()).unwrap_err();
         assert_eq!(error, SnapshotError::Unlike { name: "store_bytes", ours: 5, theirs: 256 << 20 });
+    }
+
+    #[test]
+    fn a_snapshot_of_a_former_version_is_read() {
+        let state = State::new(&config());
+        let mut head = Image::of(&state, config().agreed(), 1).part(&mut Cursor::default()).unwrap();
+        assert_eq!((head[1], head.pop()), (VERSION, Some(0)), "no founders");
+        head[1] = WITHOUT_FOUNDERS;
+        assert!(thaw(&[head]).unwrap().founders.is_empty());
+    }
+
+    #[test]
+    fn r7_members_that_cannot_be_are_no_snapshot() {
+        let mut state = State::new(&config());
+        let at = "10.0.0.1:7000".parse().unwrap();
+        state.members.push(Member { id: 1, slot: 8, address: at, links: at });
+        let head = Image::of(&state, config().agreed(), 1).part(&mut Cursor::default()).unwrap();
+        assert_eq!(thaw(&[head]).unwrap_err(), SnapshotError::Malformed);
     }
 
     #[test]

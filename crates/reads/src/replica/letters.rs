@@ -2,6 +2,7 @@
 
 use super::balance::Load;
 use super::config::{Agreed, Habits};
+use super::founding::Origin;
 use crate::log::{BadMessage, decode_message, encode_message};
 use midflight_endpoint::Nanos;
 use raft::prelude::Message;
@@ -48,6 +49,8 @@ pub(super) enum Other {
     Reach { is_heard: bool },
     /// Whether a follower's disk has room: to its leader.
     Room { has_room: bool },
+    /// The second letter on a link: what the data is of.
+    Origin(Origin),
 }
 
 /// What a part holds.
@@ -122,6 +125,8 @@ mod tests {
             Other::Index { number: 0, index: 9 },
             Other::Reach { is_heard: true },
             Other::Room { has_room: false },
+            Other::Origin(Origin::Nothing),
+            Other::Origin(Origin::Accepts([(1, u64::MAX), (2, 5)].into())),
         ] {
             other.encode(&mut buffer);
             assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(read)) if read == other));

@@ -125,6 +125,36 @@ impl Changes {
     }
 }
 
+/// What an entry changes, and the members afterwards; `None` where it cannot be read.
+pub(super) fn change_of(entry: &Entry) -> Option<(ConfChangeV2, Option<Vec<Member>>)> {
+    let mut change = ConfChangeV2::default();
+    let is_change = entry.get_entry_type() == EntryType::EntryConfChangeV2;
+    let is_read = is_change && change.merge_from_bytes(entry.get_data()).is_ok();
+    // raft-rs itself proposes an empty change, which leaves a joint configuration.
+    let members: Option<Vec<Member>> = match entry.get_context() {
+        [] if change.get_changes().is_empty() => None,
+        context => Some(postcard::from_bytes(context).ok().filter(|members: &Vec<Member>| are_possible(members))?),
+    };
+    is_read.then_some((change, members))
+}
+
+/// Whether there can be such members: few, and each with an id and a place of its own.
+pub(super) fn are_possible(members: &[Member]) -> bool {
+    let is_alone = |member: &Member| {
+        members.iter().filter(|other| other.id == member.id || other.slot == member.slot).count() == 1
+    };
+    let is_placed = |member: &Member| member.id != 0 && usize::from(member.slot) < REPLICAS_MAX;
+    members.iter().all(|member| is_placed(member) && is_alone(member))
+}
+
+/// Members in words, to show in what two lists differ.
+pub(super) fn list_of(members: &[Member]) -> String {
+    let all = members
+        .iter()
+        .map(|Member { id, slot, address, links }| format!("{id} in place {slot} on {address} and {links}"));
+    all.collect::<Vec<_>>().join("; ")
+}
+
 fn list(ids: &[u64]) -> String {
     ids.iter().map(u64::to_string).collect::<Vec<_>>().join(" and ")
 }
@@ -278,32 +308,38 @@ impl Replica {
 
     /// An entry that changes the members is applied.
     pub(super) fn apply_change(&mut self, entry: &Entry) {
-        let mut change = ConfChangeV2::default();
-        let is_read = match entry.get_entry_type() {
-            EntryType::EntryConfChangeV2 => change.merge_from_bytes(entry.get_data()).is_ok(),
-            _ => false,
-        };
-        // An empty change leaves a joint configuration: raft-rs proposes it itself, without our context.
-        let members: Option<Vec<Member>> = postcard::from_bytes(entry.get_context()).ok();
-        if !is_read {
+        let Some((change, members)) = change_of(entry) else {
             self.counters.unknown_entries += 1;
             return self
                 .fail("the log has a change of the members that cannot be read: use a newer program for this replica");
-        }
+        };
         (self.changes.applied, self.changes.seal) = (entry.index, None);
-        match self.node.apply_change(&change) {
-            Ok(conf_state) => self.node.log_mut().set_conf_state(conf_state),
-            Err(error) => return self.fail(format!("a change of the members cannot be applied: {error}")),
+        // What one replica cannot apply, no other can: all go on as if it were not there.
+        let Ok(conf_state) = self.node.apply_change(&change) else {
+            self.counters.unknown_entries += 1;
+            return;
+        };
+        self.node.log_mut().set_conf_state(conf_state);
+        let Some(members) = members else { return };
+        self.wants_snapshot |= members.len() > self.state.members.len() && !planted(184);
+        let was_member = self.slot() != NO_SLOT;
+        self.state.members = members;
+        self.node.set_slot(self.slot());
+        // It may have been elected between the proposal and now.
+        if self.node.is_leader() && self.slot() == NO_SLOT && !planted(182) {
+            self.node.step_down(self.now);
         }
-        if let Some(members) = members {
-            self.wants_snapshot |= members.len() > self.state.members.len() && !planted(184);
-            self.state.members = members;
-            self.node.set_slot(self.slot());
-            // It may have been elected between the proposal and now.
-            if self.node.is_leader() && self.slot() == NO_SLOT && !planted(182) {
-                self.node.step_down(self.now);
-            }
-            self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));
+        self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));
+        if was_member && self.slot() == NO_SLOT {
+            self.note_removal(None);
+        }
+        self.wants_announcement = true;
+    }
+
+    /// It is a member no more: the log says so, or a peer.
+    pub(super) fn note_removal(&mut self, peer: Option<u64>) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            self.events.push_back(Event::Removed(peer));
         }
     }
 }

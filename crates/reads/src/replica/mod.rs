@@ -9,6 +9,7 @@
 //! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `replies`: which way answers to READs go;
 //!   `balance`: how many READs each replica gets; `seqs`: what its replies say of the last write;
 //! - `room`: what goes on where disks are full; `times`: how long all that takes;
+//! - `founding`: how a set begins;
 //! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -21,6 +22,7 @@ mod counters;
 mod datagrams;
 mod drive;
 mod entry;
+mod founding;
 mod hand_over;
 mod image;
 mod leases;
@@ -47,23 +49,28 @@ mod writes;
 
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
 pub use counters::Counters;
+pub use founding::Refusal;
 pub use hand_over::HAND_OVER_PROMISES;
 pub use image::SnapshotError;
 pub use members::{ChangeError, HandOverError};
 pub use status::{Role, StatusReport};
 pub use times::{ReplicaTimes, TIME_BUCKETS, Times};
 
+pub use crate::log::Cut;
 use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
+use founding::Founding;
 use image::Image;
 use letters::Letter;
 use midflight_endpoint::mutants::planted;
-use midflight_endpoint::{File, Lane, MS, Nanos};
+use midflight_endpoint::{File, Lane, Link, MS, Nanos};
 use midflight_wire::reads::NO_SLOT;
 use node::Node;
 use raft::eraftpb::MessageType;
 use raft::prelude::Entry;
 use raft::prelude::Message;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 use reads::Reads;
 use replies::Replies;
 use session::{Datagrams, Sessions};
@@ -108,6 +115,12 @@ pub struct Replica {
     hand_over: Option<hand_over::HandOver>,
     /// What a leader knows of changes of the members.
     changes: members::Changes,
+    /// Its set has not begun.
+    founding: Option<Founding>,
+    /// It was a member, and has been removed.
+    has_left: bool,
+    /// Its members have changed: peers are told.
+    wants_announcement: bool,
     /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
@@ -160,6 +173,39 @@ pub enum Event {
     },
     /// The leader removes this new member, which has not caught up in time.
     LeftBehind(u64),
+    /// Its log ended in the middle of a batch, and what was there of it is cut off: a power cut leaves that. A file that has lost its end
+    /// may look like that, too.
+    LogCut(Cut),
+    /// Its set has not begun: it waits for these first members.
+    Founding(Vec<u64>),
+    /// Its set has begun: all first members have the founding state.
+    Founded,
+    /// This peer is not listened to.
+    Refused {
+        /// Its id.
+        peer: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A leader counts on more than this replica's log has: nothing is taken from it.
+    Contradicted {
+        /// Its id.
+        peer: u64,
+        /// What it says is committed.
+        commit: u64,
+        /// Where this log ends.
+        last: u64,
+    },
+    /// This peer has sent entries, or a snapshot, that this program cannot read, and that are not taken.
+    Unreadable(u64),
+    /// This peer has sent a snapshot that is not taken, for this reason.
+    SnapshotRefused(u64, SnapshotError),
+    /// This link must end.
+    Ended(Link),
+    /// It was a member, and has been removed: a peer says so, or the log.
+    Removed(Option<u64>),
+    /// It has no data, and peers have: it takes no part, and the process must end with this message.
+    NotFounded(String),
     /// It cannot go on: the process must end, with this message.
     Failed(String),
 }
@@ -195,25 +241,32 @@ impl Replica {
     pub fn new(config: ReplicaConfig, files: Vec<(File, Vec<u8>)>, now: Nanos) -> Result<Self, StartError> {
         config.check()?;
         let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
-        let has_files = !files.is_empty();
-        let mut recovered = Log::recover(identity, files, &[])?;
+        let drawn = Pcg64::seed_from_u64(config.seed).random();
+        let mut recovered = Log::recover(identity, files, config.founders.get(&config.id).copied().unwrap_or(drawn))?;
         if recovered.log.is_void() && !config.initial.is_empty() {
-            // A crash may have left files of the very first batch, and not the state that it was to write.
-            if config.founds {
-                recovered.snapshot = Some(snapshots::found(&config, &mut recovered.log));
-            } else if !has_files {
+            // Files without a state are what a crash leaves of the first batches: nothing was acknowledged. Or they are all that is left.
+            if !config.founds {
                 return Err(StartError::NoFiles(config.id));
+            }
+            if !config.founders.is_empty() {
+                recovered.snapshot = Some(snapshots::found(&config, &mut recovered.log));
             }
         }
         let (state, applied) = match recovered.snapshot {
             Some(stored) => (snapshots::thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
-            None => (State::new(&config), 0),
+            // Who founds is no member before all others do.
+            None => (State { members: Vec::new(), ..State::new(&config) }, 0),
         };
+        let first = if recovered.log.is_void() { &config.initial } else { &state.members };
+        let founding = Founding::of(&recovered.log, config.id, first, &state.founders);
         if config.mode == Mode::Unreplicated && state.members.len() > 1 {
             return Err(ConfigError::Replicated(state.members.len()).into());
         }
         let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
         let slot = members::slot_of(&state.members, config.id);
+        // Only members get data.
+        let has_left = slot == NO_SLOT && !recovered.log.is_void();
+        let left = has_left.then_some(Event::Removed(None));
         let node = Node::new(&config, recovered.log, applied, slot, now)?;
         let mut seqs = seqs::Seqs::new(config.kgroup_bits);
         seqs.begin(&state.sessions);
@@ -239,6 +292,9 @@ impl Replica {
             time_since: now,
             hand_over: None,
             changes: members::Changes::default(),
+            founding,
+            has_left,
+            wants_announcement: false,
             heard: BTreeMap::new(),
             next_beat: now,
             now,
@@ -246,7 +302,7 @@ impl Replica {
             unlike: BTreeSet::new(),
             out: Datagrams::new(),
             direct: Datagrams::new(),
-            events: VecDeque::new(),
+            events: recovered.cut.map(Event::LogCut).into_iter().chain(left).collect(),
             counters: Counts::default(),
             times: ReplicaTimes::default(),
             room: room::Room::default(),
@@ -270,6 +326,17 @@ impl Replica {
     /// owed to clients that are gone must not hold up a leader's heartbeats.
     pub fn poll_direct(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         pop(&mut self.direct, buffer)
+    }
+
+    /// Whether all that its log has is safe on disk.
+    #[must_use]
+    pub fn is_safe(&self) -> bool {
+        self.node.log().is_safe()
+    }
+
+    /// Its driver ends it, and all is safe: one more batch says where the log ends, so that a shorter one is noticed at the next start.
+    pub fn seal(&mut self) {
+        self.node.log_mut().seal();
     }
 
     /// A turn of its driver begins, which leaves about so many datagrams in the socket: a part of this replica's load.
@@ -335,16 +402,33 @@ impl Replica {
             self.node.step(now, message)
         });
         match taken {
-            Ok(()) if is_heartbeat => self.ask_lease(now, peer),
+            Ok(()) if is_heartbeat => {
+                self.links.contradicting.remove(&peer);
+                self.has_left &= self.slot() == NO_SLOT;
+                self.ask_lease(now, peer);
+            }
             Ok(()) => {}
             Err(node::Refused::Unfit) => self.counters.unfit_messages += 1,
             Err(node::Refused::Promised) => self.counters.promised += 1,
             Err(node::Refused::Foreign) => self.counters.foreign_messages += 1,
-            Err(node::Refused::LostEntries) => self.fail(
-                "this replica has lost entries of its log that it had acknowledged: remove it from the set, empty its \
-                 directory, and add it again under a new id",
-            ),
+            Err(node::Refused::Unreadable) => {
+                self.counters.unknown_entries += 1;
+                if self.links.unreadable.insert(peer) {
+                    self.events.push_back(Event::Unreadable(peer));
+                }
+            }
+            Err(node::Refused::BeyondLog { commit }) => self.end_contradicted(now, peer, commit),
         }
+    }
+
+    /// A leader says that more is committed than this log has. Whether it lies, or this disk has lost what it had acknowledged, only
+    /// an operator can tell: nothing of it is taken.
+    fn end_contradicted(&mut self, now: Nanos, peer: u64, commit: u64) {
+        self.counters.contradictions += 1;
+        if self.links.contradicting.insert(peer) {
+            self.events.push_back(Event::Contradicted { peer, commit, last: self.node.last_index() });
+        }
+        self.end_link(now, peer, Lane::Prompt);
     }
 
     fn fail(&mut self, why: impl Into<String>) {
@@ -354,6 +438,7 @@ impl Replica {
     /// After any input: lets Raft, sessions and queues go on until nothing is left to do now.
     fn go_on(&mut self, now: Nanos) {
         self.now = now;
+        self.go_on_founding(now);
         loop {
             self.follow_role(now);
             let mut is_quiet = true;
@@ -390,6 +475,9 @@ impl Replica {
         self.step_snapshot(now);
         let may_trim = self.node.log_mut().trim(TRIMMED_AT_ONCE);
         let may_clear = self.state.store.clear_up();
+        if std::mem::take(&mut self.wants_announcement) {
+            self.announce();
+        }
         self.has_work = may_trim || may_clear || self.may_write_part();
         self.send_messages();
     }

@@ -388,6 +388,11 @@ impl Node {
         leadership.handing_over.map_or(due, |end| due.min(end))
     }
 
+    /// It takes no part before now.
+    pub(super) fn stay_silent(&mut self, now: Nanos) {
+        self.wait_for_leader(now);
+    }
+
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
         match self.leadership {
@@ -551,6 +556,15 @@ impl Node {
     /// Whether Raft has taken the leader's snapshot of this index, in the place of its log.
     pub(super) fn has_taken(&self, index: u64) -> bool {
         self.raw.raft.snap().is_some_and(|snapshot| snapshot.get_metadata().index == index)
+    }
+
+    /// The founding state of a new set: raft-rs takes it as a leader's snapshot, of nobody.
+    pub(super) fn take_founding(&mut self, snapshot: Snapshot) {
+        let mut message = Message { to: self.raw.raft.id, term: snapshot.get_metadata().term, ..Message::default() };
+        message.set_msg_type(MessageType::MsgSnapshot);
+        message.set_snapshot(snapshot);
+        // It cannot fail: the message is neither local nor an answer.
+        let _ = self.raw.step(message);
     }
 
     /// A snapshot of its own that begins now, of what was applied up to `index`.

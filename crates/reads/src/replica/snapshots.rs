@@ -2,6 +2,7 @@
 
 use super::Replica;
 use super::config::ReplicaConfig;
+use super::founding::{FIRST, Founders};
 use super::image::{Cursor, Image, SnapshotError, Thawing};
 use super::state::State;
 use crate::log::{Log, Stored};
@@ -107,21 +108,32 @@ pub(super) fn thaw(config: &ReplicaConfig, parts: &[Bytes]) -> Result<State, Sna
     thawing.finish()
 }
 
-/// The snapshot with which a set begins, the same at each of its first members: no data, and who they are. So a member that joins
-/// later learns from snapshots alone who was there before.
+/// The founding state, as a snapshot that is written to the log and not taken yet: no data, who the first members are, and which disks
+/// they have. It is the same at each of them. So a member that joins later learns from snapshots alone who was there before.
+pub(super) fn founding(config: &ReplicaConfig, founders: Founders, log: &mut Log) -> (Snapshot, State) {
+    let (snapshot, state, _) = write_founding(config, founders, log);
+    (snapshot, state)
+}
+
+/// The same, taken at once: whoever wants it gives all first members theirs.
 pub(super) fn found(config: &ReplicaConfig, log: &mut Log) -> Stored {
+    let (snapshot, _, parts) = write_founding(config, config.founders.clone(), log);
+    log.install(snapshot.clone());
+    log.set_hard_state(&HardState { term: FIRST, commit: FIRST, ..HardState::default() });
+    Stored { snapshot, parts }
+}
+
+fn write_founding(config: &ReplicaConfig, founders: Founders, log: &mut Log) -> (Snapshot, State, Vec<Bytes>) {
     let mut snapshot = Snapshot::default();
     let metadata = snapshot.mut_metadata();
-    (metadata.index, metadata.term) = (1, 1);
+    (metadata.index, metadata.term) = (FIRST, FIRST);
     metadata.mut_conf_state().voters = config.initial.iter().map(|member| member.id).collect();
     log.begin_snapshot(metadata);
-    let (image, mut cursor, mut parts) =
-        (Image::of(&State::new(config), config.agreed(), 1), Cursor::default(), Vec::new());
+    let state = State { founders, ..State::new(config) };
+    let (image, mut cursor, mut parts) = (Image::of(&state, config.agreed(), FIRST), Cursor::default(), Vec::new());
     while let Some(part) = image.part(&mut cursor) {
         log.write_snapshot(&part);
         parts.push(part.into());
     }
-    log.install(snapshot.clone());
-    log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
-    Stored { snapshot, parts }
+    (snapshot, state, parts)
 }

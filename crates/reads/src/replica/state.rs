@@ -3,6 +3,7 @@
 use super::clients::{Clients, Known};
 use super::config::{Member, ReplicaConfig};
 use super::entry::{ClientWrite, Record, SessionName};
+use super::founding::Founders;
 use super::store::{Outcome, Store};
 use midflight_endpoint::MS;
 use midflight_wire::reads::Status;
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub(super) sessions: Vec<SessionName>,
     /// The replicas.
     pub(super) members: Vec<Member>,
+    /// Who founded the store. It never changes.
+    pub(super) founders: Founders,
     /// Milliseconds that the store has run, as its leaders counted them. It never decreases.
     pub(super) time: u64,
 }
@@ -30,6 +33,7 @@ impl State {
             clients: Clients::new(config.clients, config.client_idle / MS),
             sessions: Vec::new(),
             members: config.initial.clone(),
+            founders: Founders::new(),
             time: 0,
         }
     }

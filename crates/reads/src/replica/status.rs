@@ -14,8 +14,12 @@ pub enum Role {
     Follower,
     /// It is a member that has not caught up, and has no vote yet.
     Learner,
-    /// The set does not know it (yet, or any more).
+    /// Its set has not begun: it waits for the other first members.
+    Founder,
+    /// The set does not know it yet.
     Outside,
+    /// It was a member, and has been removed.
+    Removed,
 }
 
 /// The state of a replica, for people and metrics.
@@ -80,6 +84,8 @@ impl Replica {
             id: self.config.id,
             role: match is_member {
                 _ if node.is_leader() => Role::Leader,
+                _ if self.is_founding() => Role::Founder,
+                _ if self.has_left => Role::Removed,
                 true if node.learner() == Some(self.config.id) => Role::Learner,
                 true => Role::Follower,
                 false => Role::Outside,

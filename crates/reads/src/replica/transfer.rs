@@ -22,6 +22,8 @@ pub(super) struct Transfers {
     incoming: Option<Incoming>,
     /// The last one that began here: what comes of it or of earlier ones begins nothing.
     begun: Option<Transfer>,
+    /// Why the last snapshot could not be taken, and whose it was.
+    refused: Option<(u64, SnapshotError)>,
     /// Counts the leader's attempts up.
     number: u64,
     /// A snapshot that Raft has taken and that is not safe yet: its index and what it holds.
@@ -87,6 +89,11 @@ impl Transfers {
     /// Whether a snapshot of a leader is arriving here, or is taken and not safe.
     pub(super) fn is_receiving(&self) -> bool {
         self.incoming.is_some() || self.taken.is_some()
+    }
+
+    /// The founding state goes to the disk.
+    pub(super) fn take_founding(&mut self, index: u64, state: State) {
+        self.taken = Some((index, state));
     }
 
     /// What the snapshot of this index holds, which is safe now.
@@ -259,7 +266,10 @@ impl Replica {
                 }
                 Err(SnapshotError::Malformed) => Verdict::Refused,
                 Err(error) => {
-                    self.events.push_back(Event::Failed(format!("a snapshot of the leader: {error}")));
+                    let peer = incoming.link.peer;
+                    if self.transfers.refused.replace((peer, error)) != Some((peer, error)) {
+                        self.events.push_back(Event::SnapshotRefused(peer, error));
+                    }
                     Verdict::Refused
                 }
             },

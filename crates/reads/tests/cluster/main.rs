@@ -7,6 +7,7 @@ mod balance;
 mod changes;
 mod direct;
 mod followers;
+mod founding;
 mod full_disk;
 mod hot;
 mod modes;

@@ -4,7 +4,7 @@
 use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos, Persist};
-use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
+use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig, StatusReport};
 use midflight_wire::reads::{
     Command, FLAG_DIRECT, FLAG_LEADER_ONLY, FLAG_UNSERVED, Operation, Packet, Request, Status, Write, key_hash, parse,
 };
@@ -150,6 +150,13 @@ impl World {
     }
 
     pub(crate) fn with(replicas: u64, change: impl Fn(&mut ReplicaConfig)) -> Self {
+        let mut world = Self::prepared(replicas, change);
+        (1..=replicas).for_each(|id| world.start(id));
+        world
+    }
+
+    /// The same, and no replica runs.
+    pub(crate) fn prepared(replicas: u64, change: impl Fn(&mut ReplicaConfig)) -> Self {
         let mut world = Self {
             now: 1_000_000 * MS,
             mischief: None,
@@ -181,7 +188,6 @@ impl World {
                 id,
                 Node { replica: None, config, files: BTreeMap::new(), unsafe_batches: VecDeque::new(), life: 0 },
             );
-            world.start(id);
         }
         world
     }
@@ -225,17 +231,24 @@ impl World {
     }
 
     pub(crate) fn start(&mut self, id: u64) {
+        self.try_start(id).unwrap();
+    }
+
+    pub(crate) fn try_start(&mut self, id: u64) -> Result<(), String> {
         let now = self.now;
         let node = self.nodes.get_mut(&id).unwrap();
         node.life += 1;
         let files = node.files.clone().into_iter().collect();
-        node.replica = Some(Replica::new(node.config.clone(), files, now).unwrap());
+        // As each start draws another.
+        node.config.seed = id + 1000 * u64::from(node.life);
+        node.replica = Some(Replica::new(node.config.clone(), files, now).map_err(|error| error.to_string())?);
         for other in self.ids() {
             if other != id && self.nodes[&other].replica.is_some() {
                 self.link(id, other, true);
             }
         }
         self.drive(id);
+        Ok(())
     }
 
     /// Dies, as by a power cut: what its disk had not made safe is lost.
@@ -246,6 +259,28 @@ impl World {
         for other in self.ids() {
             self.link(id, other, false);
         }
+    }
+
+    /// The disk is lost.
+    pub(crate) fn wipe(&mut self, id: u64) {
+        self.put_files(id, BTreeMap::new());
+    }
+
+    /// All but the file that says whose directory it is.
+    pub(crate) fn keep_identity(&mut self, id: u64) {
+        self.nodes.get_mut(&id).unwrap().files.retain(|file, _| *file == File::Identity);
+    }
+
+    pub(crate) fn files(&self, id: u64) -> BTreeMap<File, Vec<u8>> {
+        self.nodes[&id].files.clone()
+    }
+
+    pub(crate) fn put_files(&mut self, id: u64, files: BTreeMap<File, Vec<u8>>) {
+        self.nodes.get_mut(&id).unwrap().files = files;
+    }
+
+    pub(crate) fn change_config(&mut self, id: u64, change: impl FnOnce(&mut ReplicaConfig)) {
+        change(&mut self.nodes.get_mut(&id).unwrap().config);
     }
 
     fn ids(&self) -> Vec<u64> {
@@ -418,6 +453,10 @@ impl World {
 
     pub(crate) fn replica(&mut self, id: u64) -> &mut Replica {
         self.nodes.get_mut(&id).unwrap().replica.as_mut().unwrap()
+    }
+
+    pub(crate) fn status(&self, id: u64) -> StatusReport {
+        self.nodes[&id].replica.as_ref().unwrap().status(self.now)
     }
 
     pub(crate) fn leader(&self) -> Option<u64> {

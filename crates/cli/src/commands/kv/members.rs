@@ -68,12 +68,29 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.change {
         None if args.json => stdout::print(&format!("{}\n", serde_json::to_string(&newest.members)?))?,
         None => stdout::print(&for_people(newest))?,
-        Some(change) => ask(&set, newest, change.request(&set)?)?,
+        Some(change) => {
+            change.warn(newest);
+            ask(&set, newest, change.request(&set)?)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Change {
+    /// What the operator may not have in mind: how many replicas may fail afterwards.
+    fn warn(&self, newest: &ReplicaStatus) {
+        let is_left = |member: &&MemberStatus| !matches!(self, Self::Remove { id } if *id == member.member.id);
+        let left = newest.members.iter().filter(is_left).count();
+        let said = match (left < newest.members.len(), left) {
+            (true, 1) => "afterwards one replica has all data, and nothing takes over when it fails or loses its disk",
+            (true, 2) => {
+                "afterwards the set has two replicas and needs both: it serves nothing while one of them is away"
+            }
+            _ => return,
+        };
+        eprintln!("warning: {said}. `midflight kv members add` adds another replica");
+    }
+
     fn request(&self, set: &SetTable) -> Result<ReplicaRequest> {
         Ok(match self {
             Self::Add { id } => ReplicaRequest::Add(set.member(*id).map_err(usage::error)?),

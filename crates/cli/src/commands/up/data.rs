@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use midflight_control::reads::{ANY_CLUSTER, ReplicaStart, SetTable};
 use midflight_host::disk::Directory;
 use midflight_terminal::files::temporary;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -119,8 +120,10 @@ impl Data {
     }
 
     fn found(&self, set: &SetTable, founding: &Path) -> Result<()> {
+        let founders: BTreeMap<u64, u64> = set.replicas.iter().map(|replica| (replica.id, rand::random())).collect();
         for replica in &set.replicas {
-            let config = set.replica_config(replica.id, ReplicaStart::IsNew, rand::random());
+            let mut config = set.replica_config(replica.id, ReplicaStart::IsNew, rand::random());
+            config.founders.clone_from(&founders);
             midflight_host::replica::found(config, &self.of(replica.id), !self.is_temporary())?;
         }
         let served = self.sync().and_then(|()| fs::remove_file(founding)).and_then(|()| self.sync());

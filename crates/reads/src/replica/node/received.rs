@@ -1,11 +1,13 @@
 //! What of a peer's message raft-rs gets. It trusts its peers, and ends the process where one contradicts it.
 
+use super::super::entry::Record;
+use super::super::members;
 use super::Node;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use raft::StateRole;
 use raft::eraftpb::MessageType;
-use raft::prelude::{Entry, Message};
+use raft::prelude::{Entry, EntryType, Message};
 
 /// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
 const TRANSFER: &[u8] = b"CampaignTransfer";
@@ -23,8 +25,13 @@ pub(in crate::replica) enum Refused {
     Promised,
     /// raft-rs does not take it now.
     Unfit,
-    /// The leader knows that this node has had entries which it does not have: its disk has lost them.
-    LostEntries,
+    /// The leader says that more is committed than this node's log has.
+    BeyondLog {
+        /// Up to here.
+        commit: u64,
+    },
+    /// It has entries of a newer version, or of none.
+    Unreadable,
 }
 
 impl Node {
@@ -44,7 +51,10 @@ impl Node {
             MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, message)?,
             MsgRequestVote | MsgRequestPreVote => {
                 let is_bound = now < self.promise || self.has_lease(now);
-                if is_bound && message.get_context() != TRANSFER && !planted(125) {
+                let is_bound = is_bound && message.get_context() != TRANSFER && !planted(125);
+                // Who has nothing has no vote yet; or it has lost what it had, and any log would look new enough.
+                let is_void = self.last_index() == 0 && !planted(189);
+                if is_bound || is_void {
                     return Err(Refused::Promised);
                 }
             }
@@ -93,11 +103,13 @@ impl Node {
         if message.term < self.term() {
             return Ok(());
         }
-        // raft-rs would panic: the leader counts on entries that this node has acknowledged.
-        let commit_behind_end =
-            message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index();
-        if commit_behind_end {
-            return Err(Refused::LostEntries);
+        // raft-rs would panic: a leader counts only on entries that this node has acknowledged.
+        if message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index() {
+            return Err(Refused::BeyondLog { commit: message.commit });
+        }
+        // What is committed must be applied, so what cannot be applied is not acknowledged.
+        if !message.entries.iter().all(is_readable) {
+            return Err(Refused::Unreadable);
         }
         if !self.fits(message) {
             return Err(Refused::Unfit);
@@ -122,6 +134,15 @@ impl Node {
         let agrees = message.entries.iter().take_while(|entry| entry.index <= committed).all(|entry| is_known(&entry));
         let has_start = message.index <= last || message.log_term != 0;
         is_whole && agrees && has_start
+    }
+}
+
+/// Whether this program knows what to do with an entry when it is committed.
+fn is_readable(entry: &Entry) -> bool {
+    match entry.get_entry_type() {
+        EntryType::EntryNormal => entry.get_data().is_empty() || Record::decode(entry.get_data()).is_some(),
+        EntryType::EntryConfChangeV2 => members::change_of(entry).is_some(),
+        EntryType::EntryConfChange => false,
     }
 }
 
