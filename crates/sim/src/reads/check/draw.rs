@@ -45,6 +45,10 @@ impl Trial {
             scenes::moves_by_clocks_apart(random, &mut trial);
         }
         return_directly(&mut stream(seed, Purpose::Faults, 5), &mut trial);
+        let random = &mut stream(seed, Purpose::Faults, 6);
+        if random.random_bool(0.03) {
+            scenes::disk_that_is_lost_unseen(random, &mut trial);
+        }
         trial
     }
 }

@@ -69,6 +69,8 @@ impl Findings {
             ReadsEvent::Begun { key, operation } => self.begun(at, node, *key, operation),
             ReadsEvent::Ended { key, outcome } => self.ended(at, node, *key, outcome),
             ReadsEvent::Passed { sid } => return self.passes(node, *sid),
+            // What the operator did by mistake.
+            ReadsEvent::Replica(Event::NotFounded(_)) => {}
             ReadsEvent::Replica(Event::Failed(why)) => holds!(R2, false, "a replica ends: {why}"),
             ReadsEvent::Unusable(why) => holds!(R2, false, "a replica cannot start: {why}"),
             ReadsEvent::Obeyed => holds!(R7, false, "a write takes place that had to be refused"),

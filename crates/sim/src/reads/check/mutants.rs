@@ -48,6 +48,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(184, "newcomer-without-snapshot", "crates/reads/src/replica/members.rs", 1500),
     Mutant::new(185, "change-unsealed", "crates/reads/src/replica/members.rs", 1500),
     Mutant::new(187, "direct-with-secret", "crates/reads/src/replica/replies.rs", 1500),
+    Mutant::new(188, "founds-alone", "crates/reads/src/replica/founding.rs", 1500),
+    Mutant::new(189, "voter-without-data", "crates/reads/src/replica/founding.rs", 1500),
     Mutant::new(195, "own-disk-not-awaited", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(196, "applied-uncommitted", "crates/reads/src/replica/node.rs", 1500),
 ];

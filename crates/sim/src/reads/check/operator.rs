@@ -21,6 +21,8 @@ pub(super) struct Place {
     /// Lives of the place: each has an id of its own.
     pub(super) lives: u64,
     pub(super) goal: Goal,
+    /// It was started without its data, under its id: whether as one that joins.
+    pub(super) mistake: Option<bool>,
     /// Who had the place before, and may still be a member.
     former: Option<u64>,
     /// A leader has had the present id as a member.
@@ -45,7 +47,7 @@ pub(super) enum Goal {
 impl Place {
     pub(super) fn new(member: Member, is_first: bool) -> Self {
         let goal = if is_first { Goal::In } else { Goal::Out };
-        Self { member, lives: 0, goal, former: None, has_joined: is_first }
+        Self { member, lives: 0, goal, mistake: None, former: None, has_joined: is_first }
     }
 
     /// Whether the set is to have it.
@@ -62,7 +64,7 @@ impl Place {
         self.former = Some(self.member.id);
         self.lives += 1;
         self.member.id = SECOND_IDS * (place as u64 + 1) + self.lives;
-        (self.goal, self.has_joined) = (Goal::Join, false);
+        (self.goal, self.has_joined, self.mistake) = (Goal::Join, false, None);
     }
 }
 
@@ -110,8 +112,7 @@ impl ReadsSubject {
 
     /// One replica at a time may lose its disk, and only while nobody leaves: else what a minority loses could be more than that (R2).
     pub(super) fn wipe(&mut self, place: usize) -> bool {
-        let voters = (0..self.stage.trial.places()).filter(|place| self.place(*place).goal == Goal::In).count();
-        if !self.is_settled() || voters < 3 || self.place(place).goal != Goal::In {
+        if !self.may_wipe(place) {
             return false;
         }
         let node = self.stage.node(Party::Replica(place));
@@ -119,6 +120,32 @@ impl ReadsSubject {
         self.stage.crash(node);
         self.stage.act(Action::Wipe(node));
         true
+    }
+
+    fn may_wipe(&self, place: usize) -> bool {
+        let voters = (0..self.stage.trial.places()).filter(|place| self.place(*place).goal == Goal::In).count();
+        let has_mistake = self.set.borrow().iter().any(|place| place.mistake.is_some());
+        self.is_settled() && voters >= 3 && self.place(place).goal == Goal::In && !has_mistake
+    }
+
+    /// A first replica that lost its disk starts under its id.
+    pub(super) fn begin_mistake(&mut self, place: usize, joins: bool) -> bool {
+        if !self.may_wipe(place) || place >= self.stage.trial.replicas || self.place(place).lives > 0 {
+            return false;
+        }
+        let node = self.stage.node(Party::Replica(place));
+        self.set.borrow_mut()[place].mistake = Some(joins);
+        self.stage.crash(node);
+        self.stage.act(Action::Wipe(node));
+        self.stage.restart(node);
+        true
+    }
+
+    /// The operator sees it, and starts another one in its place.
+    pub(super) fn end_mistake(&mut self, place: usize) {
+        if self.place(place).mistake.is_some() {
+            self.begin_again(place);
+        }
     }
 
     /// A place whose replica is no member begins without a disk, under a new id.

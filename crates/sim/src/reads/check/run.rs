@@ -103,6 +103,7 @@ impl Subject for ReadsSubject {
             What::PowerCut => self.replicas().for_each(|node| self.stage.crash(node)),
             What::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
             What::Wipe(place) => return self.wipe(*place),
+            What::Refound { replica, joins } => return self.begin_mistake(*replica, *joins),
             What::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
             What::Transfer(place) => {
                 let id = self.set.borrow()[*place].member.id;
@@ -125,6 +126,7 @@ impl Subject for ReadsSubject {
         match what {
             What::PowerCut => self.replicas().for_each(|node| self.stage.restart(node)),
             What::Wipe(place) => self.stage.restart(self.stage.node(Party::Replica(*place))),
+            What::Refound { replica, .. } => self.end_mistake(*replica),
             What::Late { party, .. } => self.set_late(*party, None),
             What::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
             What::Leave { replica, returns: true } => self.come_back(*replica),
@@ -225,7 +227,8 @@ fn replica_config(
     switches: &[SocketAddr],
 ) -> ReplicaConfig {
     let own = &places[place];
-    let is_first = own.lives == 0 && place < first.len();
+    let joins_by_mistake = own.mistake == Some(true);
+    let is_first = own.lives == 0 && place < first.len() && !joins_by_mistake;
     let initial = if is_first { first.to_vec() } else { Vec::new() };
     let mut config = ReplicaConfig::new(CLUSTER, SET, own.member.id, initial, switches.to_vec(), 0);
     config.founds = is_first;

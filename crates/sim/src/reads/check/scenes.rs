@@ -84,6 +84,27 @@ pub(super) fn moves_by_clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
     ];
 }
 
+/// The whole trial is one scene: a replica is down while others write. Then all are; it returns together with one that has lost what was
+/// written, and was started again under its id. Who has it all returns last.
+pub(super) fn disk_that_is_lost_unseen(random: &mut Pcg64, trial: &mut Trial) {
+    (trial.replicas, trial.outsiders) = (3, 0);
+    trial.set = SetSpec { mode: Mode::Flair, ..trial.set };
+    trial.heal_ms = BEGINS_MS + 3 * LASTS_MS;
+    let worker = |reads| ClientSpec { workers: 4, operations: trial.heal_ms as u32, think_us: 1_000, reads, lanes: 16 };
+    trial.clients = vec![worker(0.9), worker(0.5)];
+    let Cast { leader, second, third } = Cast::draw(random, trial.replicas);
+    let at_ms = random.random_range(BEGINS_MS..BEGINS_MS + LASTS_MS / 2);
+    let lost_ms = at_ms + random.random_range(20..200);
+    let back_ms = lost_ms + random.random_range(0..50);
+    let last_ms = back_ms + random.random_range(400..800);
+    let crash = |place| Common::Crash(Party::Replica(place));
+    trial.faults = vec![
+        fault(at_ms, back_ms - at_ms, crash(third)),
+        fault(lost_ms, last_ms - lost_ms, crash(leader)),
+        fault(lost_ms, last_ms + 50 - lost_ms, What::Refound { replica: second, joins: random.random_bool(0.4) }),
+    ];
+}
+
 fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
     Fault { at_ms, for_ms, what: what.into() }
 }

@@ -158,6 +158,13 @@ pub enum What {
     },
     /// A replica loses its disk; at the end it comes back empty, under a new id, and is added to the set.
     Wipe(usize),
+    /// A first replica loses its disk, and is started again under its id by mistake; at the end it comes back as after a wipe.
+    Refound {
+        /// The replica.
+        replica: usize,
+        /// As one that waits to be added. Else as one of a new store.
+        joins: bool,
+    },
     /// A replica's disk is slow.
     SlowDisk {
         /// The replica.
@@ -211,6 +218,7 @@ impl check::What for What {
             Self::Common(common) => common.without(gone),
             Self::Late { party, .. } => keep(party, gone),
             Self::Wipe(replica)
+            | Self::Refound { replica, .. }
             | Self::SlowDisk { replica, .. }
             | Self::Transfer(replica)
             | Self::Join(replica)
@@ -360,6 +368,7 @@ impl Trial {
             What::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
             What::Late { party, .. } => known(*party),
             What::Wipe(replica)
+            | What::Refound { replica, .. }
             | What::SlowDisk { replica, .. }
             | What::Transfer(replica)
             | What::Join(replica)
