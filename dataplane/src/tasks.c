@@ -105,6 +105,8 @@ MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struc
         return retrieve_owes_more(s, in, room);
     case MF_OP_CANCEL:
         return cancel_owes_more(in, room);
+    case MF_OP_KEEPALIVE:
+        return keepalive_owes_more(in, room);
     default:
         return 0;
     }

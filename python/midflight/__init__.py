@@ -9,6 +9,7 @@ The guide is ``docs/python.md``.
 """
 
 from midflight._client import Client, Shared, Submitter
+from midflight._core import lend_slot
 from midflight._executor import Executor
 from midflight._futures import Future, as_completed, gather
 from midflight._map import Results
@@ -26,6 +27,7 @@ from midflight.errors import (
     ResultTooLarge,
     TaskLost,
     TaskTimeout,
+    TooManyWaiting,
     WorkerDied,
 )
 
@@ -49,7 +51,9 @@ __all__ = [
     "Submitter",
     "TaskLost",
     "TaskTimeout",
+    "TooManyWaiting",
     "WorkerDied",
     "as_completed",
     "gather",
+    "lend_slot",
 ]

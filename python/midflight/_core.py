@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
@@ -29,6 +30,8 @@ _LARGE = 1 << 20
 _TEMPLATE_MAX = 64 << 10
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
+#: A call that waits for others for so long lends its slot.
+_LEND_AFTER = 0.005
 #: Seconds: some hundred years.
 _TIMEOUT_MAX = 4e9
 _PYTHON = (sys.version_info[0], sys.version_info[1])
@@ -52,15 +55,70 @@ class Joins(Waiter, Protocol):
     def _settle(self, outcome: _outcomes.Outcome) -> None:
         """The call has ended so."""
 
-    def _try_alone(self) -> None:
-        """The call is to be submitted again."""
+    def _try_alone(self, ran: int) -> None:
+        """The call is to be submitted again, alone. Together with others it has run so often."""
+
+
+class Lender(Protocol):
+    """What a worker does for the call that it runs."""
+
+    def may_lend(self) -> bool:
+        """Whether this thread runs a call, which has not lent its slot."""
+
+    def lend(self) -> None:
+        """The call waits for others: it lends its slot."""
+
+    def take_back(self) -> None:
+        """The call goes on."""
+
+    def new_client(self) -> None:
+        """There is a further client."""
+
+
+#: Of a worker; elsewhere nothing is lent.
+lender: Lender | None = None
+
+#: The clients of this process.
+_cores: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def has_clients() -> bool:
+    """Whether there are clients in this process."""
+    return bool(_cores)
+
+
+def open_calls() -> int:
+    """Calls of all clients of this process that have not ended."""
+    return sum(core.native.open() for core in list(_cores) if not core.is_closed)
+
+
+@contextlib.contextmanager
+def lend_slot() -> Iterator[None]:
+    """In a call: lends its slot while it waits for other calls in a way that Midflight cannot see, such as a command that it has started.
+    Else those calls may wait for that slot, for ever. Elsewhere it does nothing.
+
+    >>> def nested(items):
+    ...     with midflight.lend_slot():
+    ...         subprocess.run(["midflight", "map", "gzip", *items])
+    """
+    here = lender
+    if here is None or not here.may_lend():
+        yield
+        return
+    here.lend()
+    try:
+        yield
+    finally:
+        here.take_back()
 
 
 def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
     """A task has ended: tells who waits for its calls. The native module calls it. An exception that leaves it is that of a signal's
     handler: then the native module keeps the end, and calls again."""
     try:
-        if len(waiters) == 1:
+        if kind == _outcomes.PART:
+            _give_back(waiters, value)
+        elif len(waiters) == 1:
             waiters[0]._end(kind, value)
         else:
             _settle_joined(waiters, kind, value)
@@ -72,6 +130,21 @@ def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
                 waiter._fail(error)
 
 
+def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
+    """A task runs on, and has given back calls."""
+    first, nanoseconds, outcomes = _outcomes.read_part(part)
+    if outcomes:
+        waiters[0]._function.note(len(outcomes), nanoseconds)
+    if len(waiters) == 1:
+        waiters[0]._give_back(first, outcomes)
+        return
+    for waiter in waiters[first:]:
+        waiter._try_alone(0)
+    for waiter, outcome in zip(waiters, outcomes):
+        if outcome is not None:
+            waiter._settle(outcome)
+
+
 def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
     """Their calls were submitted one by one, and are one task."""
     if kind == _outcomes.CANCELLED:
@@ -79,13 +152,16 @@ def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
             waiter._end(kind, value)
         return
     nanoseconds, outcomes = _outcomes.read(kind, value, len(waiters))
-    if nanoseconds:
-        waiters[0]._function.note(len(waiters), nanoseconds)
     if isinstance(outcomes, _outcomes.Apart):
         for waiter in waiters:
-            waiter._try_alone()
-    else:
-        for waiter, outcome in zip(waiters, outcomes):
+            waiter._try_alone(1)
+        return
+    if nanoseconds:
+        waiters[0]._function.note(len(outcomes) - outcomes.count(None), nanoseconds)
+    for waiter, outcome in zip(waiters, outcomes):
+        if outcome is None:
+            waiter._try_alone(0)
+        else:
             waiter._settle(outcome)
 
 
@@ -229,6 +305,9 @@ class Core:
         #: Whether calls may have shared arguments.
         self.has_shared = False
         self.is_closed = False
+        _cores.add(self)
+        if lender is not None:
+            lender.new_client()
         self._thread = threading.Thread(target=self._run, name="midflight", daemon=True)
         self._thread.start()
 
@@ -244,6 +323,15 @@ class Core:
 
     def wait_until(self, done: Callable[[], Any], timeout: float | None = None) -> bool:
         """Waits until `done`, and settles what ends meanwhile; ``False`` when the time is over."""
+        if lender is not None and lender.may_lend():
+            first = _LEND_AFTER if timeout is None else min(timeout, _LEND_AFTER)
+            if self._wait_until(done, first):
+                return True
+            with lend_slot():
+                return self._wait_until(done, None if timeout is None else timeout - first)
+        return self._wait_until(done, timeout)
+
+    def _wait_until(self, done: Callable[[], Any], timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         native = self.native
         while not done():
@@ -387,10 +475,14 @@ class Core:
         calls: list[_entries.Pickled],
         shared: list[_native.Blob],
         ran: int = 0,
+        *,
+        gives_back: bool = False,
+        again: bool = False,
     ) -> int:
-        """Submits a task of one or more calls. `ran`: of a call that was a task with others, how often that ran; it does not wait for room."""
+        """Submits a task of one or more calls. `ran`: of a call that was a task with others, how often that ran. `gives_back`: it gives back
+        what it has not begun, if it takes long. `again`: it does not wait for room."""
         try:
-            return function.calls.submit_all(waiter, calls, shared, ran)
+            return function.calls.submit_all(waiter, calls, shared, ran, gives_back, again)
         except ArgumentTooLarge as error:
             raise _too_large(function, error) from None
 

@@ -21,7 +21,9 @@ JOINED_MAX = 64 << 10
 #: Bytes of the largest result that can be transferred.
 RESULT_MAX = (1 << 32) - 1
 
-VALUE, RAISED, BROKEN = 0, 1, 2
+VALUE, RAISED, BROKEN, NOT_BEGUN = 0, 1, 2, 3
+#: The status of a call that may be given back, if the task takes long before it begins.
+GIVES_BACK = 1
 
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<B3xIQ")

@@ -154,7 +154,7 @@ class Future(concurrent.futures.Future[T]):
         nanoseconds, outcomes = _outcomes.read(kind, value, 1)
         if nanoseconds:
             self._function.note(1, nanoseconds)
-        if isinstance(outcomes, list):  # as it is for one call
+        if isinstance(outcomes, list) and outcomes[0] is not None:  # as it is for one call
             self._settle(outcomes[0])
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
@@ -190,12 +190,12 @@ class Future(concurrent.futures.Future[T]):
     def _fail(self, error: BaseException) -> None:
         self._settle((False, error))
 
-    def _try_alone(self) -> None:
+    def _try_alone(self, ran: int) -> None:
         call = self._call
         if call is None or self._state != "PENDING":
             return
         try:
-            self._token_again = self._client._core.submit(self, self._function, [call], [], ran=1)
+            self._token_again = self._client._core.submit(self, self._function, [call], [], ran, again=True)
         except Exception as error:
             self._fail(error)
             return

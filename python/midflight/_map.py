@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 #: Tasks that are open while their size still grows.
 _FIRST_TASKS = 64
+#: What a task has not begun in time is given back, and submitted again in so many tasks.
+_PIECES = 16
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
 
@@ -37,12 +39,18 @@ class _Ended:
 
 
 class _Chunk:
-    """Calls that are one task."""
+    """Calls that are one task, as long as nothing separates them."""
 
-    __slots__ = ("_alone", "_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_token", "ended", "outcomes")
+    __slots__ = ("_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_tasks", "ended", "outcomes")
 
     def __init__(
-        self, core: Core, function: Function, calls: list[_entries.Pickled], shared: list[_native.Blob]
+        self,
+        core: Core,
+        function: Function,
+        calls: list[_entries.Pickled],
+        shared: list[_native.Blob],
+        *,
+        gives_back: bool,
     ) -> None:
         self._core = core
         self._function = function
@@ -52,79 +60,123 @@ class _Chunk:
         self._is_cancelled = False
         self.ended = False
         self.outcomes: list[_outcomes.Outcome | None] = [None] * len(calls)
-        #: Tokens of calls that are tried alone.
-        self._alone: list[int] = []
-        self._token = core.submit(self, function, calls, shared)
+        self._tasks: list[_Task] = []
+        task = _Task(self, 0, len(calls))
+        task.token = core.submit(task, function, calls, shared, gives_back=gives_back and len(calls) > 1)
+        self._tasks.append(task)
 
     def cancel(self) -> None:
         """Cancels the calls that have not ended."""
         self._is_cancelled = True
-        for token in (self._token, *self._alone):
-            self._core.native.cancel(token)
+        for task in self._tasks:
+            self._core.native.cancel(task.token)
 
     def has_ended(self) -> bool:
         """Whether all calls have."""
         return self.ended
 
-    def _end(self, kind: int, value: Any) -> None:
-        if self.ended or self._open < len(self._calls):
-            return  # told before
-        nanoseconds, outcomes = _outcomes.read(kind, value, len(self._calls))
-        if nanoseconds:
-            self._function.note(len(self._calls), nanoseconds)
-        if isinstance(outcomes, _outcomes.Apart):
-            self._try_each_alone(outcomes.ran or self._function.runs_max)
-        else:
-            self._settle(outcomes)
-
-    def _fail(self, error: BaseException) -> None:
-        self._settle([(False, error)] * len(self.outcomes))
-
-    def _settle(self, outcomes: list[_outcomes.Outcome]) -> None:
-        self.outcomes = list(outcomes)
-        self.ended = True
-        self._calls = []
-
-    def _try_each_alone(self, ran: int) -> None:
-        """One of the calls has ended the worker, say: only that one is to fail. Together they ran so often."""
-        for place in range(len(self._alone), len(self._calls)):
-            alone = _Alone(self, place)
-            try:
-                if self._is_cancelled:
-                    raise CancelledError
-                token = self._core.submit(alone, self._function, [self._calls[place]], self._shared, ran)
-            except Exception as error:
-                token = 0  # nobody's
-                alone._fail(error)
-            self._alone.append(token)
+    def submit_again(self, start: int, stop: int, ran: int) -> None:
+        """Submits these calls as a task of their own, which does not wait for room."""
+        task = _Task(self, start, stop)
+        try:
             if self._is_cancelled:
-                self._core.native.cancel(token)
+                raise CancelledError
+            calls = self._calls[start:stop]
+            task.token = self._core.submit(
+                task, self._function, calls, self._shared, ran, gives_back=len(calls) > 1, again=True
+            )
+        except Exception as error:
+            task._fail(error)
+            return
+        self._tasks.append(task)
+        if self._is_cancelled:
+            self._core.native.cancel(task.token)
 
-    def end_of_one(self, place: int, outcome: _outcomes.Outcome) -> None:
-        """A call that was tried alone has ended so."""
-        if self.outcomes[place] is None:
-            self.outcomes[place] = outcome
-            self._open -= 1
-            self.ended = self._open == 0
+    def note(self, calls: int, nanoseconds: int) -> None:
+        """So many calls of a task took so long."""
+        self._function.note(calls, nanoseconds)
+
+    @property
+    def runs_max(self) -> int:
+        """How often a task of several calls runs at most."""
+        return self._function.runs_max
+
+    def end(self, start: int, outcomes: Sequence[_outcomes.Outcome | None]) -> None:
+        """These calls have ended so, but for those with ``None``. What has ended before stays."""
+        if self.ended:
+            return
+        if len(outcomes) == len(self.outcomes) == self._open and None not in outcomes:
+            self.outcomes = list(outcomes)
+            self._open = 0
+        else:
+            for place, outcome in enumerate(outcomes, start):
+                if self.outcomes[place] is None and outcome is not None:
+                    self.outcomes[place] = outcome
+                    self._open -= 1
+        if self._open == 0:
+            self.ended = True
+            self._calls = []
+            self._tasks = []
 
 
-class _Alone:
-    """One call of a chunk, for itself."""
+class _Task:
+    """Waits for the task of some calls of a chunk."""
 
-    __slots__ = ("_chunk", "_function", "_place")
+    __slots__ = ("_chunk", "_first", "_function", "_is_apart", "_ran", "_rest", "_start", "_stop", "token")
 
-    def __init__(self, chunk: _Chunk, place: int) -> None:
+    def __init__(self, chunk: _Chunk, start: int, stop: int) -> None:
         self._chunk = chunk
         self._function = chunk._function
-        self._place = place
+        self._start = start
+        self._stop = stop
+        self.token = 0  # nobody's
+        #: What is still to be submitted again, of what the task did not begin or was not to end together; ``None``: nothing was yet.
+        self._rest: deque[tuple[int, int]] | None = None
+        #: What is behind it was given back.
+        self._first = stop
+        self._ran = 0
+        self._is_apart = False
 
     def _end(self, kind: int, value: Any) -> None:
-        _, outcomes = _outcomes.read(kind, value, 1)
-        if isinstance(outcomes, list):  # as it is for one call
-            self._chunk.end_of_one(self._place, outcomes[0])
+        if self._is_apart:  # told before
+            self._send_rest()
+            return
+        count = self._stop - self._start
+        nanoseconds, outcomes = _outcomes.read(kind, value, count)
+        if isinstance(outcomes, _outcomes.Apart):
+            self._is_apart = True
+            self._ran = outcomes.ran or self._chunk.runs_max
+            open_calls = [place for place in range(self._start, self._first) if self._chunk.outcomes[place] is None]
+            self._rest = deque((place, place + 1) for place in open_calls)
+            self._send_rest()
+            return
+        begun = count - outcomes.count(None)
+        if nanoseconds and begun:
+            self._chunk.note(begun, nanoseconds)
+        self._chunk.end(self._start, outcomes)
+        if begun < count:
+            self._give_back(begun)
 
     def _fail(self, error: BaseException) -> None:
-        self._chunk.end_of_one(self._place, (False, error))
+        self._chunk.end(self._start, [(False, error)] * (self._stop - self._start))
+
+    def _give_back(self, first: int, outcomes: Sequence[_outcomes.Outcome | None] = ()) -> None:
+        """The task has not begun its calls from this one on, and will not. Those before have ended so, as far as it says."""
+        self._chunk.end(self._start, outcomes)
+        first += self._start
+        if self._rest is None:
+            self._first = first
+            self._ran = 0
+            size = max(1, (self._stop - first) // _PIECES)
+            self._rest = deque(
+                (start, min(start + size, self._stop)) for start in range(first, self._stop, size)
+            )
+        self._send_rest()
+
+    def _send_rest(self) -> None:
+        while self._rest:
+            self._chunk.submit_again(*self._rest[0], self._ran)
+            self._rest.popleft()
 
 
 class Results(Generic[T]):
@@ -268,7 +320,8 @@ class Results(Generic[T]):
             self._args = None
         if self._calls:
             try:
-                self._add(_Chunk(self._core, self._function, self._calls, self._shared))
+                may_wait = not self._chunksize
+                self._add(_Chunk(self._core, self._function, self._calls, self._shared, gives_back=may_wait))
             except ClientClosed:
                 raise
             except Exception as error:

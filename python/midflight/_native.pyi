@@ -36,6 +36,8 @@ class Calls:
         calls: list[bytes | tuple[bytes, list[memoryview]]],
         blobs: list[Blob],
         ran: int = 0,
+        gives_back: bool = False,
+        again: bool = False,
     ) -> int: ...
     def argument(self, calls: list[bytes | tuple[bytes, list[memoryview]]], blobs: list[Blob]) -> bytes: ...
 

@@ -20,7 +20,7 @@ from midflight.errors import (
 )
 
 #: Kinds of ends, of the native module.
-VALUE, FAILED, UNKNOWN, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM = range(9)
+VALUE, FAILED, UNKNOWN, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM, PART = range(10)
 
 #: The first byte of a result of calls, and of one that is the executor's own.
 _RESULT, _REFUSAL = ord("R"), ord("E")
@@ -42,9 +42,9 @@ class Apart(NamedTuple):
     ran: int | None
 
 
-def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | Apart]:
-    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended. What is wrong with the result is
-    an outcome, too."""
+def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome | None] | Apart]:
+    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; ``None``: it has not begun. What
+    is wrong with the result is an outcome, too."""
     if kind == VALUE:
         try:
             first = value[0]
@@ -66,6 +66,16 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome] | Apart]
     if calls > 1 and isinstance(why, _PASSING):
         return 0, Apart(max(value[3], 1) if kind == VALUE else None)
     return 0, [(False, why)] * calls
+
+
+def read_part(value: bytes) -> tuple[int, int, list[Outcome | None]]:
+    """What a task says that runs on: the first call that it has given back; the nanoseconds of those that have ended, and how these have,
+    if it says so."""
+    first = int.from_bytes(value[:4], "little")
+    if len(value) == 4:
+        return first, 0, []
+    nanoseconds, entries = _entries.parse_result(value[4:])
+    return first, nanoseconds, [outcome(entry) for entry in entries]
 
 
 def _failure(kind: int, value: str) -> BaseException:
@@ -104,9 +114,11 @@ def _of_executor(value: bytes) -> BaseException:
     return MidflightError(f"an error of the executor that this release does not know ({code}): {text}")
 
 
-def outcome(entry: _entries.Entry) -> Outcome:
-    """Of one call."""
+def outcome(entry: _entries.Entry) -> Outcome | None:
+    """Of one call; ``None``: it has not begun."""
     status, data, buffers = entry
+    if status == _entries.NOT_BEGUN:
+        return None
     try:
         if status == _entries.VALUE:
             return True, _pickling.load_value(data, buffers)

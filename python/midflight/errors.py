@@ -79,6 +79,10 @@ class TaskTimeout(MidflightError, TimeoutError):
     """The call ran for longer than its timeout, in each of its attempts."""
 
 
+class TooManyWaiting(MidflightError):
+    """A call cannot wait for other calls: as many of its executor do as may."""
+
+
 class ClientClosed(MidflightError):
     """The client was closed before the task has ended."""
 

@@ -15,23 +15,36 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
-from midflight import _entries, _environment, _exceptions, _pickling, _shared
-from midflight._entries import BROKEN, RAISED, VALUE, Pickled
+from midflight import _core, _entries, _environment, _exceptions, _pickling, _shared
+from midflight._entries import BROKEN, GIVES_BACK, NOT_BEGUN, RAISED, VALUE, Pickled
 from midflight._modules import Modules
 from midflight._templates import Template
+from midflight.errors import TooManyWaiting
 
 _HEADER = struct.Struct("<BBHIQ")
-_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _STALE, _LOADED = 1, 2, 3, 4, 5, 9, 10
-_BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT = 1, 2, 3, 4, 5
+_HELLO, _READY, _DONE, _DIGEST, _BEGUN, _WAITS, _GOES_ON, _NOT_BEGUN, _STALE, _LOADED = range(1, 11)
+_BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT, _LENT = 1, 2, 3, 4, 5, 6
 #: Flags of a call.
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
+#: Flag of `_WAITS`: it is not answered.
+_SILENT = 1
 _FRAMES = 3
+#: Seconds that calls which are one task may take together, before those that have not begun are given back: five times what is meant, so
+#: that a worker which lost its core for a time slice or two keeps them.
+_GIVE_BACK_AFTER = 0.02
+#: Bytes of results that are told with it, at most: what fits into a packet.
+_TOLD_BYTES = 1000
+#: Seconds after which a call lends its slot that waits for other calls in a way that cannot be seen: it has open ones for so long.
+_LEND_AFTER = 1.0
+#: How often that is looked at.
+_LOOK_EVERY = 0.1
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
 
@@ -46,6 +59,8 @@ class _Connection:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._left = b""
+        #: Held while a frame is sent.
+        self.lock = threading.Lock()
 
     def receive(self) -> tuple[int, int, int, int, memoryview] | None:
         """Kind, flag, count, number and body of a frame; ``None`` at the end."""
@@ -84,6 +99,11 @@ class _Connection:
             os.close(descriptors[0])
 
     def send(self, kind: int, flag: int, number: int, pieces: list[bytes | memoryview]) -> None:
+        with self.lock:
+            self.send_locked(kind, flag, number, pieces)
+
+    def send_locked(self, kind: int, flag: int, number: int, pieces: list[bytes | memoryview]) -> None:
+        """The same, where the lock is held."""
         length = sum(map(_length, pieces))
         header = _HEADER.pack(kind, flag, 0, number, length)
         if len(pieces) == 1 and length < _CHUNK:
@@ -126,8 +146,23 @@ class _Worker:
         self._says_when: int | None = None
         self._process = os.getpid()
         self._modules = Modules()
-        #: Of the call.
-        self._number = 0
+        self._thread = threading.get_ident()
+        #: The task that runs.
+        self._number: int | None = None
+        #: How many of its calls have begun, and of how many; 0: none of them is given back.
+        self._begun = self._count = 0
+        self._count_since = 0.0
+        self._results: list[tuple[int, Pickled]] = []
+        #: What has not begun is given back.
+        self._stops = False
+        #: The task waits for others. `_lent_by_watch`: it has not said so.
+        self._is_lent = self._lent_by_watch = False
+        #: Since when this process has open calls of its own.
+        self._open_since: float | None = None
+        self._watch: threading.Thread | None = None
+        self._is_watched = False
+        self._wakes_watch = threading.Event()
+        _core.lender = self
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, _signal: int, _frame: object) -> None:
@@ -139,6 +174,128 @@ class _Worker:
         """The task before was told to stop, and may have kept SIGINT from coming: it must not come to the next one."""
         signal.signal(signal.SIGINT, self._interrupt)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+    # What the task that runs says meanwhile.
+
+    def may_lend(self) -> bool:
+        """Whether this thread runs a call, which has not lent its slot."""
+        is_here = self._number is not None and threading.get_ident() == self._thread
+        return is_here and not self._is_lent and os.getpid() == self._process
+
+    def lend(self) -> None:
+        """The call waits for others. An exception if as many do as may."""
+        number = self._number
+        assert number is not None, "may_lend was asked"
+        may_interrupt, self._may_interrupt = self._may_interrupt, False  # or half a frame would be sent, or taken
+        try:
+            with self._connection.lock:
+                self._is_lent = True
+                self._connection.send_locked(_WAITS, 0, number, [])
+            frame = self._connection.receive()
+            if frame is None or frame[0] != _LENT:
+                raise ConnectionResetError("the executor has ended")
+            if not frame[1]:
+                self._is_lent = False
+                raise TooManyWaiting(
+                    "this call waits for other calls, as do as many calls of its executor as may: raise `waiting` in [tasks.executors] of "
+                    "the executor's configuration, nest calls less deeply, or submit all of them where they are not nested"
+                )
+        finally:
+            self._may_interrupt = may_interrupt
+
+    def take_back(self) -> None:
+        """The call goes on."""
+        may_interrupt, self._may_interrupt = self._may_interrupt, False
+        with self._connection.lock:
+            if self._is_lent and self._number is not None:
+                self._is_lent = self._lent_by_watch = False
+                self._connection.send_locked(_GOES_ON, 0, self._number, [])
+        self._may_interrupt = may_interrupt
+
+    def new_client(self) -> None:
+        """There is a further client in this process."""
+        if self._number is not None and os.getpid() == self._process:
+            self._start_watch()
+
+    def _start_watch(self) -> None:
+        """A thread looks at the task from now on. It sleeps over many short ones."""
+        if self._is_watched:
+            return
+        self._is_watched = True
+        if self._watch is None:
+            self._watch = threading.Thread(target=self._watch_tasks, name="midflight-watch", daemon=True)
+            self._watch.start()
+        self._wakes_watch.set()
+
+    def _watch_tasks(self) -> None:
+        while True:
+            self._wakes_watch.wait()
+            self._wakes_watch.clear()
+            while self._is_watched:
+                try:
+                    delay = self._look()
+                except OSError:
+                    return  # the executor has ended
+                if delay is not None:
+                    time.sleep(max(delay, 0.001))
+                    continue
+                self._is_watched = False
+                if self._look() is not None:
+                    self._is_watched = True  # the next task came just then
+
+    def _look(self) -> float | None:
+        """Seconds until it is to be looked again; ``None``: not before something happens."""
+        number, now = self._number, time.monotonic()
+        if number is None:
+            return None
+        delays = []
+        if self._count and not self._stops:
+            left = self._count_since + _GIVE_BACK_AFTER - now
+            if left > 0:
+                delays.append(left)
+            else:
+                self._give_back(number)
+        if _core.has_clients():
+            self._look_at_clients(number, now)
+            delays.append(_LOOK_EVERY)
+        return min(delays, default=None)
+
+    def _give_back(self, number: int) -> None:
+        """Calls that have not begun will not."""
+        with self._connection.lock:
+            if self._number != number:
+                return
+            self._stops = True  # first: a call that begins before this is seen is counted in the next line
+            begun = self._begun
+            if begun < self._count:
+                self._connection.send_locked(_NOT_BEGUN, 0, number, [begun.to_bytes(4, "little") + self._told()])
+
+    def _told(self) -> bytes:
+        """How the calls have ended that have, if that is short."""
+        ended = self._results[:]
+        plain = [data for _, data in ended if isinstance(data, bytes)]
+        if not ended or len(plain) < len(ended) or sum(map(len, plain)) + 16 * len(plain) + 13 > _TOLD_BYTES:
+            return b""
+        took = int(1e9 * (time.monotonic() - self._count_since))
+        return b"".join(_entries.result(took, ended))
+
+    def _look_at_clients(self, number: int, now: float) -> None:
+        if not _core.open_calls():
+            self._open_since = None
+        elif self._open_since is None:
+            self._open_since = now
+        has_waited = self._open_since is not None and now - self._open_since >= _LEND_AFTER
+        with self._connection.lock:
+            if self._number != number:
+                return
+            if has_waited and not self._is_lent:
+                self._is_lent = self._lent_by_watch = True
+                self._connection.send_locked(_WAITS, _SILENT, number, [])
+            elif self._lent_by_watch and self._open_since is None:
+                self._is_lent = self._lent_by_watch = False
+                self._connection.send_locked(_GOES_ON, 0, number, [])
+
+    # Tasks.
 
     def serve(self) -> None:
         while self._take(self._connection.receive()):
@@ -160,6 +317,8 @@ class _Worker:
             self._blobs[number] = _Blob(self._connection.receive_memory(), functools.partial(self._tell_loaded, number))
         elif kind == _DROP:
             self._blobs.pop(number, None)
+        elif kind == _LENT:
+            pass  # an answer that came too late
         elif kind == _ENVIRONMENT:
             self._connection.send(_DIGEST, 0, 0, [_environment.digest().to_bytes(8, "little")])
         else:
@@ -167,17 +326,21 @@ class _Worker:
         return True
 
     def _tell_loaded(self, blob: int, length: int) -> None:
+        assert self._number is not None, "blobs are unpickled in calls"
         self._connection.send(_LOADED, 0, self._number, [struct.pack("<IQ", blob, length)])
 
     def _run(self, count: int, number: int, body: memoryview) -> None:
         self._number = number
         function, *shared = struct.unpack_from(f"<{1 + count}I", body)
         if not self._blobs[function].is_loaded and self._modules.have_changed():
+            self._number = None
             self._connection.send(_STALE, 0, number, [])
             return
         calls = _entries.parse_entries(body[4 * (1 + count) :])
         began, started = time.time(), time.perf_counter_ns()
         results: list[tuple[int, Pickled]] = []
+        if _core.has_clients():
+            self._start_watch()
         try:
             self._call_all(self._blobs[function], [self._blobs[place] for place in shared], calls, results)
         except Cancelled:
@@ -189,8 +352,15 @@ class _Worker:
             _shared.provide([])
             self._modules.note(began)
         took = time.perf_counter_ns() - started
-        has_raised = any(status != VALUE for status, _ in results)
-        self._connection.send(_DONE, has_raised, number, _entries.result(took, results))
+        has_raised = any(status in (RAISED, BROKEN) for status, _ in results)
+        pieces = _entries.result(took, results)
+        with self._connection.lock:
+            self._number = None
+            self._count = self._begun = 0
+            self._results = []
+            self._stops = self._is_lent = self._lent_by_watch = False
+            self._open_since = None
+            self._connection.send_locked(_DONE, has_raised, number, pieces)
 
     def _call_all(
         self, function: _Blob, shared: list[_Blob], calls: list[_entries.Entry], results: list[tuple[int, Pickled]]
@@ -203,7 +373,16 @@ class _Worker:
             broken = (BROKEN, _cannot_load("the function", error))
             results += [broken] * len(calls)
             return
-        for _, data, buffers in calls:
+        if len(calls) > 1 and calls[0][0] == GIVES_BACK:
+            self._results = results
+            self._begun, self._count_since = 1, time.monotonic()  # the first one begins in any case
+            self._count = len(calls)
+            self._start_watch()
+        for place, (_, data, buffers) in enumerate(calls, 1):
+            self._begun = place  # before it looks whether it may begin: so whoever says that it shall not knows whether it does
+            if self._stops and place > 1:
+                results += [(NOT_BEGUN, b"")] * (len(calls) - len(results))
+                return
             results.append(self._call(called, data, buffers))
 
     def _call(self, function: Callable[..., Any], data: Any, buffers: Any) -> tuple[int, Pickled]:

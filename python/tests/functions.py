@@ -287,3 +287,55 @@ def hold_if(number: int, path: str) -> int:
     if number == 0:
         hang(path)
     return number
+
+
+def nested(switch: str, depth: int) -> int:
+    """Calls itself, and waits."""
+    import midflight
+
+    if depth == 0:
+        return 0
+    with midflight.Client(switch) as client:
+        return 1 + client.submit(nested, switch, depth - 1).result()
+
+
+def nested_map(switch: str, number: int) -> int:
+    import midflight
+
+    with midflight.Client(switch) as client:
+        return sum(client.map(double, range(number)))
+
+
+def nested_unseen(switch: str, depth: int) -> int:
+    """The same as `nested`, by a wait of the standard library."""
+    import concurrent.futures
+
+    import midflight
+
+    if depth == 0:
+        return 0
+    with midflight.Client(switch) as client:
+        future = client.submit(nested_unseen, switch, depth - 1)
+        concurrent.futures.wait([future])
+        return 1 + future.result()
+
+
+def nested_command(switch: str) -> str:
+    """Waits for a task by a command."""
+    import subprocess
+
+    import midflight
+
+    with midflight.lend_slot():
+        command = [os.environ["MIDFLIGHT"], "submit", "exec", "echo nested", "--switch", switch]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def note_or_hold(note: str | None, hold_until: str | None = None) -> str | None:
+    """Notes that it was called; waits until the file is there."""
+    if note:
+        with Path(note).open("a") as file:
+            file.write(".")
+    if hold_until:
+        hold(hold_until)
+    return note

@@ -39,9 +39,10 @@ impl ConfigFile {
     }
 }
 
-/// An executor that asks ahead as the configuration says.
+/// An executor that asks ahead, and of which so many tasks may wait for others, as the configuration says.
 pub(crate) fn ask_ahead(builder: ExecutorBuilder, keys: ExecutorsTable) -> ExecutorBuilder {
     let builder = builder.ahead(keys.ahead);
+    let builder = keys.waiting.into_iter().fold(builder, ExecutorBuilder::waiting);
     keys.ahead_span.into_iter().fold(builder, ExecutorBuilder::ahead_span)
 }
 

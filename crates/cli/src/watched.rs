@@ -27,6 +27,7 @@ impl Watched {
             ("registered", state.registered),
             ("registered_ahead", state.registered_ahead),
             ("running", state.running),
+            ("waiting", state.waiting),
             ("ready", state.ready),
         ];
         ExecutorStatus {

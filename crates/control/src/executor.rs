@@ -24,7 +24,7 @@ pub struct ExecutorStatus {
     pub switch: SocketAddr,
     /// Milliseconds since its start.
     pub uptime_ms: u64,
-    /// Slots now, by what they do: `registered`, `registered_ahead`, `running`, `ready`.
+    /// Slots now, by what they do: `registered`, `registered_ahead`, `running`, `waiting`, `ready`.
     pub slots: BTreeMap<String, u32>,
     /// Counters of the protocol, by name.
     pub counters: BTreeMap<String, u64>,

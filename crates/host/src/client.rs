@@ -20,7 +20,7 @@ pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
-use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef};
+use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -149,7 +149,7 @@ impl Client {
             uid: options.uid,
             max_open: options.max_open,
             secret: rand::random(),
-            ..ClientConfig::new(rand::random(), rand::random(), options.switches)
+            ..ClientConfig::new(rand::random::<u64>() & !DURABLE, rand::random(), options.switches)
         };
         let endpoint = protocol::Client::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
@@ -282,7 +282,25 @@ impl Client {
         job: impl Into<Job>,
         sink: impl Fn(usize, TaskOutcome) + Send + Sync + 'static,
     ) -> Result<JobHandle, Error> {
-        let handle = self.submit_job(&job.into(), Some(Box::new(sink)))?;
+        self.submit_with(&job.into(), Sink { ended: Box::new(sink), part: None })
+    }
+
+    /// The same. `part` gets what tasks [give back](crate::TaskContext::give_back_part) of themselves while they run on: maybe more than
+    /// once, and also where another attempt does it.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub fn submit_in_parts(
+        &self,
+        job: impl Into<Job>,
+        sink: impl Fn(usize, TaskOutcome) + Send + Sync + 'static,
+        part: impl Fn(usize, &[u8]) + Send + Sync + 'static,
+    ) -> Result<JobHandle, Error> {
+        self.submit_with(&job.into(), Sink { ended: Box::new(sink), part: Some(Box::new(part)) })
+    }
+
+    fn submit_with(&self, job: &Job, sink: Sink) -> Result<JobHandle, Error> {
+        let handle = self.submit_job(job, Some(sink))?;
         self.shared.driver.watch();
         Ok(handle)
     }

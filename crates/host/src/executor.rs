@@ -39,7 +39,7 @@ pub struct Executor {
     thread: Option<JoinHandle<()>>,
 }
 
-type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
+pub(crate) type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
 
 /// A drain did not end in time; what ran was killed, and the switch gives it to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +81,8 @@ pub struct ExecutorState {
     pub registered_ahead: u32,
     /// Tasks that run.
     pub running: u32,
+    /// Of these, tasks that wait for other tasks, and lend their slots.
+    pub waiting: u32,
     /// Tasks that have come and have not started.
     pub ready: u32,
     /// Results that their clients have not acknowledged.
@@ -89,7 +91,7 @@ pub struct ExecutorState {
 
 /// The state that other threads wait for.
 #[derive(Debug, Default)]
-struct Status {
+pub(crate) struct Status {
     now: Mutex<Now>,
     changed: Condvar,
 }
@@ -178,6 +180,7 @@ impl Executor {
             registered: endpoint.registered(),
             registered_ahead: endpoint.registered_ahead(),
             running: endpoint.running(),
+            waiting: endpoint.waiting(),
             ready: endpoint.ready(),
             unacknowledged: endpoint.unacknowledged(),
         })

@@ -6,20 +6,21 @@ use crate::clock;
 use crate::counted::Holding;
 use crate::error::Error;
 use crate::exec::Processes;
+use crate::executor::ExecutorDriver;
 #[cfg(feature = "async")]
 use crate::futures::AsyncCall;
 use crate::run_times::RunTimes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
-use midflight_wire::Status;
+use midflight_wire::{RESULT_MAX, Status};
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What a function can know about the task that it runs.
 #[derive(Clone, Debug)]
@@ -42,7 +43,24 @@ pub struct TaskContext {
     pub(crate) run: RunKey,
     pub(crate) holding: Holding,
     pub(crate) cancellation: CancellationToken,
+    /// None on the network thread, which must not wait.
+    pub(crate) driver: Weak<ExecutorDriver>,
 }
+
+/// A slot that a task lends, until this is dropped.
+#[derive(Debug)]
+pub struct LentSlot {
+    driver: Weak<ExecutorDriver>,
+    run: RunKey,
+}
+
+/// A task cannot wait for other tasks here: as many of this executor do as may, or it does already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "as many tasks of this executor wait for other tasks as may: raise `waiting` in [tasks.executors] of its configuration \
+     (ExecutorBuilder::waiting), or nest calls less deeply"
+)]
+pub struct TooManyWaiting;
 
 impl TaskContext {
     /// What the task has of this counted resource, such as a GPU's id: its own until it has ended. `None` if the executor does
@@ -50,6 +68,30 @@ impl TaskContext {
     #[must_use]
     pub fn bundle(&self, resource: &str) -> Option<&str> {
         self.holding.iter().find(|(of, _)| of.name() == resource).map(|(_, told)| told)
+    }
+
+    /// Lends the task's slot while it waits for other tasks, so that they can run on this executor: without it, tasks that wait for
+    /// tasks could take all slots, and wait for ever. When the returned guard is dropped, the task goes on at once, even if another
+    /// one has the slot until it ends.
+    ///
+    /// # Errors
+    /// If as many tasks of this executor wait as may ([`ExecutorBuilder::waiting`](crate::ExecutorBuilder::waiting)), if this one does
+    /// already, and in functions of `register_inline`.
+    pub fn lend_slot(&self) -> Result<LentSlot, TooManyWaiting> {
+        let driver = self.driver.upgrade().ok_or(TooManyWaiting)?;
+        let lends = driver.with(|now, executor, _| executor.wait_for_others(now, self.run));
+        if !lends {
+            return Err(TooManyWaiting);
+        }
+        Ok(LentSlot { driver: self.driver.clone(), run: self.run })
+    }
+
+    /// Tells the client that a part of the task was not begun, and will not be: it may submit it again, while this runs on. `part` says
+    /// which, in at most 1 KiB: what is longer is not sent.
+    pub fn give_back_part(&self, part: Vec<u8>) {
+        if let Some(driver) = self.driver.upgrade().filter(|_| part.len() <= RESULT_MAX) {
+            driver.with(|now, executor, _| executor.give_back_part(now, self.run, part));
+        }
     }
 
     /// Whether the client wants the task to be stopped. A function that takes long should look now and then, and return an
@@ -63,6 +105,14 @@ impl TaskContext {
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
+    }
+}
+
+impl Drop for LentSlot {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.with(|now, executor, _| executor.go_on(now, self.run));
+        }
     }
 }
 

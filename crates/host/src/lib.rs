@@ -90,7 +90,7 @@ pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOpti
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
-pub use functions::TaskContext;
+pub use functions::{LentSlot, TaskContext, TooManyWaiting};
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};

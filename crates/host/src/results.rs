@@ -87,8 +87,11 @@ pub enum TaskError {
 /// How a task ended.
 pub type TaskOutcome = Result<TaskResult, TaskError>;
 
-/// Takes outcomes as they come, with the task's place in its job.
-pub(crate) type Sink = Box<dyn Fn(usize, TaskOutcome) + Send + Sync>;
+/// Takes outcomes as they come, with the task's place in its job; and what tasks give back of themselves while they run on.
+pub(crate) struct Sink {
+    pub(crate) ended: Box<dyn Fn(usize, TaskOutcome) + Send + Sync>,
+    pub(crate) part: Option<Box<dyn Fn(usize, &[u8]) + Send + Sync>>,
+}
 
 /// Where the outcomes of one job are put.
 pub(crate) struct JobState {
@@ -184,6 +187,13 @@ impl JobState {
         inner.open == 0
     }
 
+    /// Task `index` runs on, and gives back a part of itself. No lock is held.
+    pub(crate) fn gave_back(&self, index: usize, part: &[u8]) {
+        if let Some(take) = self.sink.as_ref().and_then(|sink| sink.part.as_ref()) {
+            take(index, part);
+        }
+    }
+
     /// A task is about to end, cancelled like this.
     pub(crate) fn note_cancelled(&self, how: CancelledHow) {
         let cancelled = &mut lock(&self.inner).cancelled;
@@ -229,7 +239,7 @@ impl JobState {
         }
         if let Some(sink) = &self.sink {
             for (index, outcome) in outcomes {
-                sink(index, outcome);
+                (sink.ended)(index, outcome);
             }
         }
     }

@@ -11,6 +11,7 @@
 //! | offer functions that are futures | `ExecutorBuilder::register_async` (feature `async`) |
 //! | use your own types as arguments and results | `ExecutorBuilder::register_typed`, `Client::submit_typed` (feature `serde`) |
 //! | stop when a task is cancelled | [`CancellationToken`] ([`TaskContext::cancellation`]) |
+//! | submit tasks from a task and wait for them | [`TaskContext::lend_slot`] |
 //! | give each task a GPU of its own | [`CountedResource`] ([`ExecutorBuilder::count`], [`TaskContext::bundle`]) |
 //! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
 //! | read and write a linearizable store | [`store::KvClient`] |
@@ -59,8 +60,9 @@
 pub use midflight_host::{
     BlobOptions, BoundSwitch, CancelReport, CancellationToken, Cancelled, Client, ClientOptions, CompletionStream,
     Completions, CountedResource, DrainError, Error, Executor, ExecutorBuilder, Inheritance, Job, JobBuilder,
-    JobHandle, KernelOptions, ResultFile, ResultReader, Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError,
-    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
+    JobHandle, KernelOptions, LentSlot, ResultFile, ResultReader, Switch, SwitchConfig, SwitchEngine, TaskContext,
+    TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, TooManyWaiting, Which, XdpMode, detach,
+    resolve,
 };
 #[cfg(feature = "serde")]
 pub use midflight_host::{CodecError, TypedError, TypedHandle};

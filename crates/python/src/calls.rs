@@ -47,7 +47,8 @@ impl Shape {
         let mut argument = Vec::with_capacity(self.head_bytes() + 4 + ENTRY_BYTES * pickles.len() + data);
         self.append_head(&mut argument, &options, &[]);
         argument.extend_from_slice(&(pickles.len() as u32).to_le_bytes());
-        pickles.iter().for_each(|pickle| append_entry(&mut argument, pickle.len(), &[]));
+        let gives_back = pickles.len() > 1;
+        pickles.iter().for_each(|pickle| append_entry(&mut argument, gives_back, pickle.len(), &[]));
         pickles.iter().for_each(|pickle| argument.extend_from_slice(pickle));
         self.task_of(argument, &options)
     }
@@ -138,8 +139,10 @@ impl Calls {
 
     /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `blobs` are the shared arguments that
     /// they have beside the function's own. `ran`: of one call that was a task with others, how often that ran; it has so many attempts
-    /// less, and does not wait for room. Returns its token.
-    #[pyo3(signature = (waiter, calls, blobs, ran=0))]
+    /// less. `gives_back`: if it takes long, what has not begun is given back, [`super::completions::End::Part`]. `again`: it does not
+    /// wait for room. Returns its token.
+    #[pyo3(signature = (waiter, calls, blobs, ran=0, gives_back=false, again=false))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn submit_all(
         &self,
         py: Python<'_>,
@@ -147,22 +150,24 @@ impl Calls {
         calls: &Bound<'_, PyList>,
         blobs: Vec<PyRef<'_, Blob>>,
         ran: u8,
+        gives_back: bool,
+        again: bool,
     ) -> PyResult<u64> {
         let (submitter, shape) = self.0.get()?;
         let more = shared(&blobs)?;
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let options = shape.options_of(entries.len(), ran);
-        let argument = shape.argument(py, &entries, &options, &more)?;
+        let argument = shape.argument(py, &entries, gives_back, &options, &more)?;
         let spec = shape.task_of(argument, &options);
         let holds = if more.is_empty() {
             Arc::clone(&shape.blobs)
         } else {
             Arc::new(shape.blobs.iter().cloned().chain(more).collect())
         };
-        if ran == 0 {
+        if !again {
             wait_for_room(py, submitter)?;
         }
-        let waiters = Waiters::One(waiter.clone().unbind());
+        let waiters = Arc::new(Waiters::One(waiter.clone().unbind()));
         add(py, submitter, move |token| Item::Task(Task { token, waiters, spec, holds }))
     }
 
@@ -170,7 +175,7 @@ impl Calls {
     fn argument(&self, py: Python<'_>, calls: &Bound<'_, PyList>, blobs: Vec<PyRef<'_, Blob>>) -> PyResult<Vec<u8>> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let shape = &self.0.get()?.1;
-        shape.argument(py, &entries, &shape.options, &shared(&blobs)?)
+        shape.argument(py, &entries, false, &shape.options, &shared(&blobs)?)
     }
 }
 
@@ -198,6 +203,7 @@ impl Shape {
         &self,
         py: Python<'_>,
         entries: &[Entry],
+        gives_back: bool,
         options: &PythonCallOptions,
         more: &[Arc<SharedBlob>],
     ) -> PyResult<Vec<u8>> {
@@ -213,7 +219,7 @@ impl Shape {
         self.append_head(&mut argument, options, more);
         let start = argument.len();
         argument.extend_from_slice(&(entries.len() as u32).to_le_bytes());
-        entries.iter().for_each(|entry| append_entry(&mut argument, entry.pickle.len(), &entry.buffers));
+        entries.iter().for_each(|entry| append_entry(&mut argument, gives_back, entry.pickle.len(), &entry.buffers));
         let mut append_all = || {
             for Entry { pickle, buffers } in entries {
                 argument.extend_from_slice(pickle);
@@ -279,8 +285,8 @@ fn check(length: usize) -> PyResult<()> {
 }
 
 /// The head of an entry.
-fn append_entry(bytes: &mut Vec<u8>, pickle: usize, buffers: &[PyBuffer<u8>]) {
-    bytes.extend([0; 4]);
+fn append_entry(bytes: &mut Vec<u8>, gives_back: bool, pickle: usize, buffers: &[PyBuffer<u8>]) {
+    bytes.extend([u8::from(gives_back), 0, 0, 0]);
     bytes.extend((buffers.len() as u32).to_le_bytes());
     bytes.extend((pickle as u64).to_le_bytes());
     buffers.iter().for_each(|buffer| bytes.extend((buffer.len_bytes() as u64).to_le_bytes()));

@@ -33,6 +33,7 @@ enum Kind {
     Closed = 6,
     NotSubmitted = 7,
     NoRoom = 8,
+    Part = 9,
 }
 
 /// Locks even if a holder panicked: the data is consistent at every statement that may panic.
@@ -264,6 +265,7 @@ fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
                 Err(error) => text(Kind::Failed, &format!("the result has come, but Python cannot take it: {error}")),
             };
         }
+        End::Part(part) => return (Kind::Part as u8, PyBytes::new(py, &part).into_any()),
         End::NotSubmitted(why) => return text(Kind::NotSubmitted, &why),
         End::NoRoom(why) => return text(Kind::NoRoom, &why),
         End::Outcome(Err(error)) => error,

@@ -7,7 +7,7 @@ use midflight_host::TaskOutcome;
 use pyo3::{Py, PyAny};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a task has ended.
@@ -18,13 +18,15 @@ pub(crate) enum End {
     NotSubmitted(String),
     /// It could not be submitted: there is no room for it.
     NoRoom(String),
+    /// It has not: it runs on, and has given back calls that it has not begun. Python knows which, by these bytes.
+    Part(Vec<u8>),
     /// Any of these, as Python knows it: kind and value.
     Known(u8, Py<PyAny>),
 }
 
-/// A task that has ended, and who waits for its calls.
+/// A task that has ended, or has given back calls, and who waits for them.
 pub(crate) struct Completion {
-    pub(crate) waiters: Waiters,
+    pub(crate) waiters: Arc<Waiters>,
     pub(crate) end: End,
 }
 

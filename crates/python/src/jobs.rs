@@ -25,7 +25,7 @@ pub(crate) struct OpenJob {
 
 /// Who waits for tasks that have not ended, by their place in the job.
 struct Open {
-    waiters: Vec<Option<Waiters>>,
+    waiters: Vec<Option<Arc<Waiters>>>,
     count: usize,
 }
 
@@ -74,7 +74,7 @@ impl Jobs {
     }
 
     /// Who still waits.
-    pub(crate) fn clear(&self) -> Vec<Waiters> {
+    pub(crate) fn clear(&self) -> Vec<Arc<Waiters>> {
         let jobs = std::mem::take(&mut *lock(&self.0));
         jobs.into_values().flat_map(|job| job.take_all()).collect()
     }
@@ -96,14 +96,19 @@ impl OpenJob {
     }
 
     /// Who waits for the task at this place, which has ended, and whether it was the last one. `None` if nobody does any more.
-    pub(crate) fn take(&self, place: usize) -> Option<(Waiters, bool)> {
+    pub(crate) fn take(&self, place: usize) -> Option<(Arc<Waiters>, bool)> {
         let mut open = lock(&self.waiters);
         let waiters = open.waiters.get_mut(place)?.take()?;
         open.count -= 1;
         Some((waiters, open.count == 0))
     }
 
-    fn take_all(&self) -> Vec<Waiters> {
+    /// Who waits for the task at this place, which has not ended.
+    pub(crate) fn waiters(&self, place: usize) -> Option<Arc<Waiters>> {
+        lock(&self.waiters).waiters.get(place)?.clone()
+    }
+
+    fn take_all(&self) -> Vec<Arc<Waiters>> {
         let mut open = lock(&self.waiters);
         open.count = 0;
         std::mem::take(&mut open.waiters).into_iter().flatten().collect()

@@ -30,7 +30,7 @@ pub(crate) enum Item {
 pub(crate) struct Task {
     /// Of its first call.
     pub(crate) token: u64,
-    pub(crate) waiters: Waiters,
+    pub(crate) waiters: Arc<Waiters>,
     pub(crate) spec: TaskSpec,
     /// Blobs that it needs.
     pub(crate) holds: Arc<Holds>,
@@ -65,9 +65,9 @@ impl Item {
             }
     }
 
-    fn into_waiters(self) -> Waiters {
+    fn into_waiters(self) -> Arc<Waiters> {
         match self {
-            Self::Call { waiter, .. } => Waiters::One(waiter),
+            Self::Call { waiter, .. } => Arc::new(Waiters::One(waiter)),
             Self::Task(task) => task.waiters,
         }
     }
@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// Takes out a call, unless it is a task with others already; `None` also if it is not here.
-    pub(crate) fn take_out(&mut self, token: u64) -> Option<Waiters> {
+    pub(crate) fn take_out(&mut self, token: u64) -> Option<Arc<Waiters>> {
         let place = self.items.binary_search_by_key(&token, Item::token).ok()?;
         if matches!(&self.items[place], Item::Task(task) if task.waiters.len() > 1) {
             return None;
@@ -140,7 +140,7 @@ impl Queue {
     }
 
     /// All that are left.
-    pub(crate) fn clear(&mut self) -> Vec<Waiters> {
+    pub(crate) fn clear(&mut self) -> Vec<Arc<Waiters>> {
         self.bytes = 0;
         self.items.drain(..).map(Item::into_waiters).collect()
     }
@@ -173,7 +173,7 @@ pub(crate) fn joined(items: Vec<Item>, is_deep: bool) -> Vec<Task> {
             pickles.push(pickle);
         }
         let (spec, holds) = (shape.task(&pickles), Arc::clone(&shape.blobs));
-        tasks.push(Task { token, waiters: Waiters::Many(waiters), spec, holds });
+        tasks.push(Task { token, waiters: Arc::new(Waiters::Many(waiters)), spec, holds });
     }
     tasks
 }

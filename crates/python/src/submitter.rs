@@ -73,7 +73,7 @@ impl Flow {
     }
 
     /// A task has ended, for those that wait for it.
-    fn end(&self, waiters: Waiters, end: End) {
+    fn end(&self, waiters: Arc<Waiters>, end: End) {
         self.open.fetch_sub(waiters.len(), SeqCst);
         self.completions.push(Completion { waiters, end });
         self.announce_room();
@@ -86,6 +86,13 @@ impl Flow {
             self.jobs.remove(job);
         }
         self.end(waiters, End::Outcome(outcome));
+    }
+
+    /// The task runs on, and has given back calls.
+    fn gave_back(&self, job: &OpenJob, place: usize, part: &[u8]) {
+        if let Some(waiters) = job.waiters(place) {
+            self.completions.push(Completion { waiters, end: End::Part(part.to_vec()) });
+        }
     }
 
     fn announce_room(&self) {
@@ -271,15 +278,20 @@ impl Submitter {
     }
 
     fn submit(&self, client: &Client, tasks: Vec<Task>) -> Result<(), (Error, Vec<Task>)> {
-        let flow = Arc::clone(&self.flow);
+        let (flow, flow_of_part) = (Arc::clone(&self.flow), Arc::clone(&self.flow));
         let (job, specs) = flow.jobs.insert(tasks);
-        let of_sink = Arc::downgrade(&job);
+        let (of_sink, of_part) = (Arc::downgrade(&job), Arc::downgrade(&job));
         let sink = move |place: usize, outcome| {
             if let Some(job) = of_sink.upgrade() {
                 flow.ended(&job, place, outcome);
             }
         };
-        match client.submit_to(Job { jid: None, tasks: specs.clone() }, sink) {
+        let part = move |place: usize, part: &[u8]| {
+            if let Some(job) = of_part.upgrade() {
+                flow_of_part.gave_back(&job, place, part);
+            }
+        };
+        match client.submit_in_parts(Job { jid: None, tasks: specs.clone() }, sink, part) {
             Ok(handle) => {
                 job.submitted(handle);
                 Ok(())

@@ -40,6 +40,7 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
             slots: 4,
             resources: 0,
             ahead: 0,
+            waiting: 0,
             ahead_span_us: 0,
             bundles: [0; 8],
             places: [0; 2],

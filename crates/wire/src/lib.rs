@@ -53,6 +53,8 @@ pub const LEVELS: u8 = 8;
 pub const SLOT_PLACES: usize = 2;
 /// Milliseconds that a task waits for its place at most.
 pub const PATIENCE_MAX: u32 = 32_768;
+/// Bit of a client's identity: another process may go on in its name, so what it has running goes on while it is silent.
+pub const DURABLE: u64 = 1;
 /// `argument_length` of an argument that is a [`BlobRef`].
 pub const BY_REFERENCE: u8 = 255;
 /// Bytes of the largest argument by reference.
@@ -137,6 +139,8 @@ codes! {
         Abandoned = 3,
         /// Its client asked to stop it, and it has stopped.
         Cancelled = 4,
+        /// It runs on, and gives back a part of its task; the result says which.
+        Part = 5,
     }
 
     /// What a client says of a completion.
@@ -145,6 +149,8 @@ codes! {
         Done = 0,
         /// Is fetching the result by reference.
         Fetching = 1,
+        /// Knows which part it got back.
+        Part = 2,
     }
 
     /// What slots are for, in REGISTER.

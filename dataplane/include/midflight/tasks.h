@@ -32,7 +32,7 @@ struct mf_tasks_config {
     uint64_t lease_ns;       /* T10: silence after which an assigned task is queued again; a parked slot
                                 is taken out after half of it */
     uint64_t slot_idle_ns;   /* silence after which a slot without a task is forgotten */
-    uint64_t client_idle_ns; /* silence after which a client loses its queued tasks, and without any is forgotten */
+    uint64_t client_idle_ns; /* silence after which a client loses its tasks, and without any is forgotten */
     uint64_t cookie_ns;      /* time is divided into intervals of this length; a cookie is valid in the interval that it was
                                 made in and in the next. slot_idle_ns and client_idle_ns are at least twice as long */
 };
@@ -48,6 +48,7 @@ struct mf_tasks_stats {
     uint64_t cancelled;            /* tasks taken out by their client */
     uint64_t dropped;              /* queued tasks given up because their client was silent (T14) */
     uint64_t purged;               /* queued tasks that the operator took out */
+    uint64_t stops;                /* tasks in STOPs to their executors: their clients were given up, or purged */
     uint64_t at_place;             /* tasks assigned at the place that they prefer (T19) */
     uint64_t out_of_patience;      /* tasks that have waited for their place in vain */
     uint64_t gaps;                 /* pauses between ticks of more than a third of a lease: the switch could hear nobody */
@@ -86,7 +87,8 @@ MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struc
  * Returns the number of slots visited. */
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
 
-/* The operator's order, a purge: which queued tasks to take out, and how far it has come. */
+/* The operator's order, a purge: which queued tasks to take out, and how far it has come. By client or address, what these have
+ * running is to stop. */
 enum mf_purge_by { MF_PURGE_CLIENT, MF_PURGE_RESOURCES, MF_PURGE_ADDRESS };
 
 struct mf_tasks_order {

@@ -18,6 +18,7 @@
 #define MF_LEVELS 8         /* priority levels; 1 is the highest */
 #define MF_SLOT_PLACES 2    /* places that a slot may be at: its machine and its rack, say (T19) */
 #define MF_PATIENCE_MAX 32768 /* milliseconds that a task waits for its place at most */
+#define MF_DURABLE 1        /* bit of a client's identity: another process may go on in its name */
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
 #define MF_PACK_UNIT 16     /* arguments in a pack begin at multiples of so many bytes */
@@ -84,12 +85,14 @@ enum mf_status {
     MF_STATUS_UNKNOWN = 2,   /* the executor knows no such function */
     MF_STATUS_ABANDONED = 3, /* the argument could not be fetched: another executor may be able to */
     MF_STATUS_CANCELLED = 4, /* the client asked to stop it (STOP), and it has stopped */
+    MF_STATUS_PART = 5,      /* it runs on, and gives back a part of its task; the result says which */
 };
 
 /* What the client says of a completion, in COMPLETE_ACK. */
 enum mf_ack_state {
     MF_ACK_DONE = 0,     /* the client has the result, or does not want it: the executor may forget it */
     MF_ACK_FETCHING = 1, /* the client is fetching the result by reference: the executor must keep it */
+    MF_ACK_PART = 2,     /* the client knows which part it got back */
 };
 
 /* Whether the switch remembers a client, in PROBE_ACK. */
@@ -370,10 +373,10 @@ struct MF_WIRE mf_holder {
     uint8_t reserved[3];
 };
 
-/* client -> executor: stop these tasks. `count` (1 to MF_CANCEL_MAX) mf_run_name follow. Answered by the COMPLETE of each, as soon as
- * it has ended; tasks that do not run there get no answer. No switch sees it. */
+/* client -> executor, or switch -> executor where the client was given up: stop these tasks. `count` (1 to MF_CANCEL_MAX) mf_run_name
+ * follow. Answered by the COMPLETE of each, as soon as it has ended; tasks that do not run there get no answer. */
 struct MF_WIRE mf_stop {
-    struct mf_header header; /* epoch: of the switch that named the executor */
+    struct mf_header header; /* epoch: of the switch that named the executor, or sends it */
 };
 
 /* A task that an executor has, in STOP. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* SipHash-2-4 (Aumasson and Bernstein, 2012) of messages of 32 bytes: a hash that nobody can compute without the key. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012): a hash that nobody can compute without the key. */
 #ifndef MIDFLIGHT_SIPHASH_H
 #define MIDFLIGHT_SIPHASH_H
 
@@ -38,27 +38,39 @@ MF_INLINE void siphash_word(struct siphash *h, uint64_t word)
     h->a ^= word;
 }
 
+MF_INLINE struct siphash siphash_start(uint64_t key0, uint64_t key1)
+{
+    struct siphash h = {
+        key0 ^ 0x736f6d6570736575ull,
+        key1 ^ 0x646f72616e646f6dull,
+        key0 ^ 0x6c7967656e657261ull,
+        key1 ^ 0x7465646279746573ull,
+    };
+    return h;
+}
+
+/* The hash of a message of `bytes`, a multiple of eight, whose words are in it. */
+MF_INLINE uint64_t siphash_end(struct siphash *h, uint64_t bytes)
+{
+    siphash_word(h, bytes << 56);
+    h->c ^= 0xff;
+    siphash_round(h);
+    siphash_round(h);
+    siphash_round(h);
+    siphash_round(h);
+    return h->a ^ h->b ^ h->c ^ h->d;
+}
+
 /* The message is four words, each of eight bytes in little-endian order. */
 MF_RARE uint64_t siphash(const uint64_t *key MF_IN_ARENA, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
     MF_FROM_ARENA(key);
-    struct siphash h = {
-        key[0] ^ 0x736f6d6570736575ull,
-        key[1] ^ 0x646f72616e646f6dull,
-        key[0] ^ 0x6c7967656e657261ull,
-        key[1] ^ 0x7465646279746573ull,
-    };
+    struct siphash h = siphash_start(key[0], key[1]);
     siphash_word(&h, first);
     siphash_word(&h, second);
     siphash_word(&h, third);
     siphash_word(&h, fourth);
-    siphash_word(&h, MESSAGE_BYTES << 56);
-    h.c ^= 0xff;
-    siphash_round(&h);
-    siphash_round(&h);
-    siphash_round(&h);
-    siphash_round(&h);
-    return h.a ^ h.b ^ h.c ^ h.d;
+    return siphash_end(&h, MESSAGE_BYTES);
 }
 
 #endif

@@ -103,17 +103,18 @@ MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t 
         assign_parked(s, out, now_ns, task, slot_number);
 }
 
-/* A task that its slot lost or gave back goes to a parked slot, and one that its client has cancelled goes nowhere. Returns whether
+/* A task that its slot lost or gave back goes to a parked slot, and one that nobody wants any more goes nowhere. Returns whether
  * it is neither, and has to be queued again. */
 static int is_left_over(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
+    const struct record *r = record_at(s, task);
     /* Planted bug: in a long queue it is queued again. */
-    if (state_of(record_at(s, task)) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) {
+    if ((state_of(r) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) || is_unwanted(s, r)) {
         forget_task(s, task);
         s->stats.cancelled++;
         return 0;
     }
-    uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
+    uint32_t slot_number = parked_for(s, r->info.resources);
     if (slot_number == NONE)
         return 1;
     assign_parked(s, out, now_ns, task, slot_number);

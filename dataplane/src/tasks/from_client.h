@@ -24,6 +24,7 @@ MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, c
     c->open = 0;
     c->known = 1;
     c->probed = 0;
+    c->unwanted = 0;
     c->source = find_or_add_source(s, &in->from);
     source_at(s, c->source)->clients++;
     MF_COPY(&c->address, &in->from);
@@ -47,6 +48,12 @@ static void forget_client(struct mf_tasks *s, uint32_t i)
 MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64_t now_ns)
 {
     return silence(c->heard_ns, now_ns) >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
+}
+
+/* Whether a client may come back as another process, and wants the results of what runs meanwhile. */
+MF_INLINE int is_durable(const struct client *c)
+{
+    return (mf_net64(c->identity) & MF_DURABLE) != 0;
 }
 
 /* What a client's window says of a sequence (T8). */

@@ -73,6 +73,55 @@ static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct
     return named;
 }
 
+#define PROOF_OF_STOP 3ull /* docs/wire.md, "Proofs" */
+
+/* Whether a slot has, as the answer to this wait, a task that nobody wants any more. */
+MF_INLINE int runs_unwanted(struct mf_tasks *s, const struct mf_wait *wait)
+{
+    const struct slot *slot = slot_at(s, mf_net32(wait->slot));
+    return slot->state == SLOT_ASSIGNED && slot->sequence == mf_net32(wait->sequence) &&
+           is_unwanted(s, record_at(s, slot->record));
+}
+
+/* The proof of a STOP's record (docs/wire.md, "Proofs"). */
+MF_RARE uint64_t stop_proof(uint64_t token, uint32_t submission, uint32_t index)
+{
+    struct siphash h = siphash_start(token, PROOF_OF_STOP);
+    siphash_word(&h, 0);
+    siphash_word(&h, (uint64_t)index << 32 | __builtin_bswap32(submission));
+    return siphash_end(&h, sizeof(struct mf_run_name));
+}
+
+/* The answer to a KEEPALIVE that names tasks which nobody wants any more, those in the bitmap: their clients cannot say so. */
+static void put_stop(struct mf_tasks *s, struct call *call, uint32_t unwanted)
+{
+    const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(struct mf_keepalive));
+    struct mf_out_packet *stop = next_packet(call->out, &call->in->from, sizeof(struct mf_stop));
+    struct mf_run_name *names = (struct mf_run_name *)(stop->data + sizeof(struct mf_stop));
+    uint32_t count = MF_ZERO;
+    put_header(s, stop->data, MF_OP_STOP, 0, 0);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
+        if (!(unwanted >> k & 1) || (MF_MUTANT(95) && count >= 8))
+            continue;
+        uint32_t task = slot_at(s, mf_net32(waits[k].slot))->record;
+        const struct record *r = record_at(s, task);
+        struct mf_run_name *name = &names[count++ % MF_CANCEL_MAX];
+        name->proof = mf_net64(stop_proof(mf_net64(*token_at(s, task)), mf_net32(r->submission), index_of(r)));
+        name->submission = r->submission;
+        put_byte(&name->index, (uint8_t)index_of(r));
+    }
+    s->stats.stops += count;
+    stop->length += count * sizeof(*names);
+    header_of(stop)->count = (uint8_t)count;
+}
+
+/* Whether the answer to a KEEPALIVE may be too long for a frame with so much room. */
+MF_INLINE int keepalive_owes_more(const struct mf_datagram *in, uint32_t room)
+{
+    uint32_t records = ((const struct mf_header *)in->data)->count;
+    return sizeof(struct mf_stop) + records * sizeof(struct mf_run_name) > room;
+}
+
 /* A KEEPALIVE with epoch 0 asks whether a switch lives here. The answer is a RESET; its sequence is 1 if the sender named one of
  * its slots, which tells it that the switch still knows it. */
 static mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
@@ -90,6 +139,7 @@ MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
     const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
     const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(*packet));
     struct mf_out_packet *reset = 0;
+    uint32_t unwanted = MF_ZERO;
     mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
@@ -101,7 +151,11 @@ MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
         mf_verdict named = keep_alive(s, call, &waits[k]);
         if (named == MF_V_FOREIGN_SLOT || named == MF_V_SPOOFED_SLOT)
             put_void(s, call->in, call->out, &reset, &waits[k]);
+        else if (named == MF_V_OK && runs_unwanted(s, &waits[k]))
+            unwanted |= 1u << k;
     }
+    if (unwanted != 0 && reset == 0) /* one answer: else the next KEEPALIVE gets it */
+        put_stop(s, call, unwanted);
     return MF_V_OK;
 }
 

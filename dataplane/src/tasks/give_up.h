@@ -51,15 +51,19 @@ static uint32_t expire_slots(struct mf_tasks *s, uint64_t now_ns, struct mf_out 
     return visited;
 }
 
-/* Frees silent clients that have no open tasks. */
+/* Gives silent clients up: frees those that have no open tasks. What others have running is to stop, unless they are durable. */
 static void expire_clients(struct mf_tasks *s, uint64_t now_ns)
 {
     for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_TICK_CLIENTS && visited < s->clients.fresh); visited++) {
         uint32_t i = client_number(s, s->client_cursor);
-        const struct client *c = client_at(s, i);
+        struct client *c = client_at(s, i);
         s->client_cursor = s->client_cursor + 1 < s->clients.fresh ? s->client_cursor + 1 : 0;
-        if (c->known && c->open == 0 && is_silent(s, c, now_ns))
+        if (!c->known || !is_silent(s, c, now_ns))
+            continue;
+        if (c->open == 0)
             forget_client(s, i);
+        else if (!is_durable(c) && !(MF_MUTANT(94) && c->open > 4))
+            c->unwanted = s->last_key;
     }
 }
 
@@ -86,7 +90,7 @@ static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
     }
 }
 
-/* Whether the operator's order concerns this queued task. */
+/* Whether the operator's order concerns this task. */
 static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_tasks_order *purge)
 {
     const struct client *c = client_at(s, r->client);
@@ -102,14 +106,20 @@ static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf
     }
 }
 
-/* Visits the next records. Returns 1 when it has visited all. */
+/* Visits the next records: takes queued tasks out. Where the order names clients, what they have running is to stop. Returns 1 when it has
+ * visited all. */
 static uint32_t purge_tasks(struct mf_tasks *s, struct mf_tasks_order *purge)
 {
     for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_PURGE_RECORDS && purge->next < s->fresh_records); visited++) {
         uint32_t task = FIRST_RECORD + purge->next++;
         const struct record *r = record_at(s, task);
-        if (state_of(r) != RECORD_QUEUED || !is_purged(s, r, purge))
+        if (state_of(r) == RECORD_FREE || !is_purged(s, r, purge))
             continue;
+        if (is_held(r)) {
+            if (purge->by != MF_PURGE_RESOURCES)
+                client_at(s, r->client)->unwanted = s->last_key;
+            continue;
+        }
         take_out(s, task);
         s->stats.purged++;
         purge->purged++;

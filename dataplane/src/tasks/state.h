@@ -150,8 +150,9 @@ struct client {
     uint32_t known;    /* 0: this element is free */
 
     uint64_t heard_ns;
+    uint64_t unwanted; /* key: nobody waits any more for what was accepted up to then */
     uint32_t probed;   /* sequence of its last PROBE */
-    uint32_t reserved[13];
+    uint32_t reserved[11];
 
     uint32_t answer[MF_WINDOW]; /* the bitmaps sent for its last sequences, at sequence % MF_WINDOW: a repeat gets the same (T8) */
 };
@@ -338,6 +339,12 @@ MF_INLINE uint32_t lowest_of_byte(const struct mf_tasks *s, uint32_t byte)
 MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_t word)
 {
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
+}
+
+/* Whether nobody waits for a task any more: its client was given up, or purged. */
+MF_INLINE int is_unwanted(struct mf_tasks *s, const struct record *r)
+{
+    return key_of(r) <= client_at(s, r->client)->unwanted;
 }
 
 /* Time since a peer was last heard. */

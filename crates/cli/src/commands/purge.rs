@@ -1,4 +1,4 @@
-//! `midflight purge`: removes queued tasks from a switch on this machine.
+//! `midflight purge`: removes queued tasks from a switch on this machine, and has those of clients stopped that run.
 
 use crate::options;
 use anyhow::{Context, Result, bail};
@@ -17,8 +17,9 @@ EXAMPLES
   midflight purge --address 10.0.0.17     tasks of all clients of a machine
   midflight purge --client 9f3c…          tasks of one client: its id in midflight top --json
 
-Only queued tasks are removed; running tasks finish. A client that is still running submits its
-tasks again, so end it first. The tasks of a client that died are removed without a purge, after
+Queued tasks are removed. With --client and --address, executors are told to stop those that run,
+within a third of a lease (0.3 s). A client that is still running submits its tasks again, so end
+it first. The tasks of a client that died are removed and stopped without a purge, after
 client_idle (one minute).
 
 Run it on the switch's machine, as root or as the user who started the switch.

@@ -106,6 +106,7 @@ impl ProgramStatus for TasksStatus {
             ("cancelled", t.cancelled),
             ("dropped", t.dropped),
             ("purged", t.purged),
+            ("stops", t.stops),
             ("at_place", t.at_place),
             ("out_of_patience", t.out_of_patience),
         ];
@@ -122,6 +123,12 @@ impl ProgramStatus for TasksStatus {
         counter(e, "cancelled", "Tasks taken out by their client", t.cancelled)?;
         counter(e, "dropped", "Queued tasks given up because their client was silent", t.dropped)?;
         counter(e, "purged", "Queued tasks taken out by midflight purge", t.purged)?;
+        counter(
+            e,
+            "stops",
+            "Running tasks whose executor was told to stop: their client is gone, or was purged",
+            t.stops,
+        )?;
         counter(e, "at_place", "Tasks assigned at the place that they prefer", t.at_place)?;
         counter(e, "out_of_patience", "Tasks that have waited for their place in vain", t.out_of_patience)?;
         counter(e, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)?;

@@ -39,6 +39,8 @@ pub struct ExecutorsTable {
     /// How long tasks may take for which it does, if that is more than a round trip. `None`: the executor's own default.
     #[serde(deserialize_with = "some_duration")]
     pub ahead_span: Option<Duration>,
+    /// How many tasks may wait for other tasks at a time. `None`: the executor's own default.
+    pub waiting: Option<u32>,
 }
 
 fn some_duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
@@ -47,7 +49,7 @@ fn some_duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Op
 
 impl Default for ExecutorsTable {
     fn default() -> Self {
-        Self { ahead: true, ahead_span: None }
+        Self { ahead: true, ahead_span: None, waiting: None }
     }
 }
 
@@ -85,6 +87,7 @@ impl ProgramTable for TasksTable {
         outlives_cookies("tasks.client_idle", client_idle, cookie)?;
         within_time("tasks.asic.poll", self.asic.poll, "10us", "65ms")?;
         within_time("tasks.executors.ahead_span", self.executors.ahead_span.unwrap_or_default(), "0s", "20ms")?;
+        within("tasks.executors.waiting", self.executors.waiting.unwrap_or_default(), 0..=4096)?;
         self.resources.validate().map_err(|error| format!("tasks.{error}"))
     }
 }

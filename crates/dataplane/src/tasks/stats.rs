@@ -93,6 +93,8 @@ pub struct TaskTotals {
     pub dropped: u64,
     /// Queued tasks that the operator took out.
     pub purged: u64,
+    /// Tasks in STOPs to their executors: their clients were given up, or purged (T14).
+    pub stops: u64,
     /// Tasks assigned at the place that they prefer (T19).
     pub at_place: u64,
     /// Tasks that have waited for their place in vain.

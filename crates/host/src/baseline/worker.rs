@@ -103,6 +103,7 @@ fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
         run: midflight_tasks::executor::RunKey { slot: run.key.slot, run: run.key.run },
         holding: Holding::default(),
         cancellation: CancellationToken::never(),
+        driver: std::sync::Weak::new(),
     };
     match call(&context, argument) {
         Ok(_) => Status::Ok,

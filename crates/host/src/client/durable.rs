@@ -14,7 +14,7 @@ use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Marks, Outcome, Resumption, Saved, TaskKey};
-use midflight_wire::{ARGUMENT_BLOB_MAX, PACKET_MAX};
+use midflight_wire::{ARGUMENT_BLOB_MAX, DURABLE, PACKET_MAX};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -109,7 +109,7 @@ impl DurableClient {
             max_open: options.max_open,
             secret: options.secret,
             durable: true,
-            ..ClientConfig::new(options.identity, rand::random(), options.switches.clone())
+            ..ClientConfig::new(options.identity | DURABLE, rand::random(), options.switches.clone())
         };
         let blobs = BlobStore::new(BlobOptions { max_bytes: options.arguments_max, ..BlobOptions::default() });
         let mut leases = HashMap::new();
@@ -297,7 +297,7 @@ impl DurableClient {
                 Event::Lost { key, why } => happened.push(Happened::Ended(key.0, Err(lost(why)))),
                 Event::Cancelled { key, .. } => happened.push(Happened::Ended(key.0, Err(TaskError::Cancelled))),
                 Event::OtherVersion { switch, version } => warn_of_version(switch, version),
-                Event::NotCancelled { .. } | Event::SeenAs(_) => {}
+                Event::NotCancelled { .. } | Event::SeenAs(_) | Event::Part { .. } => {}
             }
         }
         happened

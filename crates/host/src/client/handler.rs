@@ -20,6 +20,8 @@ pub(crate) struct ResultHandler {
     jobs: BTreeMap<u64, Expected>,
     /// Jobs with outcomes that have not been announced.
     changed: Vec<Arc<JobState>>,
+    /// What tasks gave back of themselves, by their place in their job.
+    parts: Vec<(Arc<JobState>, usize, Vec<u8>)>,
     fetches: Arc<Fetches<IpAddr, Fetch>>,
     room: Arc<Room>,
 }
@@ -58,7 +60,7 @@ pub(crate) struct Places {
 impl ResultHandler {
     pub(crate) fn new(local: SocketAddr, fetches: Arc<Fetches<IpAddr, Fetch>>, room: Arc<Room>) -> Self {
         let (jobs, changed) = (BTreeMap::new(), Vec::new());
-        Self { local, seen_as: None, jobs, changed, fetches, room }
+        Self { local, seen_as: None, jobs, changed, parts: Vec::new(), fetches, room }
     }
 
     pub(crate) fn seen_as(&self) -> Option<SocketAddr> {
@@ -132,6 +134,10 @@ impl Handler<Client> for ResultHandler {
             Event::Completed { key, status, attempt, result, timing } => {
                 self.completed(client, Completion { key, status, attempt, timing }, result);
             }
+            Event::Part { key, part, .. } => {
+                let job = self.jobs.range(..=key.0).next_back();
+                self.parts.extend(job.map(|(&first, of)| (Arc::clone(&of.state), (key.0 - first) as usize, part)));
+            }
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
             Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
@@ -145,11 +151,15 @@ impl Handler<Client> for ResultHandler {
     }
 
     fn after(&mut self) -> Option<impl FnOnce() + use<>> {
-        if self.changed.is_empty() {
+        if self.changed.is_empty() && self.parts.is_empty() {
             return None;
         }
         let (changed, room) = (std::mem::take(&mut self.changed), Arc::clone(&self.room));
+        let parts = std::mem::take(&mut self.parts);
         Some(move || {
+            for (job, place, part) in parts {
+                job.gave_back(place, &part);
+            }
             for job in changed {
                 job.announce();
             }
@@ -169,7 +179,7 @@ impl Completion {
             }
             Status::Unknown => Err(TaskError::Unknown),
             Status::Abandoned => Err(lost(LostWhy::Abandoned)),
-            Status::Cancelled => Err(TaskError::Cancelled),
+            Status::Cancelled | Status::Part => Err(TaskError::Cancelled), // a part ends nothing
         }
     }
 }

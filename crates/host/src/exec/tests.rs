@@ -15,7 +15,19 @@ pub(crate) fn context() -> TaskContext {
     let (client, run) = (([127, 0, 0, 1], 1).into(), RunKey { slot: 3, run: 4 });
     let cancellation = CancellationToken::default();
     let holding = Holding::default();
-    TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0, run, holding, cancellation }
+    TaskContext {
+        attempt: 2,
+        uid: 1,
+        jid: 7,
+        tid: 9,
+        priority: 4,
+        client,
+        asked: 0,
+        run,
+        holding,
+        cancellation,
+        driver: std::sync::Weak::new(),
+    }
 }
 
 fn processes() -> Processes {

@@ -17,7 +17,7 @@ use crate::python::{PYTHON, PythonOptions, Pythons};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
-use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig};
+use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig, WAITING_MAX};
 use midflight_tasks::place::place_id;
 use midflight_tasks::resources::RESOURCE_BITS;
 use midflight_wire::SLOT_PLACES;
@@ -31,6 +31,9 @@ use std::time::Duration;
 /// The span of asking ahead with Python: tasks of `map` take four milliseconds ([`ExecutorBuilder::ahead_span`]).
 const PYTHON_SPAN: Duration = Duration::from_millis(8);
 
+/// How many tasks may wait for others at a time: at least so many, and four for each slot.
+const WAITING: u32 = 64;
+
 /// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin`, `exec` and `command`.
 #[derive(Default)]
 pub struct ExecutorBuilder {
@@ -42,6 +45,7 @@ pub struct ExecutorBuilder {
     places: Vec<String>,
     never_ahead: bool,
     ahead_span: Option<Duration>,
+    waiting: Option<u32>,
     blobs: BlobOptions,
     busy_poll: Option<Duration>,
     functions: Vec<(String, Function)>,
@@ -131,6 +135,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Tasks that may wait for other tasks at a time, each of which [lends its slot](TaskContext::lend_slot): 0 to 4,096. Beyond it
+    /// they are told so. Each has a thread of this process, and a task of Python its worker. Default four times the slots, at least 64.
+    #[must_use]
+    pub fn waiting(mut self, most: u32) -> Self {
+        self.waiting = Some(most);
+        self
+    }
+
     /// Bounds of results by reference, and of outputs of commands.
     #[must_use]
     pub fn blobs(mut self, options: BlobOptions) -> Self {
@@ -207,7 +219,7 @@ impl ExecutorBuilder {
     /// Where the description is out of range or the kernel refuses sockets or threads.
     pub fn start(self) -> Result<Executor, Error> {
         let config = self.config()?;
-        let slots = config.slots;
+        let (ordinary, slots) = (config.slots, config.slots + config.waiting);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
@@ -223,7 +235,7 @@ impl ExecutorBuilder {
             functions.register(&name, function)?;
         }
         let progress_timeout = blobs.options().progress_timeout;
-        let start = |options| Pythons::start(options, slots, progress_timeout).map(Arc::new);
+        let start = |options| Pythons::start(options, ordinary, progress_timeout).map(Arc::new);
         let pythons = self.python.map(start).transpose()?;
         if let Some(pythons) = pythons.clone() {
             functions.register(PYTHON, Function::Worker(wrap(move |task, argument| pythons.call(task, argument))))?;
@@ -274,6 +286,7 @@ impl ExecutorBuilder {
         let mut config = ExecutorConfig::new(identity, seed, self.switches.clone(), slots, self.resources);
         config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
         let span = self.ahead_span.unwrap_or(if self.python.is_some() { PYTHON_SPAN } else { Duration::ZERO });
+        config.waiting = self.waiting.unwrap_or((4 * slots).clamp(WAITING, WAITING_MAX));
         config.ahead_span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         count_bundles(&mut config, &self.counted)?;
         config.places = places(&self.places)?;

@@ -153,7 +153,7 @@ impl RunHandler {
 
     /// Calls a function on this thread.
     fn call_here(&mut self, executor: &mut Executor, run: &Run, call: &Call, argument: &[u8]) {
-        let context = self.runner.context_of(run, CancellationToken::never());
+        let context = TaskContext { driver: Weak::new(), ..self.runner.context_of(run, CancellationToken::never()) };
         let ended = self.runner.call(call, &context, argument, Duration::ZERO);
         self.note_overrun(run, &ended);
         self.finish(executor, run.key, ended);
@@ -344,6 +344,7 @@ impl Runner {
             run: run.key,
             holding: Holding::new(&self.counted, run.bundles),
             cancellation,
+            driver: self.driver.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ pub(super) mod to {
     pub(crate) const DROP: u8 = 3;
     pub(crate) const CALL: u8 = 4;
     pub(crate) const ENVIRONMENT: u8 = 5;
+    pub(crate) const LENT: u8 = 6;
 
     /// Flags of a `CALL`: the worker says when it begins; the task before was told to stop.
     pub(crate) const SAYS_WHEN: u8 = 1;
@@ -24,8 +25,14 @@ pub(super) mod from {
     pub(crate) const DONE: u8 = 3;
     pub(crate) const DIGEST: u8 = 4;
     pub(crate) const BEGUN: u8 = 5;
+    pub(crate) const WAITS: u8 = 6;
+    pub(crate) const GOES_ON: u8 = 7;
+    pub(crate) const NOT_BEGUN: u8 = 8;
     pub(crate) const STALE: u8 = 9;
     pub(crate) const LOADED: u8 = 10;
+
+    /// Flag of a `WAITS`: it is not answered.
+    pub(crate) const SILENT: u8 = 1;
 }
 
 /// A frame's header.

@@ -1,7 +1,7 @@
 //! A worker's process: that it ends with all that it has started, and how.
 
 use super::channel::Channel;
-use super::places::Place;
+use super::places::{Place, Room};
 use crate::exec::marks::{Mark, kill_marked};
 use crate::exec::reaper::Record;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -19,7 +19,7 @@ pub(super) struct Life {
     child: Child,
     /// Dropped before the status is collected: then the number is nobody's.
     record: Option<Record>,
-    _place: Place,
+    place: Place,
 }
 
 /// How a worker has ended.
@@ -60,7 +60,12 @@ fn name(signal: Signal) -> String {
 
 impl Life {
     pub(super) fn new(child: Child, record: Record, place: Place) -> Self {
-        Self { child, record: Some(record), _place: place }
+        Self { child, record: Some(record), place }
+    }
+
+    /// It waits for other tasks, which may need a worker.
+    pub(super) fn make_room(&self) -> Room {
+        self.place.make_room()
     }
 
     pub(super) fn group(&self) -> Pid {

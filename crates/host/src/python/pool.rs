@@ -1,4 +1,4 @@
-//! The workers of an executor: who is idle, who runs what, and that there are never more than slots.
+//! The workers of an executor: who is idle, who runs what, and that there are never more than may be.
 
 use super::PythonOptions;
 use super::channel::{ChannelError, Patience};
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Others may write to a directory with this permission.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// At most so many workers as slots.
+/// At most so many workers as slots, and one more for each task that waits for others.
 pub(super) struct Pool {
     options: PythonOptions,
     trusts_directory: bool,
@@ -169,7 +169,7 @@ impl Pool {
     /// A worker has done its task. `drops`: how many blobs the cache has dropped.
     pub(super) fn give_back(&self, mut worker: Process, drops: u64) {
         let is_spent = self.options.max_tasks.is_some_and(|max| worker.tasks >= max);
-        if is_spent || worker.forget_dropped(drops, at_once()).is_err() {
+        if is_spent || self.places.are_too_many() || worker.forget_dropped(drops, at_once()).is_err() {
             return self.retire(worker);
         }
         let mut state = lock(&self.state);

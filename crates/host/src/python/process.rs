@@ -279,34 +279,42 @@ impl Process {
         let flag = says_when | was_stopped;
         let header = Header { kind: to::CALL, flag, count: calls.shared.len() as u16, number, length };
         self.channel.send(&[&header.encode(), &numbers, calls.pickled], patience)?;
-        let (mut header, mut result) = self.answer(patience)?;
-        if header.kind == from::BEGUN && header.number == number && self.time_limit.waits_for_begin() {
-            // One that was told to stop meanwhile has loaded for too long.
-            if !self.channel.has_timed_out() {
-                self.time_limit.begin();
-            }
-            let patience = Patience { deadline: self.time_limit.deadline(), ..patience };
-            (header, result) = self.answer(patience)?;
-        }
-        // One without a former task has imported nothing that could be stale.
-        if header.kind == from::STALE && header.number == number && self.tasks > 1 {
-            return Err(ChannelError::Stale);
-        }
-        // Another number: of a process that a former task has forked.
-        if header.kind != from::DONE || header.number != number {
-            return Err(ChannelError::InvalidAnswer);
-        }
-        Ok(Done { result, has_raised: header.flag != 0 })
+        self.answer(context, number)
     }
 
-    /// The next frame, after those that say how much memory a blob takes.
-    fn answer(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
+    /// Takes what it says of a call, until that has ended.
+    fn answer(&mut self, context: &TaskContext, number: u32) -> Result<Done, ChannelError> {
+        let mut lent = None;
         loop {
+            let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
             let (header, body) = self.channel.receive(patience)?;
-            if header.kind != from::LOADED {
-                return Ok((header, body));
+            // Another number: of a process that a former task has forked.
+            if header.number != number {
+                return Err(ChannelError::InvalidAnswer);
             }
-            self.loaded(&body).ok_or(ChannelError::InvalidAnswer)?;
+            match header.kind {
+                from::DONE => return Ok(Done { result: body, has_raised: header.flag != 0 }),
+                from::BEGUN if self.time_limit.waits_for_begin() => {
+                    // One that was told to stop meanwhile has loaded for too long.
+                    if !self.channel.has_timed_out() {
+                        self.time_limit.begin();
+                    }
+                }
+                from::WAITS if lent.is_none() => {
+                    let room = self.life.as_ref().map(Life::make_room);
+                    lent = context.lend_slot().ok().map(|slot| (slot, room));
+                    if header.flag != from::SILENT {
+                        let flag = u8::from(lent.is_some());
+                        self.channel.send(&[&Header { flag, ..Header::alone(to::LENT, number) }.encode()], patience)?;
+                    }
+                }
+                from::GOES_ON => lent = None,
+                from::LOADED => self.loaded(&body).ok_or(ChannelError::InvalidAnswer)?,
+                // One without a former task has imported nothing that could be stale.
+                from::STALE if self.tasks > 1 => return Err(ChannelError::Stale),
+                from::NOT_BEGUN => context.give_back_part(body),
+                _ => return Err(ChannelError::InvalidAnswer),
+            }
         }
     }
 

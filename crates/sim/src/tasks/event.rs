@@ -58,6 +58,15 @@ pub enum TaskEvent {
         /// Whether its client had it stopped.
         stopped: bool,
     },
+    /// A run waits for other tasks from now on, and lends its slot, or goes on.
+    Waits {
+        /// The executor.
+        executor: NodeId,
+        /// The run.
+        run: RunKey,
+        /// Whether it waits.
+        waits: bool,
+    },
     /// A client reported the end of a task to its caller.
     Reported {
         /// The client.

@@ -9,6 +9,9 @@ use midflight_wire::{SLOT_PLACES, Status};
 use std::any::Any;
 use std::net::SocketAddr;
 
+/// Of a token: the run does not end, but goes on.
+const GOES_ON: u64 = 1 << 63;
+
 /// The endpoint and its slots' runs.
 #[derive(Debug)]
 pub struct ExecutorActor {
@@ -87,7 +90,27 @@ impl ExecutorActor {
         }
         self.running[slot] = Running { run: run.key.run, started: context.now(), argument: run.task.argument };
         let longer = if far { self.far } else { 0 };
-        context.after(run_time(&run.task) + self.late + longer, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+        let takes = run_time(&run.task) + self.late + longer;
+        context.after(takes, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+        self.begin(context, run.key, takes);
+    }
+
+    /// Some runs wait for other tasks in their first half; some give back a part, which their clients do not need.
+    fn begin(&mut self, context: &mut Context<'_>, run: RunKey, takes: Nanos) {
+        if run.run % 3 == 1 && self.executor.wait_for_others(context.now(), run) {
+            context.record(&TaskEvent::Waits { executor: context.node(), run, waits: true });
+            context.after(takes / 2, GOES_ON | u64::from(run.slot) << 32 | u64::from(run.run));
+        }
+        if run.run % 5 == 2 && self.executor.may_wait() {
+            self.executor.give_back_part(context.now(), run, vec![1]);
+        }
+    }
+
+    fn go_on(&mut self, context: &mut Context<'_>, run: RunKey) {
+        if self.running[run.slot as usize].run == run.run {
+            context.record(&TaskEvent::Waits { executor: context.node(), run, waits: false });
+            self.executor.go_on(context.now(), run);
+        }
     }
 
     /// The result is made of the argument.
@@ -133,6 +156,9 @@ impl Actor for ExecutorActor {
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
         match wake {
             Wake::Time => self.executor.handle_timeout(context.now()),
+            Wake::Token(token) if token & GOES_ON != 0 => {
+                self.go_on(context, RunKey { slot: ((token & !GOES_ON) >> 32) as u32, run: token as u32 });
+            }
             Wake::Token(token) => self.finish(context, RunKey { slot: (token >> 32) as u32, run: token as u32 }),
         }
         self.drive(context);

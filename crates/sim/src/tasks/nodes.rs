@@ -13,6 +13,7 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
 use midflight_tasks::executor::{self, Executor, ExecutorConfig};
 use midflight_tasks::mutants::planted;
+use midflight_wire::DURABLE;
 use rand::RngExt;
 use std::cell::Cell;
 
@@ -130,7 +131,7 @@ pub fn add_client_at(
     Ok(world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
-            let (identity, seed) = (birth.random.random(), birth.random.random());
+            let (identity, seed) = (birth.random.random::<u64>() & !DURABLE, birth.random.random());
             let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
             let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
             Box::new(ClientActor::new(client.expect("checked by nodes::add_client"), submissions)) as Box<dyn Actor>

@@ -21,6 +21,8 @@ pub(super) struct Client {
     /// The user that runs the process, according to its last new SUBMIT.
     pub(super) uid: u32,
     pub(super) heard_ns: u64,
+    /// Nobody waits any more for its tasks that were acknowledged up to then.
+    pub(super) unwanted_ns: Option<u64>,
     /// The highest sequence seen.
     highest: u32,
     /// For each sequence seen within the window, the bitmap of the answer to it.
@@ -196,6 +198,7 @@ impl Model {
             address: from,
             uid: 0,
             heard_ns: self.now,
+            unwanted_ns: None,
             highest: sequence,
             answered: BTreeMap::new(),
             probed: 0,

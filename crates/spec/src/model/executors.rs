@@ -7,11 +7,14 @@ use super::shares::Refusal;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Header, Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, SlotName, Wait,
-    counting, packet,
+    Header, Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, RunName, SlotName,
+    Stop, Wait, counting, packet,
 };
+use siphasher::sip::SipHasher24;
 use std::collections::BTreeSet;
+use std::hash::Hasher;
 use std::net::SocketAddr;
+use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::{U32, U64};
 
 /// A registered executor slot.
@@ -238,15 +241,22 @@ impl Model {
             return Verdict::ForeignEpoch;
         }
         let mut void = Vec::new();
+        let mut unwanted = Vec::new();
         for wait in waits {
             if !self.names(from, wait, counter, &mut void) {
                 continue;
             }
             if self.slots[&wait.slot.get()].sequence == wait.sequence.get() {
                 self.hear(wait.slot.get());
+                let task = self.slots[&wait.slot.get()].task();
+                unwanted.extend(task.filter(|task| self.is_unwanted(task)).map(stop_of));
             } else {
                 self.count(Verdict::StaleWait, 1);
             }
+        }
+        if void.is_empty() && !unwanted.is_empty() {
+            self.stats.tasks.stops += unwanted.len() as u64;
+            answers.answer(from, packet(&Stop::new(self.epoch, 0), &unwanted));
         }
         self.say_reset(from, counter, &void, answers);
         Verdict::Ok
@@ -392,4 +402,16 @@ impl Model {
     fn slot(&mut self, number: u32) -> &mut Slot {
         self.slots.get_mut(&number).expect("visited up by name()")
     }
+}
+
+/// The proof of a task in STOP.
+pub(crate) fn stop_proof(token: u64, submission: u32, index: u8) -> u64 {
+    let mut proof = SipHasher24::new_with_keys(token, 3);
+    proof.write(RunName::new(0, submission, index).as_bytes());
+    proof.finish()
+}
+
+/// A task as STOP names it.
+fn stop_of(task: &Task) -> RunName {
+    RunName::new(stop_proof(task.token, task.submission, task.index), task.submission, task.index)
 }

@@ -35,6 +35,7 @@ pub use interpreter::{EPOCH, interpret, interpret_asic};
 use answers::Answers;
 use clients::Client;
 use executors::Slot;
+pub(crate) use executors::stop_proof;
 use midflight_dataplane::Cookies;
 use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::read;

@@ -102,9 +102,9 @@ impl Model {
         }
     }
 
-    /// A task that a slot lost goes at once to another, and a cancelled one is gone; else the task is left over.
+    /// A task that a slot lost goes at once to another, and one that nobody wants is gone; else the task is left over.
     pub(super) fn offer(&mut self, task: Task, answers: &mut Answers) -> Option<Task> {
-        if task.is_cancelled {
+        if task.is_cancelled || self.is_unwanted(&task) {
             self.stats.tasks.cancelled += 1;
             return None;
         }
@@ -113,6 +113,11 @@ impl Model {
             None => return Some(task),
         }
         None
+    }
+
+    /// Whether nobody waits for a task any more: its client was given up, or purged (T14).
+    pub(super) fn is_unwanted(&self, task: &Task) -> bool {
+        self.client_of(task).is_some_and(|client| client.unwanted_ns.is_some_and(|until| task.accepted_ns <= until))
     }
 
     /// Such a task goes to the head of its list (T3, T10).

@@ -21,6 +21,11 @@ impl<T> Slab<T> {
         self.records.iter().flatten()
     }
 
+    /// The records, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.records.iter_mut().flatten()
+    }
+
     /// The index of the first record that matches.
     pub(super) fn position(&self, mut matches: impl FnMut(&T) -> bool) -> Option<usize> {
         self.records.iter().position(|index| index.as_ref().is_some_and(&mut matches))

@@ -1,11 +1,11 @@
 //! What silent clients and executors lose (T10, T14), and what the operator purges. Only ticks let something expire.
 
 use super::answers::Answers;
-use super::executors::State;
+use super::executors::{Slot, State};
 use super::queue::Task;
 use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
-use midflight_wire::Host;
+use midflight_wire::{DURABLE, Host};
 
 /// How many tasks one tick lets go anywhere at most, of those whose patience has run out.
 pub(super) const TICK_WISHES: usize = 1024;
@@ -79,15 +79,20 @@ impl Model {
         }
     }
 
-    /// Removes clients that are silent and have no open tasks.
+    /// Removes clients that are silent and have no open tasks. Those of others are to stop, unless the client is durable.
     fn visit_clients(&mut self) {
         for _ in 0..TICK_CLIENTS.min(self.clients.high_water()) {
             let place = self.next_client;
             self.next_client = (place + 1) % self.clients.high_water();
             let Some(client) = self.clients.get(place) else { continue };
             let identity = client.identity;
-            if self.is_silent(identity) && !self.open_tasks().any(|task| task.client == identity) {
+            if !self.is_silent(identity) {
+                continue;
+            }
+            if !self.open_tasks().any(|task| task.client == identity) {
                 self.clients.remove(place);
+            } else if identity & DURABLE == 0 {
+                self.clients[place].unwanted_ns = Some(self.accepted_ns);
             }
         }
     }
@@ -104,15 +109,24 @@ impl Model {
         self.clients.iter().any(|known| known.identity == client && self.now - known.heard_ns >= idle_ns)
     }
 
-    /// Removes the queued tasks that the operator named. Returns how many.
+    /// Removes the queued tasks that the operator named. Returns how many. Running tasks of clients that were named are to stop.
     pub fn purge(&mut self, which: Which) -> u32 {
-        let purged = self.take_out_all(|model, task| match which {
+        let is_meant = |model: &Self, task: &Task| match which {
             Which::Client(identity) => task.client == identity,
             Which::Resources(mask) => suffices(task.info.resources, mask),
             Which::Address(ip) => {
                 model.client_of(task).is_some_and(|client| Host::of(client.address.ip()) == Host::of(ip))
             }
-        });
+        };
+        if !matches!(which, Which::Resources(_)) {
+            let held = self.slots.values().filter_map(Slot::task).filter(|task| is_meant(self, task));
+            let clients: Vec<u64> = held.map(|task| task.client).collect();
+            let now = self.accepted_ns;
+            for client in self.clients.iter_mut().filter(|client| clients.contains(&client.identity)) {
+                client.unwanted_ns = Some(now);
+            }
+        }
+        let purged = self.take_out_all(is_meant);
         self.stats.tasks.purged += purged;
         purged as u32
     }

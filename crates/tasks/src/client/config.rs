@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// 64 random bits that identify this client process to switches. They must stay secret: whoever knows them can send
-    /// packets in its name.
+    /// packets in its name. By the bit [`midflight_wire::DURABLE`] switches know whose running tasks go on while nobody hears the
+    /// client (T14).
     pub identity: u64,
     /// Seeds all random choices of this client: first sequence, jitter.
     pub seed: u64,

@@ -40,6 +40,8 @@ pub struct Counters {
     pub cookies: u64,
     /// Repeated completions of a task: acknowledged and dropped.
     pub completions_ignored: u64,
+    /// Parts of tasks that attempts gave back while they ran on.
+    pub parts: u64,
     /// Datagrams dropped: no packet of this protocol.
     pub malformed: u64,
     /// Datagrams dropped: another version of the format.

@@ -23,6 +23,15 @@ pub enum Event {
         /// Where its time went.
         timing: Timing,
     },
+    /// An attempt of a task runs on, and gives back a part of it. Maybe again, also where a later attempt does all of it.
+    Part {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt, from 1; stays at 255.
+        attempt: u8,
+        /// Which part.
+        part: Vec<u8>,
+    },
     /// A task ended without a result.
     Lost {
         /// Which task.

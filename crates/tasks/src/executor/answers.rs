@@ -1,7 +1,7 @@
 //! Packets of the switch, and acknowledgements of clients. A packet of the switch is accepted only in the current epoch. A
 //! new epoch first voids all slots.
 
-use super::slots::{Name, State};
+use super::slots::{Kind, Name, State};
 use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
@@ -80,7 +80,7 @@ impl Executor {
         }
         self.registrar.satisfied(local);
         self.slots.register(local, name);
-        self.newly_registered |= !self.slots.is_ahead(local);
+        self.newly_registered |= self.slots.kind(local) == Kind::Ordinary;
     }
 
     /// Another epoch: the switch knows none of our slots. Slots whose REGISTER is in flight are left alone: it is repeated

@@ -7,7 +7,7 @@ use super::timers::{RoundTrip, Timers};
 use super::{Event, ExecutorConfig, Output, RunKey};
 use crate::proof::Token;
 use midflight_endpoint::Nanos;
-use midflight_wire::{AckState, Builder, Complete, Completed, Completion};
+use midflight_wire::{AckState, Builder, Complete, Completed, Completion, Status};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -137,7 +137,8 @@ impl Completions {
         report: &mut Report,
     ) {
         prove(token, self.public_name, &mut completion, &mut result);
-        let done = Name::expected(token, &completion, AckState::Done);
+        let is_part = completion.status == Status::Part as u8;
+        let done = Name::expected(token, &completion, if is_part { AckState::Part } else { AckState::Done });
         let is_fetched = matches!(result, Output::ByReference(_));
         let fetching = is_fetched.then(|| Name::expected(token, &completion, AckState::Fetching));
         if let Some(&same) = self.names.get(&done) {

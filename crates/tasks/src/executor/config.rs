@@ -13,6 +13,9 @@ pub const SLOTS_MAX: u32 = 4096;
 /// The largest number of slots of one executor for asking ahead.
 pub const AHEAD_MAX: u32 = 256;
 
+/// The largest number of tasks of one executor that may wait for other tasks at a time.
+pub const WAITING_MAX: u32 = 4096;
+
 /// The longest span of asking ahead.
 pub const AHEAD_SPAN_MAX: Nanos = 20 * MS;
 
@@ -35,6 +38,9 @@ pub struct ExecutorConfig {
     /// Slots for asking ahead, registered when they are needed: 0 to [`AHEAD_MAX`]. Where tasks take less than a round trip,
     /// an executor asks ahead for those that it runs in that time. 0: never. Default [`AHEAD_MAX`].
     pub ahead: u32,
+    /// Runs that may wait for other tasks at a time, each of which lends its slot: 0 to [`WAITING_MAX`]. So many spare slots are
+    /// registered when they are needed. Default 0.
+    pub waiting: u32,
     /// Asks ahead, one task a slot, also where tasks take longer than a round trip, up to this. A task that is taken ahead then
     /// may wait for twice as long before it goes back. At most [`AHEAD_SPAN_MAX`]. Default 0.
     pub ahead_span: Nanos,
@@ -81,6 +87,7 @@ impl ExecutorConfig {
             switches,
             slots,
             ahead: AHEAD_MAX,
+            waiting: 0,
             ahead_span: 0,
             resources,
             bundles: [0; RESOURCE_BITS as usize],
@@ -117,6 +124,9 @@ impl ExecutorConfig {
         }
         if self.ahead > AHEAD_MAX {
             return Err(ConfigError::Ahead(self.ahead));
+        }
+        if self.waiting > WAITING_MAX {
+            return Err(ConfigError::Waiting(self.waiting));
         }
         if self.ahead_span > AHEAD_SPAN_MAX {
             return Err(ConfigError::AheadSpan(self.ahead_span));
@@ -160,6 +170,9 @@ pub enum ConfigError {
     /// The number of slots for asking ahead is out of range.
     #[error("{0} slots for asking ahead: use 0 (never ask ahead) to {AHEAD_MAX}")]
     Ahead(u32),
+    /// The number of runs that may wait for other tasks is out of range.
+    #[error("{0} tasks that may wait for others: use 0 (none lends its slot) to {WAITING_MAX}")]
+    Waiting(u32),
     /// Tasks would wait for too long at an executor.
     #[error("asking ahead for tasks of up to {} us: use up to {} us", .0 / 1000, AHEAD_SPAN_MAX / 1000)]
     AheadSpan(Nanos),

@@ -5,9 +5,12 @@
 //! - a task that has not started within two spans of its arrival goes back, whoever's it is;
 //! - for each run that was taken ahead and lasts for longer than two spans, an ordinary slot takes back its wait, until
 //!   that run has ended: no task is given to a slot without a worker.
+//!
+//! A run that waits for other tasks lends its worker, too: a spare slot is registered, and waits for a task with it. When the run goes
+//! on, a wait is taken back, or the next slot that is done does not wait again.
 
-use super::slots::State;
-use super::{Drain, Executor};
+use super::slots::{Kind, State};
+use super::{Drain, Executor, RunKey};
 use midflight_endpoint::Nanos;
 
 impl Executor {
@@ -63,44 +66,81 @@ impl Executor {
         self.report.counters.given_back += self.slots.give_back_before(since);
     }
 
-    /// Whether more runs that were taken ahead last for long than ordinary slots have taken back their waits for them.
-    pub(super) fn is_lent_for_long(&self) -> bool {
-        let census = &self.slots.census;
-        census.overdue > census.ordinary(State::Resting) + census.ordinary(State::Returning)
+    /// A run waits for other tasks from now on: it lends its slot, so that those can run here. `false` if as many do as may, or it has
+    /// ended.
+    pub fn wait_for_others(&mut self, now: Nanos, run: RunKey) -> bool {
+        let has_room = self.slots.census.waiting_runs < self.slots.spares().len() as u32;
+        let lends = has_room && self.slots.set_waiting(run, true).is_some();
+        self.report.counters.waits_refused += u64::from(!has_room);
+        self.report.counters.waits_for_others += u64::from(lends);
+        if lends {
+            self.start_ready(now);
+            self.settle(now);
+        }
+        lends
     }
 
-    /// Takes back waits, or lets slots wait again, so that no ordinary slot waits whose worker is lent for long.
+    /// A run that waited for others goes on, at once. Until another run ends, one more may work than there are ordinary slots.
+    pub fn go_on(&mut self, now: Nanos, run: RunKey) {
+        if self.slots.set_waiting(run, false).is_some() {
+            self.settle(now);
+        }
+    }
+
+    /// Whether a slot that is done shall not wait again. Ordinary ones go before spares.
+    pub(super) fn is_to_rest(&self, local: u32) -> bool {
+        let census = &self.slots.census;
+        let rest = census.of(Kind::Ordinary, State::Resting) + census.of(Kind::Ordinary, State::Returning);
+        let is_replaced = self.slots.kind(local) == Kind::Spare && rest > census.overdue;
+        // The slot still counts as one that has a task.
+        census.surplus() > 0 || is_replaced
+    }
+
+    /// Takes back waits, or lets further slots wait, so that as many are parked as there are workers for them.
     pub(super) fn lend(&mut self) {
         if self.drain != Drain::No {
             return;
         }
-        while self.is_lent_for_long()
-            && let Some(local) = self.slots.ordinary_in(State::Waiting)
+        while self.slots.census.surplus() > 0
+            && self.link.poll.is_none()
+            && let Some(local) = self.one_of(State::Waiting, [Kind::Spare, Kind::Ordinary])
         {
             self.slots.give_back(local);
         }
-        while self.has_spare_worker()
-            && let Some(local) = self.slots.ordinary_in(State::Resting)
+        // One that returns may wait again as soon as it has, with its bundles: another one in its place would lack them, and return, too.
+        while self.slots.census.surplus() + i64::from(self.slots.census.parkable(State::Returning)) < 0
+            && self.has_spare_worker()
+            && let Some(local) = self.one_of(State::Resting, [Kind::Ordinary, Kind::Spare])
         {
             self.slots.wait(local);
         }
+        while self.slots.census.waiting_runs > self.slots.census.registered(Kind::Spare) + self.registrar.spares()
+            && let Some(local) =
+                self.slots.one_in(Kind::Spare, State::Unregistered, |local| !self.registrar.asks_for(local))
+        {
+            self.registrar.want(local);
+        }
+    }
+
+    fn one_of(&self, state: State, kinds: [Kind; 2]) -> Option<u32> {
+        kinds.into_iter().find_map(|kind| self.slots.one_in(kind, state, |_| true))
     }
 
     /// Whether a worker is free that no other slot waits with, and that no task is ready for.
     fn has_spare_worker(&self) -> bool {
         let census = &self.slots.census;
-        let resting = census.ordinary(State::Resting);
-        let busy = census.all(State::Running) + census.ordinary(State::Waiting) + self.slots.ready();
-        resting > 0 && resting + census.ordinary(State::Returning) > census.overdue && busy < self.slots.ordinary().end
+        let busy = census.working() + census.parkable(State::Waiting) + self.slots.ready();
+        busy < self.slots.ordinary().end
     }
 
-    /// When slots for asking ahead that are not used are looked for.
+    /// When slots for asking ahead, and spares, that are not used are looked for.
     pub(super) fn unused_due(&self) -> Option<Nanos> {
-        let is_held = self.drain == Drain::No && self.registered_ahead() > 0;
+        let is_held =
+            self.drain == Drain::No && self.registered_ahead() + self.slots.census.registered(Kind::Spare) > 0;
         is_held.then(|| self.ahead.looked_for_unused + self.link.lease / 2)
     }
 
-    /// Gives up each slot for asking ahead that has not asked for a lease: others may need the room, and the switch forgets it soon.
+    /// Gives up each of them that has not asked for a lease: others may need the room, and the switch forgets it soon.
     pub(super) fn leave_unused(&mut self, now: Nanos) {
         if self.unused_due().is_some_and(|due| due <= now) {
             let before = now.saturating_sub(self.link.lease);

@@ -11,7 +11,7 @@
 //! | `slots/bundles` | counted resources: which bundles each slot has |
 //! | `ahead` | when to ask ahead, and for how many tasks |
 //! | `offers` | when waits are taken back because they could offer more of the counted resources |
-//! | `lending` | what tasks taken ahead may take of the ordinary slots, and for how long |
+//! | `lending` | whose worker a run has that was taken ahead, or that waits for other tasks |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
 //! | `link` | the switch in use, its epoch, cookie and silence; the counter of packets to it |
@@ -32,7 +32,7 @@ mod slots;
 mod tests;
 mod timers;
 
-pub use config::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX};
+pub use config::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, ConfigError, ExecutorConfig, SLOTS_MAX, WAITING_MAX};
 pub use run::{BundleCounts, Bundles, Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
@@ -45,7 +45,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use register::Registrar;
 use run::Report;
-use slots::{Held, Slot, Slots, State};
+use slots::{Held, Kind, Slot, Slots, State};
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U32;
 
@@ -114,10 +114,23 @@ impl Executor {
         self.report.counters.finished += 1;
         self.ahead.ran(now.saturating_sub(started));
         self.complete(run, &held, end);
+        self.lend(); // if it waited for others, a spare's wait is taken back, not its own
         if !self.run_kept(now, run.slot) {
             self.is_free(run.slot);
         }
         self.start_ready(now);
+        self.settle(now);
+    }
+
+    /// A run goes on, and gives back a part of its task: its client is told which, once it has said so.
+    pub fn give_back_part(&mut self, now: Nanos, run: RunKey, part: Vec<u8>) {
+        let Some(held) = self.slots.held(run) else {
+            self.report.counters.unknown_finishes += 1;
+            return;
+        };
+        self.report.counters.parts += 1;
+        let end = End { status: Status::Part, result: Output::Inline(part), started: now, ended: now };
+        self.complete(run, &held, end);
         self.settle(now);
     }
 
@@ -126,7 +139,8 @@ impl Executor {
         let registered = self.slots.get(local).is_some_and(|slot| slot.registered);
         match (self.drain == Drain::No, registered) {
             (true, true) if self.slots.is_ahead(local) => self.slots.take_rest(local),
-            (true, true) if self.is_lent_for_long() => self.slots.tell_done(local),
+            (true, true) if self.is_to_rest(local) && self.link.poll.is_some() => self.slots.take_rest(local),
+            (true, true) if self.is_to_rest(local) => self.slots.tell_done(local),
             (true, true) => self.slots.wait(local),
             (true, false) => self.unregistered(local),
             (false, true) => self.slots.leave(local),
@@ -167,13 +181,25 @@ impl Executor {
     /// Slots that are registered at the switch, as far as is known, without those for asking ahead.
     #[must_use]
     pub fn registered(&self) -> u32 {
-        self.slots.census.registered(false)
+        self.slots.census.registered(Kind::Ordinary)
     }
 
     /// Slots for asking ahead that are registered at the switch, as far as is known.
     #[must_use]
     pub fn registered_ahead(&self) -> u32 {
-        self.slots.census.registered(true)
+        self.slots.census.registered(Kind::Ahead)
+    }
+
+    /// Whether runs may wait for other tasks.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        !self.slots.spares().is_empty()
+    }
+
+    /// Runs that wait for other tasks, and lend their slots.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.slots.census.waiting_runs
     }
 
     /// Tasks that have come and have not started.
@@ -251,7 +277,7 @@ impl Executor {
 
     fn unregistered(&mut self, local: u32) {
         self.slots.enter(local, State::Unregistered);
-        if !self.slots.is_ahead(local) {
+        if self.slots.kind(local) == Kind::Ordinary {
             self.registrar.want(local);
         }
     }
@@ -265,7 +291,8 @@ impl Executor {
         let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
-        let has_slots_to_name = has_tasks || census.all(State::Returning) > 0;
+        let rests = census.of(Kind::Ordinary, State::Resting) > 0; // it must stay registered
+        let has_slots_to_name = has_tasks || rests || census.all(State::Returning) > 0;
         match self.keepalive_due {
             None if has_slots_to_name => self.keepalive_due = Some(now + self.link.lease / 3),
             Some(_) if !has_slots_to_name => self.keepalive_due = None,

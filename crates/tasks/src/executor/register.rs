@@ -61,6 +61,8 @@ pub(super) struct Registrar {
     places: [u32; SLOT_PLACES],
     /// Local numbers from here on are for asking ahead; one REGISTER names slots of one kind.
     first_ahead: u32,
+    /// The local number of the first spare.
+    first_spare: u32,
     delay_min: Nanos,
     delay_max: Nanos,
     refused_max: Nanos,
@@ -82,6 +84,7 @@ impl Registrar {
             resources: config.resources & !config.counted(),
             places: config.places,
             first_ahead: config.slots,
+            first_spare: config.slots + config.ahead,
             delay_min: config.repeat_min,
             delay_max: config.register_max,
             refused_max: config.slots_full_max,
@@ -106,6 +109,21 @@ impl Registrar {
     pub(super) fn is_question(&self) -> bool {
         let is_ordinary = |&local: &u32| local < self.first_ahead;
         self.requests.iter().map(|request| &request.first).chain(self.wanted.first()).any(is_ordinary)
+    }
+
+    /// Whether a slot is to be registered, or was refused and asks again later.
+    pub(super) fn asks_for(&self, local: u32) -> bool {
+        let is_in = |request: &Request| (request.first..request.first + request.count).contains(&local);
+        self.wanted.contains(&local) || self.refused.contains(&local) || self.requests.iter().any(is_in)
+    }
+
+    /// Spares that are to be registered, or were refused and ask again later.
+    pub(super) fn spares(&self) -> u32 {
+        let is_spare = |local: u32| local >= self.first_spare;
+        let asked = self.requests.iter().filter(|request| is_spare(request.first)).map(|request| request.count);
+        let wanted = self.wanted.range(self.first_spare..).count();
+        let refused = self.refused.iter().filter(|&&local| is_spare(local)).count();
+        asked.sum::<u32>() + (wanted + refused) as u32
     }
 
     pub(super) fn want(&mut self, local: u32) {
@@ -202,7 +220,8 @@ impl Registrar {
         } else {
             request.extra = Extra::Sent;
         }
-        let kind = if request.first < self.first_ahead { SlotKind::Ordinary } else { SlotKind::Ahead };
+        let is_ahead = (self.first_ahead..self.first_spare).contains(&request.first);
+        let kind = if is_ahead { SlotKind::Ahead } else { SlotKind::Ordinary };
         // With epoch 0: whichever switch runs there may answer.
         let fixed = Register {
             executor: self.executor.into(),
@@ -226,6 +245,7 @@ impl Registrar {
             let mut count = 1;
             while (count as usize) < REGISTER_MAX
                 && first + count != self.first_ahead
+                && first + count != self.first_spare
                 && self.wanted.remove(&(first + count))
             {
                 count += 1;

@@ -224,6 +224,12 @@ pub struct Counters {
     pub given_back: u64,
     /// Waits that were taken back because they could offer more bundles.
     pub offers_renewed: u64,
+    /// Runs that lent their slots, because they wait for other tasks.
+    pub waits_for_others: u64,
+    /// Those that could not: as many did as may.
+    pub waits_refused: u64,
+    /// Runs that gave back a part of their tasks.
+    pub parts: u64,
     /// Extra tasks: second assignments to one wait, kept and run next.
     pub extra_tasks: u64,
     /// NO_OPs received: polls that found no task.
@@ -268,7 +274,7 @@ pub struct Counters {
 impl Counters {
     /// All of them, by name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 28] {
+    pub fn named(&self) -> [(&'static str, u64); 31] {
         [
             ("runs", self.runs),
             ("finished", self.finished),
@@ -279,6 +285,9 @@ impl Counters {
             ("taken_early", self.taken_early),
             ("given_back", self.given_back),
             ("offers_renewed", self.offers_renewed),
+            ("waits_for_others", self.waits_for_others),
+            ("waits_refused", self.waits_refused),
+            ("parts", self.parts),
             ("extra_tasks", self.extra_tasks),
             ("polls", self.polls),
             ("polls_ahead", self.polls_ahead),

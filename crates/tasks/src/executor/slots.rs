@@ -13,7 +13,7 @@ use crate::mutants::planted;
 use crate::proof::Token;
 use ahead::Asked;
 use bundles::Pool;
-pub(super) use census::Census;
+pub(super) use census::{Census, Kind};
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, RunName, SlotName, Wait};
@@ -94,6 +94,8 @@ pub(super) struct Slot {
     started: Nanos,
     /// The run was taken ahead and has lasted for longer than expected.
     is_overdue: bool,
+    /// The run waits for other tasks.
+    is_waiting_run: bool,
     held: Option<Held>,
     extra: ExtraTasks,
     /// Of counted resources: what its wait offers, or what its task requires.
@@ -147,8 +149,9 @@ pub(super) struct Slots {
     poll_repeat_min: Nanos,
     /// Of counted resources: what no slot has.
     pool: Pool,
-    /// How many are ordinary: as many tasks run at once. Those behind them are for asking ahead.
+    /// How many are ordinary: as many tasks run at once. Those behind them are for asking ahead, the last ones spares.
     ordinary: u32,
+    first_spare: u32,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
     /// The slots that run, by their tasks. Of two that run the same one, because a lease has expired, the later.
@@ -193,17 +196,20 @@ impl Slots {
             released_in: 0,
             started: 0,
             is_overdue: false,
+            is_waiting_run: false,
             held: None,
             extra: ExtraTasks::default(),
             bundles: Bundles::default(),
         };
-        let all = config.slots + config.ahead;
+        let first_spare = config.slots + config.ahead;
+        let all = first_spare + config.waiting;
         Self {
             resources: config.resources,
             repeat_min: config.repeat_min,
             poll_repeat_min: config.poll_repeat_min,
             pool: Pool::new(config),
             ordinary: config.slots,
+            first_spare,
             slots: (0..all).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
             by_task: HashMap::with_hasher(Keyed(config.seed)),
@@ -217,7 +223,7 @@ impl Slots {
             leaves: VecDeque::new(),
             timers: Timers::new(),
             keepalive: all as usize,
-            census: Census::new(config.slots, config.ahead),
+            census: Census::new(config.slots, config.ahead, config.waiting),
         }
     }
 
@@ -235,9 +241,22 @@ impl Slots {
         0..self.ordinary
     }
 
+    /// Those of runs that wait for other tasks; registered while they are needed.
+    pub(super) fn spares(&self) -> std::ops::Range<u32> {
+        self.first_spare..self.slots.len() as u32
+    }
+
+    pub(super) fn kind(&self, local: u32) -> Kind {
+        match local {
+            local if local < self.ordinary => Kind::Ordinary,
+            local if local < self.first_spare => Kind::Ahead,
+            _ => Kind::Spare,
+        }
+    }
+
     /// Whether a slot is for asking ahead.
     pub(super) fn is_ahead(&self, local: u32) -> bool {
-        local >= self.ordinary
+        self.kind(local) == Kind::Ahead
     }
 
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
@@ -255,13 +274,14 @@ impl Slots {
         self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
     }
 
-    /// An unregistered slot got a name that no other has. It waits, from sequence 1; one for asking ahead rests.
+    /// An unregistered slot got a name that no other has. It waits, from sequence 1; others than ordinary ones rest.
     pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
         (slot.name, slot.registered, slot.sequence) = (name, true, 0);
-        *self.census.registered_mut(self.is_ahead(local)) += 1;
-        if self.is_ahead(local) {
+        let kind = self.kind(local);
+        *self.census.registered_mut(kind) += 1;
+        if kind != Kind::Ordinary {
             self.slots[local as usize].done = false;
             self.take_rest(local);
         } else {
@@ -270,10 +290,10 @@ impl Slots {
     }
 
     /// Voids a slot's name. A slot that does not run must register again, a running one when its task is done; a leaving one
-    /// has left; one for asking ahead registers when it is needed. A task that has not started will not: the switch gives it
+    /// has left; others than ordinary ones register when they are needed. A task that has not started will not: the switch gives it
     /// to another slot, or has forgotten it. Returns whether the slot must register now.
     pub(super) fn void(&mut self, local: u32) -> bool {
-        let is_ahead = self.is_ahead(local);
+        let kind = self.kind(local);
         let slot = &mut self.slots[local as usize];
         if !slot.registered {
             return false;
@@ -283,14 +303,14 @@ impl Slots {
         if self.by_number.get(&slot.name.number) == Some(&local) {
             self.by_number.remove(&slot.name.number);
         }
-        *self.census.registered_mut(is_ahead) -= 1;
+        *self.census.registered_mut(kind) -= 1;
         match state {
             State::Waiting | State::Resting | State::Returning | State::Ready => {
                 self.ready.retain(|(ready, _)| state != State::Ready || *ready != local);
                 self.enter(local, State::Unregistered);
-                return !is_ahead;
+                return kind == Kind::Ordinary;
             }
-            State::Leaving if is_ahead => self.enter(local, State::Unregistered),
+            State::Leaving if kind != Kind::Ordinary => self.enter(local, State::Unregistered),
             State::Leaving => self.enter(local, State::Gone),
             State::Running if planted(39) && self.ordinary > 2 => self.free_bundles(local),
             State::Unregistered | State::Running | State::Gone => {}
@@ -371,10 +391,11 @@ impl Slots {
         Some((None, round_trip))
     }
 
-    /// Whether a task that comes now may start: as many run as there are ordinary slots, and those that came before go first.
+    /// Whether a task that comes now may start: as many run as there are ordinary slots, without those that wait for others; and those
+    /// that came before go first.
     fn has_worker(&self) -> bool {
         let most = if planted(28) && self.ordinary > 4 { self.ordinary + 1 } else { self.ordinary };
-        self.ready.is_empty() && self.census.all(State::Running) < most
+        self.ready.is_empty() && self.census.working() < most
     }
 
     /// A slot starts an assignment.
@@ -427,11 +448,39 @@ impl Slots {
         slot.done = true;
         let (held, started) = (slot.held.take()?, slot.started);
         self.census.overdue -= u32::from(std::mem::take(&mut slot.is_overdue));
+        let was_waiting = std::mem::take(&mut slot.is_waiting_run);
+        if was_waiting && !(planted(49) && self.ordinary > 2) {
+            self.census.waiting_runs -= 1;
+        }
         if self.by_task.get(&held.name) == Some(&run.slot) {
             self.by_task.remove(&held.name);
         }
         self.ended(run.slot);
         Some((held, started))
+    }
+
+    /// The task of a run that goes on.
+    pub(super) fn held(&self, run: RunKey) -> Option<Held> {
+        let slot = self.get(run.slot).filter(|slot| slot.state == State::Running && slot.run == run.run)?;
+        slot.held
+    }
+
+    /// A run waits for other tasks from now on, or goes on. `None` if it does not run, or did so already.
+    pub(super) fn set_waiting(&mut self, run: RunKey, is_waiting: bool) -> Option<()> {
+        let slot = self.slots.get_mut(run.slot as usize)?;
+        let runs = slot.state == State::Running && slot.run == run.run && slot.held.is_some();
+        if !runs || slot.is_waiting_run == is_waiting {
+            return None;
+        }
+        if planted(43) && !is_waiting && self.census.waiting_runs > 1 {
+            return None; // a mutant: of several that wait, none but the last counts as going on
+        }
+        slot.is_waiting_run = is_waiting;
+        match is_waiting {
+            true => self.census.waiting_runs += 1,
+            false => self.census.waiting_runs -= 1,
+        }
+        Some(())
     }
 
     /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet. One that has not
@@ -472,9 +521,9 @@ impl Slots {
 
     /// Sets a slot's state without sending anything, and updates the census.
     pub(super) fn enter(&mut self, local: u32, state: State) {
-        let is_ahead = self.is_ahead(local);
+        let kind = self.kind(local);
         let slot = &mut self.slots[local as usize];
-        self.census.moves(is_ahead, slot.state, state);
+        self.census.moves(kind, slot.state, state);
         slot.state = state;
         slot.queued = false;
         self.census.got_no_op -= u32::from(std::mem::take(&mut slot.got_no_op));

@@ -106,6 +106,7 @@ fn of_tasks() -> Format {
         ("MF_LEVELS", u64::from(LEVELS)),
         ("MF_SLOT_PLACES", SLOT_PLACES as u64),
         ("MF_PATIENCE_MAX", u64::from(PATIENCE_MAX)),
+        ("MF_DURABLE", DURABLE),
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
         ("MF_ARGUMENT_BLOB_MAX", u64::from(ARGUMENT_BLOB_MAX)),
         ("MF_PACK_UNIT", PACK_UNIT.into()),

@@ -24,7 +24,7 @@ use crate::tasks::{TaskEnd, TaskEvent, is_deaf, result_of};
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::CancelledHow;
 use midflight_tasks::executor::RunKey;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How long a run may go on after its task was cancelled, or after it has started if that is later. There are no losses and no
 /// faults, but packets are late by up to 5 ms: SUBMIT_ACK, CANCEL and its answer, and STOP take one after the other, and once more
@@ -100,6 +100,8 @@ pub(super) struct Callers {
     /// Tasks of clients that live.
     by_key: HashMap<(NodeId, u64), usize>,
     runs: HashMap<(NodeId, RunKey), Run>,
+    /// Those that wait for other tasks.
+    waits: HashSet<(NodeId, RunKey)>,
     open: usize,
     /// The total time in which at least one task ran, and until when that is counted.
     busy: (Nanos, Nanos),
@@ -209,6 +211,7 @@ impl Callers {
                 self.starts_as_it_may(*executor, *held_for)?;
             }
             TaskEvent::Ended { executor, run, stopped } => {
+                self.waits.remove(&(*executor, *run));
                 let Some(ended) = self.runs.remove(&(*executor, *run)) else {
                     holds!(T2, false, "{run:?} of node {} ends, which does not run", executor.index());
                     return Ok(());
@@ -225,14 +228,21 @@ impl Callers {
                     }
                 }
             }
+            TaskEvent::Waits { executor, run, waits: true } => {
+                self.waits.insert((*executor, *run));
+            }
+            TaskEvent::Waits { executor, run, waits: false } => {
+                self.waits.remove(&(*executor, *run));
+            }
             TaskEvent::Drained { .. } => {}
         }
         Ok(())
     }
 
-    /// No executor runs more tasks at once than it has slots, or holds one for longer than two spans.
+    /// No executor starts a task while it runs as many as it has slots, without those that wait for others; or holds one for longer than two spans.
     fn starts_as_it_may(&self, executor: NodeId, held_for: Nanos) -> Checked {
-        let runs = self.runs.keys().filter(|(other, _)| *other == executor).count();
+        let works = |run: &&(NodeId, RunKey)| run.0 == executor && !self.waits.contains(*run);
+        let runs = self.runs.keys().filter(works).count();
         let slots = self.slots.get(&executor).copied().unwrap_or(usize::MAX);
         holds!(BOOKS, runs <= slots, "node {} with {slots} slots runs {runs} tasks", executor.index());
         let in_time = !self.calm || held_for <= self.held_at_most;
@@ -267,7 +277,9 @@ impl Callers {
         // One whose lease ran out, as KEEPALIVEs were lost, is no longer known to anybody.
         let is_last = task.attempts.iter().all(|(number, _)| *number <= attempt);
         let (key, client) = (task.key, task.client.index());
-        let wanted = task.stop_asked.is_some() || task.has_timeout || task.standing == Standing::Orphan;
+        // One that was cut off for long was given up.
+        let was_given_up = !self.calm && !self.only_loses;
+        let wanted = task.stop_asked.is_some() || task.has_timeout || task.standing == Standing::Orphan || was_given_up;
         holds!(T17, !stopped || wanted, "a run of task {key} of node {client} is stopped, which nobody has cancelled");
         if let Some(asked) = task.stop_asked
             && (self.calm || (self.only_loses && is_last))
@@ -333,6 +345,7 @@ impl Callers {
     pub(super) fn crashed(&mut self, now: Nanos, node: NodeId) {
         self.busy(now);
         self.runs.retain(|(executor, _), _| *executor != node);
+        self.waits.retain(|(executor, _)| *executor != node);
         let orphans: Vec<_> = self.by_key.extract_if(|(client, _), _| *client == node).map(|(_, task)| task).collect();
         for task in orphans {
             if self.tasks[task].standing == Standing::Open {

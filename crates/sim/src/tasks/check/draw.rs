@@ -63,6 +63,7 @@ impl Trial {
         ask_ahead(&mut trial);
         count_resources(&mut trial);
         prefer_places(&mut trial);
+        wait_for_others(&mut trial);
         trial
     }
 }
@@ -92,6 +93,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
             resources: if same { mask } else { pick(random, &MASKS) },
             ahead: 0,
             ahead_span_us: 0,
+            waiting: 0,
             bundles: [0; RESOURCE_BITS as usize],
             places: [0; SLOT_PLACES],
         })
@@ -241,6 +243,23 @@ fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
         let later = pick(random, &[5_000, 400_000]);
         let (at_us, count) = (*at_us + random.random_range(0..later), tasks.len());
         trial.cancels.push(Cancel { at_us, job, first: 0, count, queued_only: random.random_bool(0.1) });
+    }
+}
+
+/// In four of ten trials some runs wait for other tasks, and lend their slots, as far as the switches have room for spares. The draws are
+/// apart, too.
+fn wait_for_others(trial: &mut Trial) {
+    let mut random = stream(trial.seed, Purpose::Faults, 3);
+    let random = &mut random;
+    if random.random_bool(0.6) {
+        return;
+    }
+    for executor in &mut trial.executors {
+        executor.waiting = pick(random, &[1, 3, 20]);
+    }
+    if random.random_bool(0.7) {
+        let room = pick(random, &[10, 200]);
+        trial.switches.iter_mut().for_each(|switch| switch.slots += room);
     }
 }
 

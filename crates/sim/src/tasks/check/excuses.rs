@@ -7,6 +7,7 @@
 //! | attempts, resubmissions, given-up completions, failovers (the books of a trial without faults) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
 //! | a run that goes on though its task is cancelled (T17) | any fault; a network that loses datagrams excuses two seconds |
+//! | a run that is stopped though nobody has cancelled its task (T17) | any fault: its client may have been silent for `client_idle` |
 //! | any violation, by an attacker's garbage, forged, replayed and guessed packets (T13), or floods (T14) | nothing: a trial with such faults alone counts as one without faults |
 //! | any violation, by a path with an MTU of 1,280 or more (T15) | nothing: such a trial counts as one without faults |
 //! | a lease that runs out, by a client that dies or moves | nothing |

@@ -1,5 +1,5 @@
 //! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20, 46, 47 and from 90 on are in
-//! the C core, from 21 to 41 in the endpoints, the others in their drivers.
+//! the C core, from 21 to 41 and 43, 49 and 97 in the endpoints, the others in their drivers.
 
 use super::rules::*;
 use crate::check::{Mutant, Rule};
@@ -52,13 +52,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(40, "bundle-lost-when-taken-back", "crates/tasks/src/executor/slots/bundles.rs", 1000),
     Mutant::new(41, "one-bundle-kept", "crates/tasks/src/executor/slots/bundles.rs", 1000),
     Mutant::new(42, "switch-keeps-epoch", "crates/sim/src/tasks/nodes.rs", 1000),
+    Mutant::new(43, "last-one-goes-on", "crates/tasks/src/executor/slots.rs", 1000),
     Mutant::new(44, "another-slots-result", "crates/sim/src/tasks/executor.rs", 1000),
     Mutant::new(45, "tick-by-the-second", "crates/sim/src/tasks/switch.rs", 1000),
     Mutant::new(46, "cancelled-queued-again", "dataplane/src/tasks/assign.h", 1000),
     Mutant::new(47, "sixteen-holders-named", "dataplane/src/tasks/from_client.h", 1000),
     Mutant::new(48, "another-slot-stopped", "crates/sim/src/tasks/executor.rs", 1000),
+    Mutant::new(49, "waits-beyond-its-end", "crates/tasks/src/executor/slots.rs", 1000),
     Mutant::new(90, "second-place-forgotten", "dataplane/src/tasks/wishes.h", 1000),
     Mutant::new(91, "long-patience-cut", "dataplane/src/tasks/wishes.h", 1000),
     Mutant::new(92, "age-at-place-ignored", "dataplane/src/tasks/wishes.h", 1000),
     Mutant::new(93, "empty-place-kept", "dataplane/src/tasks/places.h", 1000),
+    Mutant::new(94, "busy-client-not-given-up", "dataplane/src/tasks/give_up.h", 1000),
+    Mutant::new(95, "eight-runs-stopped", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(97, "part-is-result", "crates/tasks/src/client/completions.rs", 1000),
 ];

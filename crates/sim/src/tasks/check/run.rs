@@ -63,6 +63,7 @@ impl Subject for TasksSubject {
         let executor = |spec: &super::trial::ExecutorSpec| ExecutorConfig {
             ahead: spec.ahead,
             ahead_span: u64::from(spec.ahead_span_us) * 1000,
+            waiting: spec.waiting,
             bundles: spec.bundles,
             places: spec.places,
             ..ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources)

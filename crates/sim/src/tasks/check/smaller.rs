@@ -55,6 +55,7 @@ fn drop_ahead(best: &mut Trial, fails: Fails<'_, Trial>) {
     for executor in 0..best.executors.len() {
         attempt(best, fails, |smaller| smaller.executors[executor].ahead = 0);
         attempt(best, fails, |smaller| smaller.executors[executor].ahead_span_us = 0);
+        attempt(best, fails, |smaller| smaller.executors[executor].waiting = 0);
     }
 }
 

@@ -36,6 +36,10 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
             let which = if *stop { "" } else { ", those that run not" };
             format!("{} is to cancel {} tasks{which}", trace.name(*client), keys.len())
         }
+        TaskEvent::Waits { executor, run, waits } => {
+            let what = if *waits { "waits for others" } else { "goes on" };
+            format!("{}: {run:?} {what}", trace.name(*executor))
+        }
         TaskEvent::Drained { executor } => format!("{} has drained", trace.name(*executor)),
     }
 }

@@ -4,7 +4,7 @@ use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
 use midflight_dataplane::TasksConfig;
 use midflight_endpoint::Nanos;
-use midflight_tasks::executor::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX};
+use midflight_tasks::executor::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, WAITING_MAX};
 use midflight_tasks::resources::RESOURCE_BITS;
 use midflight_wire::SLOT_PLACES;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ pub struct ExecutorSpec {
     pub ahead: u32,
     #[serde(default, skip_serializing_if = "is_none")]
     pub ahead_span_us: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub waiting: u32,
     /// How many bundles of each resource, by its bit; 0: it is not counted.
     #[serde(default, skip_serializing_if = "is_uncounted")]
     pub bundles: [u16; RESOURCE_BITS as usize],
@@ -323,6 +325,12 @@ impl check::Trial for Trial {
         }
         if let Some(executor) = self.executors.iter().find(|e| e.ahead > AHEAD_MAX) {
             return bad(format!("an executor asks ahead with {} slots: use 0 to {AHEAD_MAX}", executor.ahead));
+        }
+        if let Some(executor) = self.executors.iter().find(|e| e.waiting > WAITING_MAX) {
+            return bad(format!(
+                "{} tasks of an executor may wait for others: use 0 to {WAITING_MAX}",
+                executor.waiting
+            ));
         }
         let span_max = AHEAD_SPAN_MAX / 1000;
         if let Some(executor) = self.executors.iter().find(|e| Nanos::from(e.ahead_span_us) > span_max) {

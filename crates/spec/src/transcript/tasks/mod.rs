@@ -30,9 +30,13 @@ impl TasksVocabulary {
         Context { names: &self.names, epoch, cookies, cookie_ns: config.cookie_ns, now_ns, counter }
     }
 
-    /// `client ann [at 10.0.0.1:7000]`, `executor eve [offers AB] [at ...]`.
+    /// `client ann [durable] [at 10.0.0.1:7000]`, `executor eve [offers AB] [at ...]`.
     fn declare_party(&mut self, kind: &str, rest: &[&str]) -> Result<(), String> {
         let [name, rest @ ..] = rest else { return Err("say: client <name>".to_owned()) };
+        let (is_durable, rest) = match rest {
+            ["durable", rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
         let (mut at, mut offers) = (None, 0);
         for pair in rest.chunks(2) {
             match pair {
@@ -41,7 +45,7 @@ impl TasksVocabulary {
                 _ => return Err(format!("{pair:?}: say `at <address>` or `offers <mask>`")),
             }
         }
-        self.names.declare(name, kind == "client", at, offers);
+        self.names.declare(name, kind == "client", is_durable, at, offers);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The names of participants, and of the slots that an engine numbered at random.
 
-use midflight_wire::{Packet, SlotName, parse};
+use crate::model::stop_proof;
+use midflight_wire::{DURABLE, Packet, RunName, SlotName, parse};
 use std::net::SocketAddr;
 
 /// A client or an executor.
@@ -50,12 +51,19 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn declare(&mut self, name: &str, is_client: bool, at: Option<SocketAddr>, offers: u8) {
+    pub(super) fn declare(
+        &mut self,
+        name: &str,
+        is_client: bool,
+        is_durable: bool,
+        at: Option<SocketAddr>,
+        offers: u8,
+    ) {
         let number = self.endpoints.len() as u8 + 1;
         self.endpoints.push(Endpoint {
             name: name.to_owned(),
             is_client,
-            identity: u64::from(number),
+            identity: u64::from(number) << 1 | if is_durable { DURABLE } else { 0 },
             address: at.unwrap_or(SocketAddr::from(([10, 0, 0, number], 7000))),
             offers,
             counter: 0,
@@ -81,6 +89,14 @@ impl Names {
             own if own & u64::from(u32::MAX) == token => Some((client, Token::LowerHalf)),
             _ => None,
         })
+    }
+
+    /// The client whose token proves a record of STOP.
+    pub(super) fn by_stop_proof(&self, run: &RunName) -> Option<&Endpoint> {
+        let is_proof = |client: &&Endpoint| {
+            stop_proof(client.token(run.submission.get()), run.submission.get(), run.index) == run.proof.get()
+        };
+        self.endpoints.iter().filter(|endpoint| endpoint.is_client).find(is_proof)
     }
 
     /// The name of the participant at this address, or the address.

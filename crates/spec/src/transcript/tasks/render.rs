@@ -5,8 +5,8 @@ use super::context::Context;
 use super::names::{Names, Token};
 use midflight_dataplane::Stats;
 use midflight_wire::{
-    Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, SubmitAck, VERSION, Wait,
-    parse,
+    Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, RunName, SubmitAck,
+    VERSION, Wait, parse,
 };
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -63,6 +63,7 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
                 .collect();
             format!("CANCEL_ACK {sequence}: taken out {}{holders}{why}", bits(ack.taken_out.get()))
         }
+        Packet::Stop(_, runs) => stop(runs, names),
         Packet::NoOp(no_op, waits) => {
             format!("NO_OP{} {}", number(no_op.header.sequence.get()), wait_list(waits, to, names))
         }
@@ -223,6 +224,15 @@ fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
     line
 }
 
+/// Which tasks are to stop. A proof shows whose they are.
+fn stop(runs: &[RunName], names: &Names) -> String {
+    let of = |run: &RunName| match names.by_stop_proof(run) {
+        Some(client) => format!("{} {}.{}", client.name, run.submission, run.index),
+        None => format!("{}.{}, NOT PROVEN", run.submission, run.index),
+    };
+    format!("STOP {}", runs.iter().map(of).collect::<Vec<_>>().join(", "))
+}
+
 /// All counters and gauges that are not 0.
 pub(super) fn stats(stats: &Stats) -> Vec<String> {
     let named = |pairs: &[(&str, u64)]| {
@@ -238,6 +248,7 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
         ("cancelled", stats.tasks.cancelled),
         ("dropped", stats.tasks.dropped),
         ("purged", stats.tasks.purged),
+        ("stops", stats.tasks.stops),
         ("at place", stats.tasks.at_place),
         ("out of patience", stats.tasks.out_of_patience),
         ("gaps", stats.gaps),

@@ -41,6 +41,26 @@ fn t9_the_first_completion_is_reported_and_all_are_acknowledged() {
 }
 
 #[test]
+fn t9_a_part_that_is_given_back_ends_nothing() {
+    let mut hand = Hand::settled();
+    let (sequence, keys) = hand.open(&[task()]);
+    let name = (sequence, 0);
+    let (key, part) = (keys[0], b"rest".to_vec());
+    for attempt in [1, 1, 2] {
+        hand.executor_says(&complete(name, attempt, Status::Part, false, &part));
+        assert_eq!(hand.events(), [Event::Part { key, attempt, part: part.clone() }], "each time, of any attempt");
+        assert_eq!(hand.sent(), [ack(name, AckState::Part as u8)], "not as a completion: its executor keeps that");
+    }
+    assert_eq!(hand.client.open(), 1);
+    hand.executor_says(&complete(name, 2, Status::Ok, false, b"value"));
+    assert!(matches!(hand.events()[..], [Event::Completed { .. }]));
+    assert_eq!(hand.sent(), [ack(name, DONE)]);
+    hand.executor_says(&complete(name, 2, Status::Part, false, &part));
+    assert_eq!(hand.events(), [], "it is too late");
+    assert_eq!(hand.sent(), [ack(name, AckState::Part as u8)]);
+}
+
+#[test]
 fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_others() {
     let mut hand = Hand::settled();
     let (sequence, _) = hand.submit(&[task(), task()]);

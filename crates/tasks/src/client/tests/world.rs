@@ -276,6 +276,7 @@ impl World {
             | Event::SwitchChanged { .. }
             | Event::OtherVersion { .. }
             | Event::Save(_)
+            | Event::Part { .. }
             | Event::SeenAs(_) => return,
         };
         assert!(!self.fetching.contains(&key));

@@ -1,7 +1,7 @@
 //! Asking ahead: waits of further slots, whose tasks run when a worker becomes free; and what goes back because it did not
 //! start in time. `docs/internals/tasks.md` ("Asking ahead") is the protocol.
 
-use super::{Slots, State};
+use super::{Kind, Slots, State};
 use crate::executor::{Run, RunKey};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
@@ -108,7 +108,7 @@ impl Slots {
 
     /// The next task that has not started starts, if a worker is free.
     pub(in super::super) fn start_ready(&mut self, now: Nanos) -> Option<Run> {
-        if self.census.all(State::Running) >= self.ordinary {
+        if self.census.working() >= self.ordinary {
             return None;
         }
         let (local, given) = self.ready.pop_front()?;
@@ -171,14 +171,14 @@ impl Slots {
         slot.state == State::Running && slot.run == run.run
     }
 
-    /// An ordinary slot in this state, if there is one.
-    pub(in super::super) fn ordinary_in(&self, state: State) -> Option<u32> {
-        (self.census.ordinary(state) > 0)
-            .then(|| self.ordinary().find(|&local| self.slots[local as usize].state == state))
-            .flatten()
+    /// A slot of this kind in this state that is meant, if there is one.
+    pub(in super::super) fn one_in(&self, kind: Kind, state: State, is_meant: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut locals = if kind == Kind::Spare { self.spares() } else { self.ordinary() };
+        let is_one = |&local: &u32| self.slots[local as usize].state == state && is_meant(local);
+        (self.census.of(kind, state) > 0).then(|| locals.find(is_one)).flatten()
     }
 
-    /// Slots for asking ahead that are registered, have no task, and have not asked for one since `before`.
+    /// Slots for asking ahead, and spares, that are registered, have no task, and have not asked for one since `before`.
     pub(in super::super) fn unused(&self, before: Nanos) -> Vec<u32> {
         let is_unused = |&local: &u32| {
             let slot = &self.slots[local as usize];
@@ -189,7 +189,7 @@ impl Slots {
 
     /// The first so many slots for asking ahead that have no name.
     pub(in super::super) fn unregistered_ahead(&self, most: u32) -> Vec<u32> {
-        let last = (self.ordinary + most).min(self.slots.len() as u32);
+        let last = (self.ordinary + most).min(self.first_spare);
         let is_free = |&local: &u32| self.slots[local as usize].state == State::Unregistered;
         (self.ordinary..last).filter(is_free).collect()
     }

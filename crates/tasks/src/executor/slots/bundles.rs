@@ -169,24 +169,22 @@ impl Slots {
         behind.iter().filter(|offer| offer.asked <= sent_before).map(|offer| offer.local).collect()
     }
 
-    /// The ordinary slots whose waits were sent, those that offer most bundles first.
+    /// The slots whose waits were sent, but for waits ahead: those that offer most bundles first.
     fn offers(&self) -> Vec<Offer> {
         let of = |local: u32| {
             let slot = &self.slots[local as usize];
             let is_sent = slot.state == State::Waiting && slot.sent;
             is_sent.then(|| Offer { local, mask: slot.bundles.mask(), asked: slot.asked })
         };
-        let mut offers: Vec<_> = self.ordinary().filter_map(of).collect();
+        let mut offers: Vec<_> = self.ordinary().chain(self.spares()).filter_map(of).collect();
         offers.sort_by_key(|offer| Reverse(offer.mask.count_ones()));
         offers
     }
 
-    /// Slots that soon send a wait, with what is free then. Those that rest because a run was taken ahead and lasts for long do
-    /// not.
+    /// Slots that soon send a wait, with what is free then: of those that rest or return as many as lack.
     fn about_to_take(&self, sent: &[Offer]) -> usize {
-        let returning = self.census.ordinary(State::Returning) + self.census.ordinary(State::Resting);
-        let unsent = self.census.ordinary(State::Waiting) as usize - sent.len();
-        unsent + returning.saturating_sub(self.census.overdue) as usize
+        let unsent = self.census.parkable(State::Waiting) as usize - sent.len();
+        unsent + usize::try_from(-self.census.surplus()).unwrap_or(0)
     }
 
     /// How many bundles of a resource there are.

@@ -12,6 +12,7 @@ mod registration;
 mod resets;
 mod running;
 mod versions;
+mod waiting;
 
 use super::link::ANSWERABLE;
 use super::*;

@@ -75,7 +75,7 @@ impl Difference<'_> {
             Some(Operation::SubmitAck) => T7,
             Some(Operation::CancelAck | Operation::ProbeAck) => T1,
             Some(Operation::Cookie) => T13,
-            Some(Operation::Registered) => T14,
+            Some(Operation::Registered | Operation::Stop) => T14,
             Some(Operation::Reset | Operation::Released) => T9,
             _ => T11,
         }

@@ -145,7 +145,7 @@ impl TasksSubject {
             let c = executor.counters();
             // An executor that returned to a switch may have found tasks there that it had left behind.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
-            let ended = (c.runs, c.finished) == (c.finished + running, c.delivered + c.given_up + kept);
+            let ended = (c.runs, c.finished + c.parts) == (c.finished + running, c.delivered + c.given_up + kept);
             holds!(BOOKS, ended, "executor {n} counts {c:?}");
             let well = (c.given_up, c.resets, c.switch_changes) == (0, 0, 0) && (c.rejected == 0 || spoilt);
             holds!(HEALS, !calm || well, "executor {n} counts {c:?} though all are well");

@@ -1,0 +1,70 @@
+"""Batches that take longer than meant give back what they have not begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import functions
+from conftest import PATIENCE, Cluster, eventually
+
+import midflight
+
+
+def files(tmp_path: Path, count: int) -> list[str]:
+    return [str(tmp_path / str(number)) for number in range(count)]
+
+
+def are_noted(notes: list[str]) -> bool:
+    return all(Path(note).exists() for note in notes)
+
+
+def test_map_runs_elsewhere_what_is_behind_a_slow_call(cluster: Cluster, tmp_path: Path) -> None:
+    go, notes = tmp_path / "go", files(tmp_path, 40)
+    with midflight.Client(cluster.switch) as client:
+        list(client.map(functions.note_or_hold, [None] * 2000))  # short calls: they travel together
+        results = client.map(functions.note_or_hold, notes, [str(go)] + [None] * 39)
+        assert eventually(lambda: are_noted(notes)), "some wait for the slow one"
+        go.touch()
+        assert list(results) == notes
+    assert [Path(note).read_text() for note in notes] == ["."] * 40, "each ran once"
+
+
+def test_submit_runs_elsewhere_what_is_behind_a_slow_call(cluster: Cluster, tmp_path: Path) -> None:
+    go, notes = tmp_path / "go", files(tmp_path, 300)
+    with midflight.Client(cluster.switch) as client:
+        list(client.map(functions.note_or_hold, [None] * 2000))
+        futures = [
+            client.submit(functions.note_or_hold, note, str(go) if place == 150 else None)
+            for place, note in enumerate(notes)
+        ]
+        others = [future for place, future in enumerate(futures) if place != 150]
+        assert midflight.gather(others, timeout=PATIENCE) == notes[:150] + notes[151:]
+        assert not futures[150].done()
+        go.touch()
+        assert futures[150].result(PATIENCE) == notes[150]
+    assert [Path(note).read_text() for note in notes] == ["."] * 300, "each ran once"
+
+
+def test_what_a_batch_gave_back_is_cancelled_with_it(cluster: Cluster, tmp_path: Path) -> None:
+    go, notes = tmp_path / "go", files(tmp_path, 8)
+    with midflight.Client(cluster.switch) as client:
+        list(client.map(functions.note_or_hold, [None] * 2000))
+        # Both slots are held, so what is given back is queued.
+        results = client.map(functions.note_or_hold, notes, [str(go)] * 8)
+        assert eventually(lambda: sum(Path(note).exists() for note in notes) == 2)
+        results.cancel()
+        results.finish()
+    assert eventually(lambda: sum(Path(note).exists() for note in notes) == 2)
+
+
+def test_an_exception_in_what_was_given_back_is_its_calls(cluster: Cluster, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with midflight.Client(cluster.switch) as client:
+        list(client.map(functions.note_or_hold, [None] * 2000))
+        nowhere = str(tmp_path / "nowhere" / "file")
+        notes = [None, None, nowhere, None]
+        results = client.map(functions.note_or_hold, notes, [None, str(go), None, None], return_exceptions=True)
+        go.touch()
+        found = list(results)
+    assert [found[0], found[1], found[3]] == [None, None, None]
+    assert isinstance(found[2], FileNotFoundError)
