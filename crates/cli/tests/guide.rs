@@ -166,7 +166,8 @@ fn metrics_of_the_guide_are_those_of_a_replica() {
     );
     let replica = midflight_reads::replica::Replica::new(config, Vec::new(), 0).unwrap();
     let shell = [("received".to_owned(), 0)].into();
-    let status = midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), shell);
+    let status =
+        midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), replica.times(), shell);
     let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
     assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
 }

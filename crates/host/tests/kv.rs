@@ -7,7 +7,7 @@ mod common;
 
 use common::packets::Asked;
 use common::store::Store;
-use midflight_host::kv::{Answer, Cas, Failure, KvClient, KvError, Operation, SubmitError};
+use midflight_host::kv::{Answer, Cas, Failure, KvClient, KvError, Operation, Reached, SubmitError};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,11 @@ fn what_has_no_answer_fails_in_time_and_at_the_latest_when_the_client_closes() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let client = KvClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect().unwrap();
     let error = client.put("a", "1").unwrap_err();
-    assert_eq!(error, KvError::Failed(Failure::TimedOut { was_sent: false }), "its client id was never opened");
+    assert_eq!(
+        error,
+        KvError::Failed(Failure::TimedOut { was_sent: false, reached: Reached::Nobody }),
+        "its client id was never opened"
+    );
     assert!(!error.is_unknown());
     let read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
     assert_eq!(read.wait_timeout(Duration::from_millis(1)), None);

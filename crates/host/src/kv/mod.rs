@@ -10,5 +10,5 @@ mod pending;
 
 pub use builder::KvBuilder;
 pub use client::{Cas, KvClient, KvCounts};
-pub use midflight_reads::client::{Answer, Failure, Operation, SubmitError};
+pub use midflight_reads::client::{Answer, Failure, Operation, Reached, SubmitError};
 pub use pending::{KvError, KvHandle};

@@ -110,10 +110,8 @@ impl ReplicaThread {
             while let Some(batch) = self.replica.poll_persist() {
                 self.disk.write(batch);
             }
-            match self.disk.report() {
-                Some(report) => self.replica.persisted(now(), report.map_err(|error| error.to_string())?),
-                None => self.shared.waker.wait(&self.shared.socket, Some(MS)),
-            }
+            self.take_reports()?;
+            self.shared.waker.wait(&self.shared.socket, Some(MS));
         }
         self.replica.seal();
         while let Some(batch) = self.replica.poll_persist() {
@@ -127,8 +125,8 @@ impl ReplicaThread {
         self.replica.poll_timeout().map_or(self.next_publish, |due| due.min(self.next_publish))
     }
 
-    /// Takes what has happened beside datagrams.
-    fn take_all(&mut self) -> Result<(), String> {
+    /// Takes what the disk has to say.
+    fn take_reports(&mut self) -> Result<(), String> {
         while let Some(report) = self.disk.report() {
             match report.map_err(|error| error.to_string())? {
                 Report::Safe { id, sync } => {
@@ -138,6 +136,12 @@ impl ReplicaThread {
                 Report::Room(has_room) => self.replica.set_disk_room(now(), has_room),
             }
         }
+        Ok(())
+    }
+
+    /// Takes what has happened apart from datagrams.
+    fn take_all(&mut self) -> Result<(), String> {
+        self.take_reports()?;
         for _ in 0..EVENTS_A_TURN {
             let Some(event) = self.links.event() else { break };
             self.take_link_event(now(), event);
