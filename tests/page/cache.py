@@ -17,6 +17,7 @@ OPERATOR = f"{NET}.5:7700"
 
 NETWORK = f"""
 controllers = ["{CONTROLLERS[0]}", "{CONTROLLERS[1]}"]
+secret = "controller.secret"
 
 [topology]
 racks = [{{ id = "rack", tor = "tor", hosts = ["here"] }}]
@@ -49,6 +50,7 @@ def watch(bench):
         print("SKIPPED: the pages of a cache: memcached is missing (package memcached)")
         return
     directory = Path(bench.stack.enter_context(tempfile.TemporaryDirectory()))
+    bench.run("controller", "--init", directory / "controller.secret")
     (directory / "controller.toml").write_text(NETWORK)
     (directory / "tor.toml").write_text(bench.run("controller", "operator", "tor", "--config", directory / "controller.toml"))
     store = directory / "store"

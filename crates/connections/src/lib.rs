@@ -152,7 +152,7 @@ impl Connections {
     /// A place for a connection, and a future that is ready when it must make room.
     fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(ConnectionPlace, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
-        let source = Host::of(peer.ip());
+        let source = testing::host_of(peer.ip());
         let admitted = self.table().admit(source, Instant::now(), kept);
         let Ok(admitted) = admitted else {
             self.refused.fetch_add(1, Relaxed);

@@ -1,17 +1,34 @@
 //! For the tests of servers: connections from several sources of one machine.
 
-use std::net::{SocketAddr, TcpStream};
+use midflight_wire::Host;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+
+/// Whether this process tests a server of its own by [`connect`].
+static TESTS: AtomicBool = AtomicBool::new(false);
 
 /// Longer than anything takes that goes well.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection from 127.0.0.`source`.
+/// The host of a connection. In a process that tests a server, each address of the loopback stands for a host.
+pub(crate) fn host_of(ip: IpAddr) -> Host {
+    match ip {
+        IpAddr::V4(ip) if ip.is_loopback() && TESTS.load(Relaxed) => {
+            let [_, second, third, last] = ip.octets();
+            Host::of([10, second, third, last].into())
+        }
+        _ => Host::of(ip),
+    }
+}
+
+/// A connection from 127.0.0.`source`, which counts as a host of its own from the first call on.
 ///
 /// # Panics
 /// Where nobody listens.
 #[must_use]
 pub fn connect(source: u8, to: SocketAddr) -> TcpStream {
+    TESTS.store(true, Relaxed);
     let connected = || {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
         socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into())?;

@@ -565,6 +565,7 @@ mod tests {
         // No more than the reserve is left.
         let mut filler = fs::File::create(&other).unwrap();
         while filler.write_all(&[7; 4096]).is_ok() {}
+        drop(filler);
         disk.write(append(2, File::Log(1), &[2; 100_000]));
         assert_eq!(report(&disk), Report::Room(false));
         wait_for(&disk, 2);

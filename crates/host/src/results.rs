@@ -90,8 +90,11 @@ pub type TaskOutcome = Result<TaskResult, TaskError>;
 /// Takes outcomes as they come, with the task's place in its job; and what tasks give back of themselves while they run on.
 pub(crate) struct Sink {
     pub(crate) ended: Box<dyn Fn(usize, TaskOutcome) + Send + Sync>,
-    pub(crate) part: Option<Box<dyn Fn(usize, &[u8]) + Send + Sync>>,
+    pub(crate) part: Option<TakesPart>,
 }
+
+/// Takes the bytes that a task, by its place in its job, gives back of itself.
+type TakesPart = Box<dyn Fn(usize, &[u8]) + Send + Sync>;
 
 /// Where the outcomes of one job are put.
 pub(crate) struct JobState {

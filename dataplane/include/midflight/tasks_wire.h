@@ -373,7 +373,7 @@ struct MF_WIRE mf_holder {
     uint8_t reserved[3];
 };
 
-/* client -> executor, or switch -> executor where the client was given up: stop these tasks. `count` (1 to MF_CANCEL_MAX) mf_run_name
+/* client or switch -> executor: stop these tasks; a switch says so where the client was given up. `count` (1 to MF_CANCEL_MAX) mf_run_name
  * follow. Answered by the COMPLETE of each, as soon as it has ended; tasks that do not run there get no answer. */
 struct MF_WIRE mf_stop {
     struct mf_header header; /* epoch: of the switch that named the executor, or sends it */

@@ -418,7 +418,7 @@ mod tests {
             "midflight_replica_fsync_seconds_bucket{le=\"0.002048\"} 0",
             "midflight_replica_apply_seconds_count 0",
             "midflight_replica_operation_seconds_count{operation=\"put\"} 1",
-            "midflight_replica_operation_seconds_sum{operation=\"put\"} 5e-6",
+            "midflight_replica_operation_seconds_sum{operation=\"put\"} 0.000005",
             "midflight_replica_events_total{name=\"reads_served\"} 5",
             "midflight_replica_shell_total{name=\"links_broken\"} 4",
             "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\",reads=\"follower-lease\"} 1",

@@ -41,9 +41,9 @@ Python function; midflight-exec, hyperqueue: programs)
                                row: of batches the kernel engine's, or user space without it
 
 midflight-python needs the native part of the package beside the command: ./do bench-python, or
-cargo build --release -p midflight-python. The peers need python3 with venv, Go and a network to install the peers; what cannot be installed or
-is not permitted (the kernel engine needs root) is skipped, with its reason. Nothing is installed
-outside of --work-dir.
+cargo build --release -p midflight-python. The peers need python3 with venv, Go and a network to
+install from; what cannot be installed or is not permitted (the kernel engine needs root) is
+skipped, with its reason. Nothing is installed outside of --work-dir.
 
 EXIT CODES
   0 measured, 1 a peer that was installed failed, or nothing was measured, 2 wrong usage,

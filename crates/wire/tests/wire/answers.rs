@@ -4,9 +4,9 @@ use crate::agreement::{link_text, read, table_after};
 use crate::properties::{Shape, shapes};
 use midflight_wire::*;
 
-/// Answers to a sender that is known: by its cookie, by the generation of a slot and its address, by the identity of a
+/// Answers to a sender that is known: by its cookie, by the sequence of a slot and its address, by the identity of a
 /// client and its address, or by a proof that it knows the token of a SUBMIT. They may be longer than what asked for them.
-const KNOWN: [&str; 5] = ["REGISTERED", "ASSIGN", "PROBE_ACK", "CANCEL_ACK", "COMPLETE"];
+const KNOWN: [&str; 6] = ["REGISTERED", "ASSIGN", "PROBE_ACK", "CANCEL_ACK", "COMPLETE", "STOP"];
 
 /// A line of the table of operations: the operation's name and those of its answers.
 struct Answers {

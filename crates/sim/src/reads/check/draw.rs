@@ -344,7 +344,7 @@ mod tests {
                 other => other.to_string(),
             }));
         }
-        // All that a trial may have: nine of the store's own, nine of every program.
-        assert_eq!(kinds.len(), 18, "{kinds:?}");
+        // All that a trial may have: ten of the store's own, nine of every program.
+        assert_eq!(kinds.len(), 19, "{kinds:?}");
     }
 }

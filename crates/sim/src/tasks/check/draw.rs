@@ -259,7 +259,7 @@ fn wait_for_others(trial: &mut Trial) {
     }
     if random.random_bool(0.7) {
         let room = pick(random, &[10, 200]);
-        trial.switches.iter_mut().for_each(|switch| switch.slots += room);
+        trial.switches.iter_mut().for_each(|switch| switch.slots = (switch.slots + room).min(SwitchSpec::SLOTS_MAX));
     }
 }
 

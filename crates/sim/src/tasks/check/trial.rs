@@ -452,9 +452,12 @@ impl Trial {
 }
 
 impl SwitchSpec {
+    /// The most slots that a trial's switch may have.
+    pub(super) const SLOTS_MAX: u32 = 1024;
+
     fn validate(&self) -> Result<(), BadTrial> {
         let in_range = (1..=256).contains(&self.queue)
-            && (1..=1024).contains(&self.slots)
+            && (1..=Self::SLOTS_MAX).contains(&self.slots)
             && (1..=64).contains(&self.clients)
             && (1..=8).contains(&self.levels)
             && (1..=1024).contains(&self.places)

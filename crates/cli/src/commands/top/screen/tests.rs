@@ -23,7 +23,7 @@ fn said() -> Value {
             "version": "1", "listen": "127.0.0.1:7700", "engine": {"kind": "user", "mode": null, "interfaces": []}, "epoch": 7,
             "uptime_ms": 61_000, "packets": {}, "drops": {"full": 3, "queue_share": 0}, "taken": 9,
             "tasks": {"submitted": 100, "assigned": 52, "completed": 40, "expired": 2, "returned": 0, "cancelled": 0,
-                      "dropped": 0, "purged": 0, "at_place": 0, "out_of_patience": 0},
+                      "dropped": 0, "purged": 0, "stops": 0, "at_place": 0, "out_of_patience": 0},
             "gaps": 0, "wait_us": buckets(7, 50), "wait_sum_us": 5000, "run_us": buckets(11, 40), "run_sum_us": 60_000,
             "queued": [0, 0, 0, 50, 6], "parked": 0, "busy": 4, "slots": 8, "clients": 1, "for_place": 0, "places": 0,
             "shell": {},
