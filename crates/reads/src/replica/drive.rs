@@ -111,6 +111,7 @@ impl Replica {
         self.counters.restored += 1;
         self.node.set_slot(self.slot());
         self.node.applied(index);
+        self.wants_announcement = true;
     }
 
     fn apply(&mut self, now: Nanos, entry: &Entry) {

@@ -81,10 +81,16 @@ impl Replica {
         self.founding.is_some()
     }
 
+    /// Whether it has no state yet, not even the founding state. It may have a term and a vote: a new member hears a leader's heartbeats
+    /// before its first snapshot, which names its store.
+    pub(super) fn knows_no_store(&self) -> bool {
+        self.applied < FIRST
+    }
+
     /// What to say of its data now; `None` while that is not safe on disk.
     pub(super) fn origin(&self) -> Option<Origin> {
         let Some(founding) = &self.founding else {
-            return Some(if self.node.log().is_void() {
+            return Some(if self.knows_no_store() {
                 Origin::Nothing
             } else {
                 Origin::Began {
@@ -187,7 +193,7 @@ impl Replica {
     /// What a peer says of its data.
     pub(super) fn take_origin(&mut self, now: Nanos, peer: u64, origin: Origin) {
         match &self.founding {
-            Some(_) if self.applied < FIRST => self.take_origin_as_founder(peer, origin),
+            Some(_) if self.knows_no_store() => self.take_origin_as_founder(peer, origin),
             _ => self.take_origin_with_data(now, peer, origin),
         }
         self.go_on_founding(now);
@@ -228,10 +234,11 @@ impl Replica {
 
     fn take_origin_with_data(&mut self, now: Nanos, peer: u64, origin: Origin) {
         let (id, ours) = (self.config.id, &self.state.founders);
-        let is_void = self.node.log().is_void();
+        let knows_none = self.knows_no_store();
         let refusal = match &origin {
+            _ if knows_none => None,
             Origin::Accepts(theirs) | Origin::Began { founders: theirs, .. } => {
-                (!is_void && theirs != ours && !planted(188)).then_some(Refusal::OtherStore)
+                (theirs != ours && !planted(188)).then_some(Refusal::OtherStore)
             }
             // It will hear so, and end.
             Origin::Offers { disk, .. } => (ours.get(&peer) != Some(disk)).then_some(Refusal::NoData),
@@ -256,7 +263,7 @@ impl Replica {
             // All have accepted, or none could have begun.
             Origin::Began { .. } if self.is_founding() => self.begin_store(now),
             Origin::Began { members, learner, .. }
-                if is_void && members.contains(&id) && learner != Some(id) && !planted(189) =>
+                if knows_none && members.contains(&id) && learner != Some(id) && !planted(189) =>
             {
                 self.end_without_data(format!(
                     "replica {peer} knows this id as a member that has had data, and there is none here: who has lost its data must \

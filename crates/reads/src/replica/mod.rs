@@ -265,7 +265,7 @@ impl Replica {
         let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
         let slot = members::slot_of(&state.members, config.id);
         // Only members get data.
-        let has_left = slot == NO_SLOT && !recovered.log.is_void();
+        let has_left = slot == NO_SLOT && applied > 0;
         let left = has_left.then_some(Event::Removed(None));
         let node = Node::new(&config, recovered.log, applied, slot, now)?;
         let mut seqs = seqs::Seqs::new(config.kgroup_bits);

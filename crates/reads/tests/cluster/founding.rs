@@ -1,6 +1,6 @@
 //! How a set begins, what may take part in that, and what a replica without data may do in a set that has begun.
 
-use super::world::World;
+use super::world::{World, member};
 use super::{done, ready};
 use midflight_endpoint::MS;
 use midflight_reads::replica::{Event, Refusal, ReplicaConfig, Role};
@@ -232,4 +232,58 @@ fn a_replica_that_is_removed_while_it_runs_hears_it_at_once() {
     assert_eq!(world.replica(gone).status(0).role, Role::Removed, "{:?}", world.events);
     let told = world.events.iter().filter(|(_, id, event)| *id == gone && matches!(event, Event::Removed(_))).count();
     assert_eq!(told, 1, "once");
+}
+
+/// A set of three, with replica 4 as a new member, which has heard the leader's heartbeats and gets no snapshot yet. Who leads.
+fn with_a_learner_without_snapshot() -> (World, u64) {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    world.start_outsider(4);
+    world.run(10 * MS);
+    world.mischief = Some(Box::new(|_| Vec::new()));
+    world.call(leader, |replica, now| replica.add_member(now, member(4))).unwrap();
+    world.run(100 * MS);
+    assert_eq!((world.status(4).applied, world.status(4).term), (0, world.status(leader).term));
+    (world, leader)
+}
+
+fn has_refused(world: &World) -> bool {
+    world.events.iter().any(|(_, _, event)| matches!(event, Event::Refused { .. }))
+}
+
+#[test]
+fn a_replica_that_waits_to_be_added_does_not_judge_founders() {
+    let mut world = World::prepared(3, |_| {});
+    world.start_outsider(4);
+    world.start(1);
+    world.run(50 * MS);
+    assert!(!has_refused(&world), "{:?}", world.events);
+}
+
+/// R6: the next leader brings what the former one did not.
+#[test]
+fn r6_a_learner_takes_its_first_snapshot_from_any_leader() {
+    let (mut world, leader) = with_a_learner_without_snapshot();
+    for other in (1..=3).filter(|id| *id != leader) {
+        world.link(4, other, false);
+        world.link(4, other, true);
+    }
+    world.run(10 * MS);
+    assert!(!has_refused(&world), "{:?}", world.events);
+    world.kill(leader);
+    world.mischief = None;
+    world.run(800 * MS);
+    assert_eq!(world.status(4).role, Role::Follower, "{:?}", world.events);
+}
+
+#[test]
+fn r6_a_learner_that_restarts_before_its_first_snapshot_goes_on_learning() {
+    let (mut world, _) = with_a_learner_without_snapshot();
+    world.kill(4);
+    world.start(4);
+    world.mischief = None;
+    world.run(800 * MS);
+    assert!(!has_refused(&world), "{:?}", world.events);
+    assert!(!world.events.iter().any(|(_, _, event)| matches!(event, Event::Removed(_))), "nobody has removed it");
+    assert_eq!(world.status(4).role, Role::Follower);
 }
