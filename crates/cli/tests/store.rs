@@ -71,6 +71,8 @@ fn operations_answer_by_text_json_and_exit_code() {
     assert_eq!(store.kv(&["get", "b", "--json"]), done("{\"found\":true,\"value\":\"line\\nline\"}\n"));
     assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (done(""), done("")));
     assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (no(""), no("")));
+    let lines = |args: &[&str]| store.kv(args).1.lines().count();
+    assert_eq!((lines(&["status"]), lines(&["status", "--times"])), (4, 9), "times only if they are asked for");
     let long = "v".repeat(1200);
     for (args, parts) in [
         (&["incr", "a"][..], &["no number"][..]),

@@ -212,6 +212,7 @@ impl Disk {
             let room = Room {
                 reserve: Reserve::new(&directory.path, reserve_bytes),
                 told: true,
+                refill_at: Instant::now(),
                 report: Box::new(report),
                 is_ending: of_thread,
             };
@@ -278,6 +279,8 @@ struct Room {
     reserve: Reserve,
     /// What was reported last.
     told: bool,
+    /// When the reserve is made whole next, if it is not.
+    refill_at: Instant,
     report: Box<dyn Fn(Result<Report, DiskError>) + Send>,
     is_ending: Arc<AtomicBool>,
 }
@@ -300,8 +303,10 @@ impl Room {
         !self.is_ending.load(Ordering::Relaxed)
     }
 
+    /// Makes the reserve whole, if it can.
     fn refill(&mut self) {
         let has_room = self.reserve.refill();
+        self.refill_at = Instant::now() + REFILL;
         self.tell(has_room);
     }
 }
@@ -310,10 +315,14 @@ impl Writer {
     fn run(&mut self, waiting: &Receiver<Persist>) {
         self.room.refill();
         loop {
-            let first = match (self.room.told, waiting.try_recv()) {
-                (_, Ok(first)) => Ok(first),
-                (true, Err(_)) => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                (false, Err(_)) => waiting.recv_timeout(REFILL),
+            // Also between batches that never stop coming: deletes go on where the disk is full.
+            if !self.room.told && self.room.refill_at <= Instant::now() {
+                self.room.refill();
+            }
+            let first = if self.room.told {
+                waiting.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                waiting.recv_deadline(self.room.refill_at)
             };
             match first {
                 Ok(first) => {
@@ -324,7 +333,7 @@ impl Writer {
                         return;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => self.room.refill(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -578,6 +587,24 @@ mod tests {
         let files = take(&small.0).read().unwrap();
         let expected: Vec<u8> = [vec![1; 100_000], vec![2; 100_000], vec![3; 200_000]].concat();
         assert!(files == [(File::Log(1), expected)], "nothing is there twice, or in part");
+    }
+
+    #[test]
+    fn r5_a_disk_with_room_again_says_so_though_writes_never_pause() {
+        let Some(small) = SmallDisk::mount("busy") else { return };
+        let other = small.0.0.join("of-somebody-else");
+        fs::write(&other, vec![7; 700_000]).unwrap();
+        let disk = Disk::start(take(&small.0), true, 256 << 10, || ()).unwrap();
+        assert_eq!(report(&disk), Report::Room(false));
+        fs::remove_file(&other).unwrap();
+        let end = Instant::now() + Duration::from_secs(10);
+        for id in 1.. {
+            assert!(Instant::now() < end, "{id} batches were written");
+            disk.write(Persist { id, changes: vec![Change::Replace { file: File::Safe, bytes: b"1".to_vec() }] });
+            if report(&disk) == Report::Room(true) {
+                break;
+            }
+        }
     }
 
     #[test]

@@ -373,8 +373,8 @@ impl Linked for Replica {
             link.lane,
             Letter::Other(Other::Greeting(self.config.agreed(), self.config.habits())),
         );
-        if let Some(origin) = self.origin().filter(|_| link.lane == Lane::Prompt) {
-            self.links.queue(link.peer, link.lane, Letter::Other(Other::Origin(origin)));
+        if link.lane == Lane::Prompt {
+            self.tell_origin(link.peer);
         }
     }
 

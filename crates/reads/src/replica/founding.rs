@@ -111,6 +111,15 @@ impl Replica {
         Some(Origin::Offers { disk, first: founding.first.clone() })
     }
 
+    /// Tells a peer whose link has come up what its data is. If that is not safe on disk, all peers hear it once it is.
+    pub(super) fn tell_origin(&mut self, peer: u64) {
+        match (self.origin(), &mut self.founding) {
+            (Some(origin), _) => drop(self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Origin(origin)))),
+            (None, Some(founding)) => founding.said = None,
+            (None, None) => {}
+        }
+    }
+
     /// Tells all peers what its data is now.
     pub(super) fn announce(&mut self) {
         let Some(origin) = self.origin() else { return };

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight kv status --config store.toml              the replicas on this machine
   midflight kv status --http a:7712,b:7712             those that serve HTTP there
+  midflight kv status --times                          how long their syncs and operations take
   midflight kv status --json | jq .[].role
 
 EXIT CODES
@@ -31,7 +32,10 @@ pub(super) struct Args {
     /// HTTP addresses of replicas (their --http) instead
     #[arg(long, value_name = "HOST:PORT,..", value_delimiter = ',')]
     http: Vec<String>,
-    /// A list in JSON
+    /// Also how long syncs of the disks and operations take: median and 99th percentile
+    #[arg(long)]
+    times: bool,
+    /// A list in JSON, with all times
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +51,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         stdout::print(&format!("{}\n", serde_json::to_string(&found)?))?;
     } else {
-        stdout::print(&for_people(&found))?;
+        let times = if args.times { times(&found) } else { String::new() };
+        stdout::print(&(for_people(&found) + &times))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,7 +124,7 @@ fn for_people(found: &[ReplicaStatus]) -> String {
     } else {
         "no leader is known: the replicas elect one now, or no majority of them runs\n"
     };
-    aligned(&rows, "rllrrrrrrrll") + leaderless + &times(found)
+    aligned(&rows, "rllrrrrrrrll") + leaderless
 }
 
 /// Whether the disk has room, and how long its syncs take.
