@@ -274,6 +274,7 @@ fn misconfiguration_is_one_line_that_says_what_to_do() {
     let errors = [
         Executor::builder().start().unwrap_err().to_string(),
         Executor::builder().switch(loopback()).slots(0).start().unwrap_err().to_string(),
+        Executor::builder().switch(loopback()).slots(u32::MAX).start().unwrap_err().to_string(),
         Executor::builder()
             .switch(loopback())
             .register("noop", |_, _| Ok::<_, String>(vec![]))
@@ -283,7 +284,7 @@ fn misconfiguration_is_one_line_that_says_what_to_do() {
         Client::connect(ClientOptions::new(vec![])).unwrap_err().to_string(),
         midflight_host::resolve("no port").unwrap_err().to_string(),
     ];
-    let says = ["name at least one", "use 1 to", "choose another name", "name at least one", "HOST:PORT"];
+    let says = ["name at least one", "use 1 to", "use 1 to", "choose another name", "name at least one", "HOST:PORT"];
     for (error, says) in errors.iter().zip(says) {
         assert!(error.contains(says) && !error.contains('\n'), "{error}");
     }

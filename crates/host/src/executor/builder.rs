@@ -219,7 +219,7 @@ impl ExecutorBuilder {
     /// Where the description is out of range or the kernel refuses sockets or threads.
     pub fn start(self) -> Result<Executor, Error> {
         let config = self.config()?;
-        let (ordinary, slots) = (config.slots, config.slots + config.waiting);
+        let (ordinary, waiting) = (config.slots, config.waiting);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let endpoint = protocol::Executor::new(config, clock::now());
         let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
@@ -244,7 +244,7 @@ impl ExecutorBuilder {
         let socket = Socket::bind(bind)?;
         let waker = Waker::new()?;
         let counted: CountedResources = self.counted.into();
-        let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new(slots as usize)));
+        let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new((ordinary + waiting) as usize)));
         let driver = Arc::new_cyclic(|driver| {
             let runner = Runner {
                 driver: driver.clone(),
@@ -286,7 +286,7 @@ impl ExecutorBuilder {
         let mut config = ExecutorConfig::new(identity, seed, self.switches.clone(), slots, self.resources);
         config.ahead = if self.never_ahead { 0 } else { AHEAD_MAX };
         let span = self.ahead_span.unwrap_or(if self.python.is_some() { PYTHON_SPAN } else { Duration::ZERO });
-        config.waiting = self.waiting.unwrap_or((4 * slots).clamp(WAITING, WAITING_MAX));
+        config.waiting = self.waiting.unwrap_or(slots.saturating_mul(4).clamp(WAITING, WAITING_MAX));
         config.ahead_span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         count_bundles(&mut config, &self.counted)?;
         config.places = places(&self.places)?;

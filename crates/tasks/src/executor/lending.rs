@@ -87,30 +87,23 @@ impl Executor {
         }
     }
 
-    /// Whether a slot that is done shall not wait again. Ordinary ones go before spares.
-    pub(super) fn is_to_rest(&self, local: u32) -> bool {
-        let census = &self.slots.census;
-        let rest = census.of(Kind::Ordinary, State::Resting) + census.of(Kind::Ordinary, State::Returning);
-        let is_replaced = self.slots.kind(local) == Kind::Spare && rest > census.overdue;
-        // The slot still counts as one that has a task.
-        census.surplus() > 0 || is_replaced
-    }
-
     /// Takes back waits, or lets further slots wait, so that as many are parked as there are workers for them.
     pub(super) fn lend(&mut self) {
         if self.drain != Drain::No {
             return;
         }
-        while self.slots.census.surplus() > 0
-            && self.link.poll.is_none()
-            && let Some(local) = self.one_of(State::Waiting, [Kind::Spare, Kind::Ordinary])
-        {
-            self.slots.give_back(local);
+        for kind in [Kind::Spare, Kind::Ordinary] {
+            while self.slots.census.has_surplus(kind)
+                && self.link.poll.is_none()
+                && let Some(local) = self.slots.one_in(kind, State::Waiting, |_| true)
+            {
+                self.slots.give_back(local);
+            }
         }
         // One that returns may wait again as soon as it has, with its bundles: another one in its place would lack them, and return, too.
         while self.slots.census.surplus() + i64::from(self.slots.census.parkable(State::Returning)) < 0
             && self.has_spare_worker()
-            && let Some(local) = self.one_of(State::Resting, [Kind::Ordinary, Kind::Spare])
+            && let Some(local) = self.next_resting()
         {
             self.slots.wait(local);
         }
@@ -122,8 +115,9 @@ impl Executor {
         }
     }
 
-    fn one_of(&self, state: State, kinds: [Kind; 2]) -> Option<u32> {
-        kinds.into_iter().find_map(|kind| self.slots.one_in(kind, state, |_| true))
+    /// The next slot that rests and may wait: ordinary ones go before spares.
+    fn next_resting(&self) -> Option<u32> {
+        [Kind::Ordinary, Kind::Spare].into_iter().find_map(|kind| self.slots.one_in(kind, State::Resting, |_| true))
     }
 
     /// Whether a worker is free that no other slot waits with, and that no task is ready for.

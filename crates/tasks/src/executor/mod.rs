@@ -134,13 +134,14 @@ impl Executor {
         self.settle(now);
     }
 
-    /// A slot whose runs have ended.
+    /// A slot whose runs have ended. To the census it still runs one.
     fn is_free(&mut self, local: u32) {
         let registered = self.slots.get(local).is_some_and(|slot| slot.registered);
+        let is_surplus = self.slots.census.has_surplus(self.slots.kind(local));
         match (self.drain == Drain::No, registered) {
             (true, true) if self.slots.is_ahead(local) => self.slots.take_rest(local),
-            (true, true) if self.is_to_rest(local) && self.link.poll.is_some() => self.slots.take_rest(local),
-            (true, true) if self.is_to_rest(local) => self.slots.tell_done(local),
+            (true, true) if is_surplus && self.link.poll.is_some() => self.slots.take_rest(local),
+            (true, true) if is_surplus => self.slots.tell_done(local),
             (true, true) => self.slots.wait(local),
             (true, false) => self.unregistered(local),
             (false, true) => self.slots.leave(local),

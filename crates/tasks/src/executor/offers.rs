@@ -7,7 +7,7 @@ use midflight_endpoint::Nanos;
 impl Executor {
     /// Notes whether some waits could offer more, and since when. A switch that is polled takes nothing back.
     pub(super) fn watch_offers(&mut self, now: Nanos) {
-        if !self.slots.have_bundles_changed() {
+        if !self.slots.have_offers_changed() {
             return;
         }
         let may = self.drain == Drain::No && self.link.poll.is_none();

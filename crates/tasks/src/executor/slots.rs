@@ -451,6 +451,7 @@ impl Slots {
         let was_waiting = std::mem::take(&mut slot.is_waiting_run);
         if was_waiting && !(planted(49) && self.ordinary > 2) {
             self.census.waiting_runs -= 1;
+            self.note_fewer_takers();
         }
         if self.by_task.get(&held.name) == Some(&run.slot) {
             self.by_task.remove(&held.name);
@@ -478,7 +479,10 @@ impl Slots {
         slot.is_waiting_run = is_waiting;
         match is_waiting {
             true => self.census.waiting_runs += 1,
-            false => self.census.waiting_runs -= 1,
+            false => {
+                self.census.waiting_runs -= 1;
+                self.note_fewer_takers();
+            }
         }
         Some(())
     }

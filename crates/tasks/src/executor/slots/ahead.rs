@@ -104,6 +104,7 @@ impl Slots {
         let slot = &mut self.slots[local as usize];
         (slot.tries, slot.queued, slot.done) = (0, true, false);
         self.leaves.push_back(local);
+        self.note_fewer_takers();
     }
 
     /// The next task that has not started starts, if a worker is free.
@@ -162,6 +163,7 @@ impl Slots {
             if self.is_running(run) {
                 self.slots[run.slot as usize].is_overdue = true;
                 self.census.overdue += 1;
+                self.note_fewer_takers();
             }
         }
     }

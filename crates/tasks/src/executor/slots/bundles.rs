@@ -19,7 +19,7 @@ pub(super) struct Pool {
     free: [BTreeSet<u16>; BITS],
     /// The switch takes nothing back: a slot keeps its bundles from wait to wait.
     is_polled: bool,
-    /// Bundles became free, or were taken, since this was last looked at.
+    /// Bundles became free, were taken, or will be taken by fewer slots, since this was last looked at.
     has_changed: bool,
 }
 
@@ -141,8 +141,13 @@ impl Slots {
         self.pool.put(&mut self.slots[local as usize].bundles, 0);
     }
 
-    /// Whether bundles were freed or taken since this was last asked.
-    pub(in super::super) fn have_bundles_changed(&mut self) -> bool {
+    /// Slots that were about to take what is free may not do so: those that wait are to be looked at.
+    pub(super) fn note_fewer_takers(&mut self) {
+        self.pool.has_changed = self.pool.counted != 0;
+    }
+
+    /// Whether what waits can offer has changed since this was last asked.
+    pub(in super::super) fn have_offers_changed(&mut self) -> bool {
         std::mem::take(&mut self.pool.has_changed)
     }
 

@@ -74,9 +74,20 @@ impl Census {
     /// How many more slots are parked or have a task than shall: as many as are ordinary, one less for each overdue run that was
     /// taken ahead, and one more for each run that waits for others.
     pub(in super::super) fn surplus(&self) -> i64 {
-        let spares = [State::Waiting, State::Ready, State::Running].map(|state| self.of(Kind::Spare, state));
         let rest = self.of(Kind::Ordinary, State::Resting) + self.of(Kind::Ordinary, State::Returning);
-        i64::from(spares.iter().sum::<u32>() + self.overdue) - i64::from(rest + self.waiting_runs)
+        self.spare_surplus() - i64::from(rest)
+    }
+
+    /// The same of spares alone: as many as runs wait, less the overdue ones, since ordinary slots go before spares.
+    fn spare_surplus(&self) -> i64 {
+        let spares = [State::Waiting, State::Ready, State::Running].map(|state| self.of(Kind::Spare, state));
+        i64::from(spares.iter().sum::<u32>() + self.overdue) - i64::from(self.waiting_runs)
+    }
+
+    /// Whether a slot of this kind that is parked or has a task is one too many.
+    pub(in super::super) fn has_surplus(&self, kind: Kind) -> bool {
+        let surplus = if kind == Kind::Spare { self.spare_surplus() } else { self.surplus() };
+        surplus > 0
     }
 
     pub(in super::super) fn registered(&self, kind: Kind) -> u32 {

@@ -106,6 +106,38 @@ fn a_run_that_goes_on_goes_on_at_once_and_the_next_slot_that_is_done_does_not_wa
 }
 
 #[test]
+fn a_spare_that_is_parked_in_the_place_of_an_ordinary_slot_takes_back_its_wait() {
+    let mut config = never_ahead(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], 2, 0b101));
+    config.bundles[0] = 1;
+    let mut world = World::with(ExecutorConfig { waiting: 1, ..config });
+    world.grant(EPOCH, 7);
+    let run = world.start(0, 1, 1); // does not require the bundle that slot 0 offered
+    world.pass(world.now + world.executor.link.round_trip.smoothed());
+    assert_eq!(names(&world, Operation::Release), [vec![101]], "to offer the bundle");
+    world.wait_for_others(&run);
+    world.grant(EPOCH, 7);
+    assert_eq!(world.waits(), [(102, 7, 1)]);
+    world.go_on(&run);
+    assert_eq!(names(&world, Operation::Release), [vec![102]]);
+    world.released(EPOCH, &[(101, 7), (102, 7)]);
+    assert_eq!(world.waits(), [(101, 7, 2)], "the ordinary slot goes first");
+}
+
+#[test]
+fn t18_a_bundle_that_a_spare_was_about_to_offer_is_offered_by_another_slot_when_the_run_goes_on() {
+    let mut config = never_ahead(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], 3, 0b101));
+    config.bundles[0] = 1;
+    let mut world = World::with(ExecutorConfig { waiting: 1, ..config });
+    world.grant(EPOCH, 7);
+    let run = world.start(1, 1, 1);
+    world.wait_for_others(&run);
+    world.start(0, 1, 2); // does not require the bundle that slot 0 offered
+    world.go_on(&run);
+    world.pass(world.now + world.executor.link.round_trip.smoothed());
+    assert_eq!(names(&world, Operation::Release), [vec![102]], "to offer the bundle");
+}
+
+#[test]
 fn a_spare_that_is_not_needed_for_a_lease_leaves() {
     let mut world = executor(1, 1);
     let run = world.start(0, 1, 1);
