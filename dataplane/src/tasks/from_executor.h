@@ -101,7 +101,7 @@ static void put_stop(struct mf_tasks *s, struct call *call, uint32_t unwanted)
     uint32_t count = MF_ZERO;
     put_header(s, stop->data, MF_OP_STOP, 0, 0);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
-        if (!(unwanted >> k & 1) || (MF_MUTANT(95) && count >= 8))
+        if (!(unwanted >> k & 1) || (MF_MUTANT(95) && count >= 2))
             continue;
         uint32_t task = slot_at(s, mf_net32(waits[k].slot))->record;
         const struct record *r = record_at(s, task);

@@ -64,6 +64,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(92, "age-at-place-ignored", "dataplane/src/tasks/wishes.h", 1000),
     Mutant::new(93, "empty-place-kept", "dataplane/src/tasks/places.h", 1000),
     Mutant::new(94, "busy-client-not-given-up", "dataplane/src/tasks/give_up.h", 1000),
-    Mutant::new(95, "eight-runs-stopped", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(95, "two-runs-stopped", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(97, "part-is-result", "crates/tasks/src/client/completions.rs", 1000),
 ];
