@@ -33,9 +33,9 @@ EXAMPLES
   midflight controller status --http 10.0.0.250:7790        what it knows; --json for scripts
 
 It plans which operators select replicas, gives them their rules, and moves what a failed one has
-served. All controllers read the same file; one is active, the others take over. They write no file:
-what is in force they learn from the operators. Copy the secret to the machine of each controller and
-operator, readable by its user only. docs/cache.md goes through a small network.
+served. All controllers read the same file; one is active, the others take over. They write no
+file: what is in force they learn from the operators. Copy the secret to the machine of each
+controller and operator, readable by its user only. docs/cache.md goes through a small network.
 
 SIGINT and SIGTERM end it. What is in force stays in force.
 
