@@ -106,7 +106,7 @@ static void fill_mask_tables(struct mf_tasks *s)
             s->groups_within[a] |= (uint32_t)((b & ~a & (MF_MUTANT(5) ? ~2u : ~0u)) == 0) << b;
     for (uint32_t a = 0; a < 64; a++)
         for (uint32_t b = 0; b < 64; b++)
-            s->supersets[a] |= (uint64_t)((a & ~b) == 0) << b;
+            s->supersets[a] |= (uint64_t)((a & ~b & (MF_MUTANT(5) ? ~16u : ~0u)) == 0) << b;
     for (uint32_t byte = 0; byte < 256; byte++) {
         s->lowest[byte] = (uint8_t)__builtin_ctz(byte | 256);
         s->bits[byte] = (uint8_t)(byte ? 32 - __builtin_clz(byte) : 0);
