@@ -2,7 +2,7 @@
 //!
 //! A sync that fails is never repeated: the kernel may have dropped the pages, and a second sync would report success. The caller ends
 //! the process; the other replicas continue. A write for which there is no room has changed nothing, so it is repeated when the
-//! [reserve](Reserve) has made room, or somebody else.
+//! reserve (`Reserve`) has made room, or somebody else.
 
 mod reserve;
 
