@@ -30,7 +30,9 @@ fn an_interrupted_campaign_leaves_nothing() {
     if !labs_work() {
         return;
     }
-    let args = ["lab", "reads", "--engine", "user", "--kinds", "leader-disk-full", "--runs", "1000"];
+    let out = Directory::new("lab-reads-interrupted");
+    let out = out.path("");
+    let args = ["lab", "reads", "--engine", "user", "--kinds", "leader-disk-full", "--runs", "1000", "--out", &out];
     let mut lab = String::new();
     let is_at_work = |line: &str| line.contains("leader-disk-full");
     let said = interrupted(&args, is_at_work, |child| lab = format!("reads{}", child.id()));
