@@ -24,13 +24,13 @@ V = TypeVar("V")
 
 #: Functions that a client keeps for further calls.
 _FUNCTIONS_MAX = 256
-#: Bytes of a function that is better not pickled at each call.
+#: From this pickled size on, a function should not be pickled at each call.
 _LARGE = 1 << 20
 #: Bytes of a function that may be sent without what it has captured.
 _TEMPLATE_MAX = 64 << 10
 #: A thread that waits looks at the clock this often.
 _LOOK_EVERY = 0.1
-#: A call that waits for others for so long lends its slot.
+#: A call that has waited this long for other calls lends its slot.
 _LEND_AFTER = 0.005
 #: Seconds: some hundred years.
 _TIMEOUT_MAX = 4e9
@@ -75,7 +75,7 @@ class Lender(Protocol):
         """There is a further client."""
 
 
-#: Of a worker; elsewhere nothing is lent.
+#: Set in a worker. Other processes have no slot to lend.
 lender: Lender | None = None
 
 #: The clients of this process.
@@ -88,7 +88,7 @@ def has_clients() -> bool:
 
 
 def open_calls() -> int:
-    """Calls of all clients of this process that have not ended."""
+    """Number of open calls of all clients of this process."""
     return sum(core.native.open() for core in list(_cores) if not core.is_closed)
 
 
@@ -131,7 +131,7 @@ def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
 
 
 def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
-    """A task runs on, and has given back calls."""
+    """Handles calls that a running task gave back."""
     first, nanoseconds, outcomes = _outcomes.read_part(part)
     if outcomes:
         waiters[0]._function.note(len(outcomes), nanoseconds)
@@ -208,7 +208,7 @@ class Function:
         captured: bytes | None = None,
     ) -> None:
         self.function = function
-        #: Bytes of its pickle.
+        #: Size of its pickle in bytes.
         self.length = length
         #: What its calls bring along, as they are those of a template.
         self.captured = captured
@@ -273,7 +273,7 @@ class Pickled(NamedTuple):
 
 
 class _Recent(OrderedDict[K, V], Generic[K, V]):
-    """Evicts what was used least recently. Threads need no lock."""
+    """An LRU cache that threads use without a lock."""
 
     def find(self, key: K) -> V | None:
         try:

@@ -1,4 +1,4 @@
-"""What the pickle of a function depends on, to see at each call whether it would be another one now."""
+"""Tracks what the pickle of a function depends on, to detect at each call whether the pickle is outdated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cloudpickle
 #: Values of these types never change.
 _CONSTANT = frozenset((bool, bytes, complex, float, int, range, str, type(None), type(Ellipsis), type(NotImplemented)))
 
-#: Stands for a variable that has no value.
+#: Marks a variable without a value.
 _ABSENT = object()
 
 
@@ -91,7 +91,7 @@ class Dependencies:
         return True
 
     def _is_by_value(self, module: str) -> bool:
-        """Whether what is defined in this module is pickled by value."""
+        """Whether objects defined in this module are pickled by value."""
         return module == "__main__" or any(module == name or module.startswith(f"{name}.") for name in self._by_value)
 
     def _is_by_reference(self, value: Any) -> bool:
@@ -134,7 +134,7 @@ def _content(cell: Any) -> Any:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Names that the code may look for in its module, with those of the functions in it."""
+    """Names of globals that the code and its inner functions may look up."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

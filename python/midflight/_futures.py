@@ -128,7 +128,7 @@ class Future(concurrent.futures.Future[T]):
         self._tell_watchers()  # it may have ended since
 
     def _tell_watchers(self) -> None:
-        """Nothing if it has not ended. Each is told once."""
+        """Notifies each watcher once. Does nothing before the future has ended."""
         if self._watchers and self._state in _ENDED:
             with _lock:
                 watchers, self._watchers = self._watchers, ()
@@ -162,7 +162,7 @@ class Future(concurrent.futures.Future[T]):
             is_noted = self._own_condition is None and self._note(outcome)
             condition = self._own_condition
         self._tell_watchers()
-        if condition is None:  # so nobody waits for it, but for its state
+        if condition is None:  # no thread waits on the condition; one may still poll the state
             return
         # As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``.
         with condition._lock:  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 #: Tasks that are open while their size still grows.
 _FIRST_TASKS = 64
-#: What a task has not begun in time is given back, and submitted again in so many tasks.
+#: Calls that a task gives back are submitted again in at most this many tasks.
 _PIECES = 16
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
@@ -76,7 +76,7 @@ class _Chunk:
         return self.ended
 
     def submit_again(self, start: int, stop: int, ran: int) -> None:
-        """Submits these calls as a task of their own, which does not wait for room."""
+        """Submits these calls as a separate task, without waiting for room."""
         task = _Task(self, start, stop)
         try:
             if self._is_cancelled:
@@ -93,12 +93,12 @@ class _Chunk:
             self._core.native.cancel(task.token)
 
     def note(self, calls: int, nanoseconds: int) -> None:
-        """So many calls of a task took so long."""
+        """Records how long the calls of a task took."""
         self._function.note(calls, nanoseconds)
 
     @property
     def runs_max(self) -> int:
-        """How often a task of several calls runs at most."""
+        """Maximum number of runs of a task with several calls."""
         return self._function.runs_max
 
     def end(self, start: int, outcomes: Sequence[_outcomes.Outcome | None]) -> None:
@@ -129,7 +129,7 @@ class _Task:
         self._function = chunk._function
         self._start = start
         self._stop = stop
-        self.token = 0  # nobody's
+        self.token = 0  # belongs to no task
         #: What is still to be submitted again, of what the task did not begin or was not to end together; ``None``: nothing was yet.
         self._rest: deque[tuple[int, int]] | None = None
         #: What is behind it was given back.

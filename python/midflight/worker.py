@@ -33,17 +33,17 @@ _HELLO, _READY, _DONE, _DIGEST, _BEGUN, _WAITS, _GOES_ON, _NOT_BEGUN, _STALE, _L
 _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT, _LENT = 1, 2, 3, 4, 5, 6
 #: Flags of a call.
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
-#: Flag of `_WAITS`: it is not answered.
+#: Flag of `_WAITS`: the executor sends no answer.
 _SILENT = 1
 _FRAMES = 3
 #: Seconds that calls which are one task may take together, before those that have not begun are given back: five times what is meant, so
 #: that a worker which lost its core for a time slice or two keeps them.
 _GIVE_BACK_AFTER = 0.02
-#: Bytes of results that are told with it, at most: what fits into a packet.
+#: Maximum bytes of results sent with the calls given back, so that they fit into a packet.
 _TOLD_BYTES = 1000
-#: Seconds after which a call lends its slot that waits for other calls in a way that cannot be seen: it has open ones for so long.
+#: A call that has had open calls for this many seconds lends its slot, even if Midflight cannot see it wait.
 _LEND_AFTER = 1.0
-#: How often that is looked at.
+#: Interval of this check.
 _LOOK_EVERY = 0.1
 #: What is read at once: a short call comes in one piece.
 _CHUNK = 64 << 10
@@ -153,7 +153,7 @@ class _Worker:
         self._begun = self._count = 0
         self._count_since = 0.0
         self._results: list[tuple[int, Pickled]] = []
-        #: What has not begun is given back.
+        #: Calls that have not begun are given back.
         self._stops = False
         #: The task waits for others. `_lent_by_watch`: it has not said so.
         self._is_lent = self._lent_by_watch = False
@@ -183,7 +183,7 @@ class _Worker:
         return is_here and not self._is_lent and os.getpid() == self._process
 
     def lend(self) -> None:
-        """The call waits for others. An exception if as many do as may."""
+        """Lends the slot while the call waits. Raises an exception if the executor's limit of waiting calls is reached."""
         number = self._number
         assert number is not None, "may_lend was asked"
         may_interrupt, self._may_interrupt = self._may_interrupt, False  # or half a frame would be sent, or taken
@@ -218,7 +218,7 @@ class _Worker:
             self._start_watch()
 
     def _start_watch(self) -> None:
-        """A thread looks at the task from now on. It sleeps over many short ones."""
+        """Makes the watching thread check this task. The thread sleeps through many short tasks."""
         if self._is_watched:
             return
         self._is_watched = True
@@ -244,7 +244,7 @@ class _Worker:
                     self._is_watched = True  # the next task came just then
 
     def _look(self) -> float | None:
-        """Seconds until it is to be looked again; ``None``: not before something happens."""
+        """Seconds until the next check; ``None``: the thread waits for an event."""
         number, now = self._number, time.monotonic()
         if number is None:
             return None
@@ -261,7 +261,7 @@ class _Worker:
         return min(delays, default=None)
 
     def _give_back(self, number: int) -> None:
-        """Calls that have not begun will not."""
+        """Gives back the calls that have not begun."""
         with self._connection.lock:
             if self._number != number:
                 return
@@ -271,7 +271,7 @@ class _Worker:
                 self._connection.send_locked(_NOT_BEGUN, 0, number, [begun.to_bytes(4, "little") + self._told()])
 
     def _told(self) -> bytes:
-        """How the calls have ended that have, if that is short."""
+        """The outcomes of the calls that have ended, if they are short."""
         ended = self._results[:]
         plain = [data for _, data in ended if isinstance(data, bytes)]
         if not ended or len(plain) < len(ended) or sum(map(len, plain)) + 16 * len(plain) + 13 > _TOLD_BYTES:
@@ -423,7 +423,7 @@ class _Worker:
 
 
 def _own_memory() -> int:
-    """Bytes that this process shares with no other."""
+    """Bytes of private memory of this process."""
     with open("/proc/self/statm") as file:
         _, resident, shared, *_ = map(int, file.read().split())
     return (resident - shared) * mmap.PAGESIZE

@@ -39,7 +39,7 @@ impl ConfigFile {
     }
 }
 
-/// An executor that asks ahead, and of which so many tasks may wait for others, as the configuration says.
+/// Applies the configuration's prefetch settings and its limit of waiting tasks to an executor.
 pub(crate) fn ask_ahead(builder: ExecutorBuilder, keys: ExecutorsTable) -> ExecutorBuilder {
     let builder = builder.ahead(keys.ahead);
     let builder = keys.waiting.into_iter().fold(builder, ExecutorBuilder::waiting);

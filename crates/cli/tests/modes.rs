@@ -44,7 +44,7 @@ impl Place {
         Running::spawn(self.command(args))
     }
 
-    /// Asserts that nobody else can use what was made here, or what the process has open, and returns all of it.
+    /// Asserts that no other user can access the files made here or opened by the process. Returns these files.
     #[track_caller]
     fn assert_private(&self, process: Option<&Running>) -> Vec<String> {
         let mut seen = Vec::new();

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Whether this process tests a server of its own by [`connect`].
+/// Whether this process runs a server and tests it with [`connect`].
 static TESTS: AtomicBool = AtomicBool::new(false);
 
 /// Longer than anything takes that goes well.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The host of a connection. In a process that tests a server, each address of the loopback stands for a host.
+/// The host of a connection. In a process that tests a server, each loopback address counts as a different host.
 pub(crate) fn host_of(ip: IpAddr) -> Host {
     match ip {
         IpAddr::V4(ip) if ip.is_loopback() && TESTS.load(Relaxed) => {

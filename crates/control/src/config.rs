@@ -44,7 +44,7 @@ pub trait ProgramTable: Clone + Default + PartialEq {
     /// The first value that is outside its bounds.
     fn validate(&self) -> Result<(), String>;
 
-    /// Files that it names are named as seen from the directory of its own file, which is this one.
+    /// Resolves relative paths in the configuration against the directory of the configuration file.
     fn resolve(&mut self, _directory: &Path) {}
 }
 

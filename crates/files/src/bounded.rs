@@ -8,7 +8,7 @@ use std::path::Path;
 /// Bytes of a MiB, in which bounds are given.
 pub const MIB: u64 = 1 << 20;
 
-/// Reads at most so many bytes; more are an error.
+/// A reader with a byte limit. Input beyond the limit is an error.
 #[derive(Debug)]
 pub struct BoundedReader<R> {
     inner: R,

@@ -139,7 +139,7 @@ impl Pythons {
         })
     }
 
-    /// Drops what no task uses, until the rest has room: blobs first, which all workers may have, then what idle workers have of others.
+    /// Evicts data that no task uses until the memory limit is met: first cached blobs, then the copies that idle workers keep.
     fn make_room(&self) {
         while self.memory.is_exceeded() && self.cache.drop_oldest() {
             self.pool.forget_dropped(self.cache.drops());

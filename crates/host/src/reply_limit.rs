@@ -2,8 +2,8 @@
 //!
 //! While the kernel looks for the MAC address of a neighbour that does not exist, it keeps packets to it for three seconds, in the
 //! send buffer of their socket. An attacker that forges a few such addresses would fill the buffer, and the process could answer
-//! nobody (T13). So once some bytes wait, the kernel is asked about the receiver. What is for a present neighbour leaves at once and
-//! holds back nobody, so it is sent; what is for an absent one is dropped. None of these answers gets the last quarter of the buffer.
+//! no one (T13). So once some bytes wait, the process asks the kernel about the receiver. A packet to a present neighbour leaves at
+//! once, so it is sent. A packet to an absent one is dropped. These answers never use the last quarter of the buffer.
 
 use crate::neighbours::{Neighbour, Neighbours};
 use crate::socket::Socket;
@@ -46,7 +46,7 @@ impl ReplyLimit {
     }
 }
 
-/// Whether an answer may be sent while so many bytes wait in a send buffer of that size.
+/// Whether an answer may be sent while `unsent` bytes wait in a send buffer of `buffer` bytes.
 fn judge(unsent: usize, buffer: usize, neighbour: impl FnOnce() -> Neighbour) -> Result<(), Refused> {
     let all = if planted(89) { buffer } else { buffer / 4 * 3 };
     let [few, some] = [FEW.min(buffer / 8), SOME.min(buffer / 2)];

@@ -120,7 +120,7 @@ fn entries(random: &mut StdRng, lie: &Message) -> Vec<Entry> {
     (0..count).map(entry).collect()
 }
 
-/// A letter that is none of Raft's, with numbers that could be right, or not.
+/// A peer message outside Raft, with plausible or random numbers.
 fn other_lie(random: &mut StdRng, status: &StatusReport, now: Nanos) -> (Link, Vec<u8>) {
     let peer = PEERS[random.random_range(0..PEERS.len())];
     let [a, b, c] = [0; 3].map(|_: u8| {

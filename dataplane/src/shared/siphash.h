@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* SipHash-2-4 (Aumasson and Bernstein, 2012): a hash that nobody can compute without the key. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash. Without the key, its values cannot be predicted. */
 #ifndef MIDFLIGHT_SIPHASH_H
 #define MIDFLIGHT_SIPHASH_H
 

@@ -103,7 +103,7 @@ MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t 
         assign_parked(s, out, now_ns, task, slot_number);
 }
 
-/* A task that its slot lost or gave back goes to a parked slot, and one that nobody wants any more goes nowhere. Returns whether
+/* Assigns a task that its slot lost or gave back to a parked slot, or drops it if it is no longer wanted. Returns whether
  * it is neither, and has to be queued again. */
 static int is_left_over(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {

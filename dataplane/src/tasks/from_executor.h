@@ -75,7 +75,7 @@ static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct
 
 #define PROOF_OF_STOP 3ull /* docs/wire.md, "Proofs" */
 
-/* Whether a slot has, as the answer to this wait, a task that nobody wants any more. */
+/* Whether the task that answered this wait is no longer wanted. */
 MF_INLINE int runs_unwanted(struct mf_tasks *s, const struct mf_wait *wait)
 {
     const struct slot *slot = slot_at(s, mf_net32(wait->slot));
@@ -92,7 +92,7 @@ MF_RARE uint64_t stop_proof(uint64_t token, uint32_t submission, uint32_t index)
     return siphash_end(&h, sizeof(struct mf_run_name));
 }
 
-/* The answer to a KEEPALIVE that names tasks which nobody wants any more, those in the bitmap: their clients cannot say so. */
+/* Answers a KEEPALIVE with the unwanted tasks (a bitmap), since their clients can no longer cancel them. */
 static void put_stop(struct mf_tasks *s, struct call *call, uint32_t unwanted)
 {
     const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(struct mf_keepalive));

@@ -341,7 +341,7 @@ MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
 }
 
-/* Whether nobody waits for a task any more: its client was given up, or purged. */
+/* Whether a task is no longer wanted, because its client was given up or purged. */
 MF_INLINE int is_unwanted(struct mf_tasks *s, const struct record *r)
 {
     return key_of(r) <= client_at(s, r->client)->unwanted;

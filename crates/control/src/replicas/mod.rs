@@ -25,7 +25,7 @@ pub(crate) mod snapshot;
 mod status;
 pub mod table;
 
-/// A term's number may be larger than the known ones by this: so many takeovers at least took hours.
+/// Largest accepted jump of the term number. This many real takeovers would take hours.
 const TERM_LEAP: u64 = 1 << 16;
 
 pub use cache::CacheFile;

@@ -31,7 +31,7 @@ use std::time::Duration;
 /// The span of asking ahead with Python: tasks of `map` take four milliseconds ([`ExecutorBuilder::ahead_span`]).
 const PYTHON_SPAN: Duration = Duration::from_millis(8);
 
-/// How many tasks may wait for others at a time: at least so many, and four for each slot.
+/// Default limit of tasks that wait for other tasks: four per slot, but at least this many.
 const WAITING: u32 = 64;
 
 /// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin`, `exec` and `command`.

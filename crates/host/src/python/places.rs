@@ -1,4 +1,4 @@
-//! So many workers may live at once, also those that are about to end: as many as there are slots, and one more for each that waits for
+//! Limits the number of live workers, including those that are about to end: one per slot, and one more for each that waits for
 //! other tasks.
 
 use crate::driver::lock;

@@ -1,4 +1,4 @@
-//! The workers of an executor: who is idle, who runs what, and that there are never more than may be.
+//! The workers of an executor: tracks which are idle and which run a call, and limits their number.
 
 use super::PythonOptions;
 use super::channel::{ChannelError, Patience};
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Others may write to a directory with this permission.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// At most so many workers as slots, and one more for each task that waits for others.
+/// Holds at most one worker per slot, and one more for each task that waits for others.
 pub(super) struct Pool {
     options: PythonOptions,
     trusts_directory: bool,

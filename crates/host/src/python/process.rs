@@ -282,7 +282,7 @@ impl Process {
         self.answer(context, number)
     }
 
-    /// Takes what it says of a call, until that has ended.
+    /// Handles the worker's messages about a call until the call has ended.
     fn answer(&mut self, context: &TaskContext, number: u32) -> Result<Done, ChannelError> {
         let mut lent = None;
         loop {
@@ -318,7 +318,7 @@ impl Process {
         }
     }
 
-    /// What it has unpickled of a blob takes memory; `None` if that is not what it says.
+    /// Reserves memory for the objects that the worker unpickled from a blob. `None` if the message is invalid.
     fn loaded(&mut self, body: &[u8]) -> Option<()> {
         let (blob, bytes) = body.split_first_chunk()?;
         let bytes = u64::from_le_bytes(bytes.try_into().ok()?).min(OWN_BYTES_MAX);
@@ -336,7 +336,7 @@ impl Process {
         self.forget(&gone.collect::<Vec<_>>(), patience)
     }
 
-    /// Has it forget what it used least recently, but nothing that is `needed`, until it has a place for more, and the executor memory.
+    /// Makes the worker evict its least recently used blobs, except `needed`, until it and the executor are within their limits.
     pub(super) fn make_room(&mut self, needed: &[u32], patience: Patience<'_>) -> Result<(), ChannelError> {
         while self.has.len() > BLOBS_MAX || self.memory.is_exceeded() {
             let others = self.has.iter().filter(|(number, _)| !needed.contains(number));

@@ -20,10 +20,10 @@ pub use selector::{BoundSelector, Selector, SelectorOptions, SelectorReport};
 use midflight_endpoint::{Nanos, SECOND};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often the log is told of one kind of thing, so that nobody can fill it.
+/// Minimum interval between log lines of one kind, so that a peer cannot fill the log.
 const LOG_EVERY: Nanos = 60 * SECOND;
 
-/// When the log may be told again of one kind of thing.
+/// Limits the rate of log lines of one kind.
 #[derive(Debug, Default)]
 struct LogLimit(AtomicU64);
 

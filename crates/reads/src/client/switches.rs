@@ -177,7 +177,7 @@ impl Switches {
         self.silences = 0;
     }
 
-    /// Something has come that nobody can read.
+    /// A packet that cannot be parsed has arrived.
     pub(super) fn heard_garbage(&mut self, from: SocketAddr, now: Nanos) {
         if let Some(switch) = self.find(from) {
             self.last = Some((now, Reached::Garbage(self.list[switch].address)));

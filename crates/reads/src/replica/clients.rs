@@ -81,8 +81,8 @@ impl Clients {
         self.held.get(&source).copied().unwrap_or(0)
     }
 
-    /// Whether a source that holds so many may open another one, while there are so many. Alone it gets 8/9 of all, and a second one always
-    /// finds room.
+    /// Whether a source with `held` clients may add another one when there are `all` in total. A single source gets at most 8/9 of the
+    /// table, so a second one always finds room.
     fn has_room(&self, held: usize, all: usize) -> bool {
         held < SHARE * self.most.saturating_sub(all)
     }

@@ -43,7 +43,7 @@ pub(super) struct Founding {
     told: Vec<u64>,
 }
 
-/// Why a peer is not listened to, beside the settings in which it may differ.
+/// Why a replica ignores a peer. Settings that differ are reported separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// Its data is of another store: other disks have founded it.
@@ -111,7 +111,7 @@ impl Replica {
         Some(Origin::Offers { disk, first: founding.first.clone() })
     }
 
-    /// Tells a peer whose link has come up what its data is. If that is not safe on disk, all peers hear it once it is.
+    /// Sends this replica's origin to a peer whose link has come up. If the origin is not on disk yet, sends it to all peers once it is.
     pub(super) fn tell_origin(&mut self, peer: u64) {
         match (self.origin(), &mut self.founding) {
             (Some(origin), _) => drop(self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Origin(origin)))),

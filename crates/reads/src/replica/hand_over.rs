@@ -4,7 +4,7 @@ use super::members::{ChangeError, HandOverError};
 use super::{Event, Replica};
 use midflight_endpoint::Nanos;
 
-/// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
+/// Time limit of a hand-over, in promises: one for the attempt, the others for an election.
 pub const HAND_OVER_PROMISES: u64 = 10;
 
 /// Leadership that is wanted at another replica.
@@ -13,7 +13,7 @@ pub(super) struct HandOver {
     to: u64,
     /// This replica's own.
     term: u64,
-    /// Then nobody waits for it any more.
+    /// The deadline, after which it has failed.
     pub(super) until: Nanos,
 }
 
@@ -45,7 +45,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether somebody else leads now, or it is known that nobody will by this hand-over.
+    /// Ends the hand-over if another replica leads now or this attempt can no longer succeed.
     pub(super) fn check_hand_over(&mut self, now: Nanos) {
         let Some(HandOver { to, term, until }) = self.hand_over else { return };
         let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
@@ -58,7 +58,8 @@ impl Replica {
         self.events.push_back(Event::HandedOver(outcome));
     }
 
-    /// A leader whose disk is slower than its followers', or full where a majority has room, lets the one lead that has most of the log.
+    /// Hands leadership over to the follower with the longest log if this leader's disk is slower than its followers' disks, or is full
+    /// while a majority has room.
     pub(super) fn leave_bad_disk(&mut self, now: Nanos) {
         let is_full = self.is_full() && self.majority_has_room();
         if self.hand_over.is_some() || !(is_full || self.node.has_slow_disk(now)) {

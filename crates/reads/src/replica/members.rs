@@ -138,7 +138,7 @@ pub(super) fn change_of(entry: &Entry) -> Option<(ConfChangeV2, Option<Vec<Membe
     is_read.then_some((change, members))
 }
 
-/// Whether there can be such members: few, and each with an id and a place of its own.
+/// Whether a member list is valid: not too long, and without duplicate ids or slots.
 pub(super) fn are_possible(members: &[Member]) -> bool {
     let is_alone = |member: &Member| {
         members.iter().filter(|other| other.id == member.id || other.slot == member.slot).count() == 1

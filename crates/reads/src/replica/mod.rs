@@ -339,7 +339,7 @@ impl Replica {
         self.node.log_mut().seal();
     }
 
-    /// A turn of its driver begins, which leaves about so many datagrams in the socket: a part of this replica's load.
+    /// Begins a turn of the driver. `waiting`, the approximate number of datagrams left in the socket, is a part of this replica's load.
     pub fn begin_turn(&mut self, waiting: u64) {
         self.gauge.begin_turn(waiting);
     }

@@ -275,7 +275,7 @@ impl Node {
     }
 
     /// Gives leadership up, and asks another one to campaign at once: whoever still hears this leader would wait for a promise. It has no
-    /// lease, and takes none in this term any more.
+    /// lease, and takes none later in this term.
     pub(super) fn resign(&mut self, now: Nanos, heir: Option<u64>) {
         if let Some(to) = heir {
             let mut message = Message::default();

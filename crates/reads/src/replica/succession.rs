@@ -1,4 +1,4 @@
-//! To whom a leader gives way that others should replace: one that hears no majority, or that no switch answers.
+//! Chooses the successor of a leader that hears no majority or that no switch answers.
 
 use super::Replica;
 use super::switches::is_silent;

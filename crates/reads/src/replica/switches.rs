@@ -13,7 +13,7 @@ pub(super) const SILENT_HEARTBEATS: u64 = 3;
 const UNANSWERED_HEARTBEATS: u64 = 5;
 const PAUSED_HEARTBEATS: u64 = 50;
 
-/// A session stays at its switch for so many leases before clients may draw it to another one: those who reach different switches only
+/// A session stays at its switch for this many leases before clients may move it to another one: those who reach different switches only
 /// are served in turn, and a client that says it without need costs the others a move a second.
 const SETTLED_LEASES: u64 = 8;
 

@@ -95,7 +95,7 @@ fn r1_a_holder_that_missed_the_hand_over_shows_nothing_old() {
 /// R1: who led, and does not know that it leads no more, answers no question of a follower.
 #[test]
 fn r1_a_question_waits_for_a_round_where_the_leader_has_no_lease() {
-    // With rarer heartbeats a leader that hears nobody goes on for longer.
+    // With rarer heartbeats, a leader that hears no follower goes on for longer.
     let mut world = World::with(5, |config| {
         config.mode = Mode::FollowerReadIndex;
         config.timing.heartbeat = 45 * MS;

@@ -171,7 +171,7 @@ fn r2_a_disk_that_is_lost_while_a_store_is_founded_makes_no_second_one() {
         let with_lost = begun(&lost);
         let others = (1..=3).filter(|id| *id != lost && begun(id)).count();
         assert!(!with_lost || others == 2, "step {step}: {:?}", world.events);
-        // Where all have accepted by then, and not the same, nobody begins.
+        // If all have accepted by then, but different offers, none begins.
         let refused = |event: &Event| matches!(event, Event::Refused { refusal: Refusal::OtherStore, .. });
         let is_told = has_failed(&world, lost, &[]) || world.events.iter().any(|(_, _, event)| refused(event));
         assert!(with_lost || is_told, "step {step}: {:?}", world.events);

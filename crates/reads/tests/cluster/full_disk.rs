@@ -45,7 +45,7 @@ fn r5_a_full_follower_stops_nothing() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
 }
 
-/// Writes go on where a majority has room: the leader that has none hands over.
+/// If a majority has room, a leader without room hands over and writes go on.
 #[test]
 fn r5_a_full_leader_hands_over_to_one_with_room() {
     let (mut world, client) = ready(3);

@@ -49,7 +49,7 @@ fn r5_a_leader_that_hears_no_switch_is_replaced_within_300_ms() {
     });
 }
 
-/// Nobody can do better than the leader, so it stays: each election costs a term, and an entry of the log.
+/// The leader stays if no other member would do better, because each election costs a term and a log entry.
 #[test]
 fn r5_without_any_switch_the_leader_stays() {
     let (mut world, client) = ready(3);

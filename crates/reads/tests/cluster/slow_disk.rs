@@ -90,7 +90,7 @@ fn r5_a_leader_with_a_slow_disk_hands_over_to_one_with_a_fast_disk() {
     assert_eq!(hand_overs(&world), 1, "its disk is fast");
 }
 
-/// Its disk takes nothing at all any more.
+/// The disk completes no write.
 #[test]
 fn r5_a_leader_whose_disk_hangs_hands_over() {
     let (mut world, client, leader) = with_slow_leader(1_000_000 * MS);

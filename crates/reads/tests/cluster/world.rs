@@ -251,7 +251,7 @@ impl World {
         Ok(())
     }
 
-    /// Dies, as by a power cut: what its disk had not made safe is lost.
+    /// Crashes a replica as by a power cut: unsynced writes are lost.
     pub(crate) fn kill(&mut self, id: u64) {
         let node = self.nodes.get_mut(&id).unwrap();
         node.replica = None;

@@ -21,7 +21,7 @@ pub(super) struct Client {
     /// The user that runs the process, according to its last new SUBMIT.
     pub(super) uid: u32,
     pub(super) heard_ns: u64,
-    /// Nobody waits any more for its tasks that were acknowledged up to then.
+    /// Its tasks that were acknowledged up to this time are no longer wanted.
     pub(super) unwanted_ns: Option<u64>,
     /// The highest sequence seen.
     highest: u32,

@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// A task that a slot lost goes at once to another, and one that nobody wants is gone; else the task is left over.
+    /// Assigns a task that a slot lost to another slot, or drops it if it is no longer wanted. Otherwise returns the task.
     pub(super) fn offer(&mut self, task: Task, answers: &mut Answers) -> Option<Task> {
         if task.is_cancelled || self.is_unwanted(&task) {
             self.stats.tasks.cancelled += 1;
@@ -115,7 +115,7 @@ impl Model {
         None
     }
 
-    /// Whether nobody waits for a task any more: its client was given up, or purged (T14).
+    /// Whether a task is no longer wanted, because its client was given up or purged (T14).
     pub(super) fn is_unwanted(&self, task: &Task) -> bool {
         self.client_of(task).is_some_and(|client| client.unwanted_ns.is_some_and(|until| task.accepted_ns <= until))
     }

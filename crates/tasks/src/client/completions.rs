@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// An attempt runs on, and gives back a part of its task. Any attempt may say so, and it may say so again: the driver knows what it
+    /// An attempt goes on and gives back a part of its task. Any attempt may do so, and repeatedly: the driver knows what it
     /// still waits for.
     fn gave_back_part(&mut self, name: Name, attempt: u8, part: &[u8]) {
         match self.table.by_name(name).map(|at| self.table.get(at)) {

@@ -23,7 +23,7 @@ pub enum Event {
         /// Where its time went.
         timing: Timing,
     },
-    /// An attempt of a task runs on, and gives back a part of it. Maybe again, also where a later attempt does all of it.
+    /// An attempt goes on and gives back a part of its task. May repeat, even if a later attempt does the whole task.
     Part {
         /// Which task.
         key: TaskKey,

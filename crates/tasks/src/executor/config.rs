@@ -38,8 +38,8 @@ pub struct ExecutorConfig {
     /// Slots for asking ahead, registered when they are needed: 0 to [`AHEAD_MAX`]. Where tasks take less than a round trip,
     /// an executor asks ahead for those that it runs in that time. 0: never. Default [`AHEAD_MAX`].
     pub ahead: u32,
-    /// Runs that may wait for other tasks at a time, each of which lends its slot: 0 to [`WAITING_MAX`]. So many spare slots are
-    /// registered when they are needed. Default 0.
+    /// Runs that may wait for other tasks at a time, each of which lends its slot: 0 to [`WAITING_MAX`]. The executor
+    /// registers a spare slot for each of them when needed. Default 0.
     pub waiting: u32,
     /// Asks ahead, one task a slot, also where tasks take longer than a round trip, up to this. A task that is taken ahead then
     /// may wait for twice as long before it goes back. At most [`AHEAD_SPAN_MAX`]. Default 0.

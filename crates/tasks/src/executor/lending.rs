@@ -87,7 +87,7 @@ impl Executor {
         }
     }
 
-    /// Takes back waits, or lets further slots wait, so that as many are parked as there are workers for them.
+    /// Withdraws waits or parks further slots, until as many slots are parked as workers are free for them.
     pub(super) fn lend(&mut self) {
         if self.drain != Drain::No {
             return;
@@ -115,7 +115,7 @@ impl Executor {
         }
     }
 
-    /// The next slot that rests and may wait: ordinary ones go before spares.
+    /// The next idle slot that may send a wait. Ordinary slots come before spares.
     fn next_resting(&self) -> Option<u32> {
         [Kind::Ordinary, Kind::Spare].into_iter().find_map(|kind| self.slots.one_in(kind, State::Resting, |_| true))
     }

@@ -274,7 +274,7 @@ impl Slots {
         self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
     }
 
-    /// An unregistered slot got a name that no other has. It waits, from sequence 1; others than ordinary ones rest.
+    /// Registers a slot under a unique name. An ordinary slot starts to wait, from sequence 1; any other slot stays idle.
     pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];

@@ -87,7 +87,7 @@ pub(super) struct Outputs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     All,
-    /// Nobody reads them any more, as behind `| head`.
+    /// The reader has closed the pipe, as `| head` does.
     Unread,
 }
 

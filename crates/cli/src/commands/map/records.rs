@@ -22,7 +22,8 @@ pub(super) struct Record {
     pub length: u64,
 }
 
-/// A longer line is none: a device has no end. One that is shorter, and longer than a command line may be, is an error of its own.
+/// Reading fails at this length, because a device may never send a line end. A shorter line that is still too long for a command line
+/// is a different error.
 const LINE_MAX: u64 = 1 << 30;
 
 /// How a file is divided into lines.

@@ -35,7 +35,7 @@ const QUEUED_WITHIN: Duration = Duration::from_millis(100);
 const STOPPED_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks at the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// Exit code if nobody reads stdout any more: that of a program which SIGPIPE ends.
+/// Exit code if the reader of stdout has closed it: the same as after SIGPIPE.
 const UNREAD: u8 = 141;
 /// Commands that are submitted and not yet printed.
 pub(super) const WINDOW: usize = 16_384;

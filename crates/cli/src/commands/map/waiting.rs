@@ -132,7 +132,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const NONE: Moves = Moves { taken: 0, over: 0 };
 
-    /// What is said when nothing has happened for so many seconds.
+    /// The message after `seconds` without progress.
     fn after(waiting: &mut Waiting, seconds: u64, moves: Moves, open: u64) -> Result<Option<String>> {
         let lasted = Duration::from_secs(seconds);
         waiting.after(lasted, *BEGIN + lasted, moves, open)

@@ -47,7 +47,7 @@ pub enum Event {
         /// What its core said; `None`: nothing that we know.
         outcome: Option<Outcome>,
     },
-    /// An operator follows a term that cannot be: what it says is not taken.
+    /// An operator reported an impossible term. The controller ignores the report.
     TermAbsurd {
         /// The operator.
         operator: usize,

@@ -42,7 +42,7 @@ pub struct ControllerOptions {
     pub control: Vec<SocketAddr>,
     /// The address of this machine from which it connects: operators listen to this one. `None`: the kernel chooses.
     pub source: Option<IpAddr>,
-    /// What it shares with operators.
+    /// The secret that controllers and operators share.
     pub secret: Secret,
     /// Times and bounds.
     pub config: ControllerConfig,

@@ -52,7 +52,7 @@ impl Node {
             MsgRequestVote | MsgRequestPreVote => {
                 let is_bound = now < self.promise || self.has_lease(now);
                 let is_bound = is_bound && message.get_context() != TRANSFER && !planted(125);
-                // Who has nothing has no vote yet; or it has lost what it had, and any log would look new enough.
+                // A replica with an empty log must not vote: if it has lost its data, any log would look new enough to it.
                 let is_void = self.last_index() == 0 && !planted(189);
                 if is_bound || is_void {
                     return Err(Refused::Promised);

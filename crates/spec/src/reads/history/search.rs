@@ -88,7 +88,7 @@ struct Search<'a> {
     tries: u64,
 }
 
-/// Ends at the latest when the situations that it keeps take so many bytes, or when `is_late`.
+/// Gives up when the stored situations exceed `bytes_max` or when `is_late` returns true.
 pub(super) fn search(timeline: &Timeline<'_>, bytes_max: usize, is_late: &dyn Fn() -> bool) -> Found {
     let mut search = Search {
         timeline,

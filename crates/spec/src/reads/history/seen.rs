@@ -44,7 +44,6 @@ impl Used {
         Self { counts: vec![0; first.len()], bits: vec![0; end.div_ceil(64)], first }
     }
 
-    /// How many of this kind.
     pub(super) fn count(&self, kind: usize) -> usize {
         self.counts[kind]
     }
@@ -54,7 +53,7 @@ impl Used {
         self.counts[kind] += 1;
     }
 
-    /// Takes the last one of this kind out.
+    /// Removes the last operation of this kind.
     pub(super) fn remove(&mut self, kind: usize) {
         self.counts[kind] -= 1;
         self.flip(kind);
@@ -86,7 +85,7 @@ pub(super) struct Seen {
     /// way to it is better.
     used: HashMap<Key, Vec<Box<[u64]>>>,
     bytes_max: usize,
-    /// Bytes beside the table.
+    /// Bytes allocated outside the table.
     bytes: usize,
 }
 
@@ -122,7 +121,7 @@ impl Seen {
     }
 }
 
-/// The memory of a table with room for so many entries: a byte for each place beside the entry, and one of eight places is free.
+/// The memory of a table with this capacity: each place takes one byte besides its entry, and one of eight places stays free.
 fn table_bytes(capacity: usize) -> usize {
     capacity.max(4) * 8 / 7 * (size_of::<(Key, Vec<Box<[u64]>>)>() + 1)
 }

@@ -1,8 +1,8 @@
-//! How a set begins, as a model of its own: three members with disks, and all that they have ever said of them. Whatever was said may
-//! arrive at any time, again and again, or never; any member may restart, or lose its disk and found again.
+//! A separate model of how a set is founded: three members with disks, and every message that they have sent about them. A message may
+//! arrive at any time, repeatedly, or never. Any member may restart, or lose its disk and found again.
 //!
-//! A set is named by the disks of its first members. R2: two sets share no disk, whatever happens. So who has lost its disk is in no
-//! majority that knows what the lost one had acknowledged.
+//! The disks of its first members name a set. R2: two sets never share a disk. So a member that has lost its disk is in no
+//! majority that knows what the lost disk had acknowledged.
 
 use super::planted::Planted;
 use super::scope::Scope;

@@ -64,7 +64,7 @@ pub enum Planted {
     /// A follower's reply has the largest SEQ of any session that its replica has applied. It breaks no more than the strict check, which
     /// R1 does not need.
     ReplySeqOfFormerSession,
-    /// A founder waits for nobody.
+    /// A founder does not wait for the other founders.
     FoundsAlone,
     /// A founder begins when all have offered their disks, and does not wait until all have accepted the same.
     BeginsUnaccepted,

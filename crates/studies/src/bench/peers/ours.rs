@@ -54,7 +54,7 @@ fn measure<L: Load>(name: &str, interface: &str, load: &L, effort: Effort) -> Re
     })
 }
 
-/// A port that nobody has at this moment.
+/// A currently unused port.
 fn free_port() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of loopback is free")?;
     Ok(listener.local_addr()?)

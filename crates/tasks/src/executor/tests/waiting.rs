@@ -3,7 +3,7 @@
 use super::*;
 use midflight_wire::SlotKind;
 
-/// An executor that never asks ahead, of which so many runs may wait. Its ordinary slots are registered.
+/// An executor without prefetch, of which up to `waiting` runs may wait. Its ordinary slots are registered.
 fn executor(slots: u32, waiting: u32) -> World {
     let config = never_ahead(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101));
     let mut world = World::with(ExecutorConfig { waiting, ..config });
