@@ -34,8 +34,9 @@ const CONNECTIONS_MAX: usize = 256;
 const STREAMS_EACH: usize = 4;
 /// A stream without a message for this long is closed: a controller asks several times a second.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A stream proves itself within this time, and after `SILENT_FOR` makes room for others of its address until it has.
-const PROVED_WITHIN: Duration = Duration::from_secs(5);
+/// A stream must prove itself within this time: longer than the longest `ask_every` (10 s), since a controller's first message is an ASK.
+/// Until then, it is evicted for others of its address after `SILENT_FOR`.
+const PROVED_WITHIN: Duration = Duration::from_secs(15);
 const SILENT_FOR: Duration = Duration::from_millis(100);
 /// How often it looks whether the selector still works.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

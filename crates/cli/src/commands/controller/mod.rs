@@ -95,12 +95,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Reads a configuration, and the topology if that has a file of its own, which is named as seen from the first one's directory.
 fn load(path: &Path) -> Result<ControllerFile> {
     let text = file::read(path, EXAMPLE).map_err(usage::error)?;
-    let read = |named: &Path| file::read(&beside(path, named), "`midflight plan --generate` prints one");
+    let read = |named: &Path| file::read(&relative_to(path, named), "`midflight plan --generate` prints one");
     ControllerFile::parse(&text, path, read).map_err(usage::error)
 }
 
 /// A file that another one names: as seen from the directory of that one.
-fn beside(file: &Path, named: &Path) -> PathBuf {
+fn relative_to(file: &Path, named: &Path) -> PathBuf {
     file.parent().map_or_else(|| named.to_owned(), |directory| directory.join(named))
 }
 
@@ -122,7 +122,7 @@ impl Run {
         let Some(secret) = &file.secret else {
             return Err(usage::error(format!("{}: {NO_SECRET}", path.display())));
         };
-        let secret = Secret::read(&beside(path, secret)).map_err(|why| usage::error(format!("secret: {why}")))?;
+        let secret = Secret::read(&relative_to(path, secret)).map_err(|why| usage::error(format!("secret: {why}")))?;
         let Some(own) = file.controllers.get(self.place as usize).copied() else {
             let count = file.controllers.len();
             return Err(usage::error(format!(
