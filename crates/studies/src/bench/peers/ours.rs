@@ -7,7 +7,7 @@ use crate::processes::{Process, executor, ours, switch};
 use anyhow::{Context, Result, ensure};
 use midflight_host::baseline::SparrowClient;
 use midflight_host::{Client, Job, TaskSpec};
-use midflight_tasks::functions::{EXEC, ExecRequest, NOOP};
+use midflight_tasks::functions::{EXEC, NOOP};
 use midflight_terminal::switches::connect;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) fn exec(name: &str, quick: bool) -> Result<Row> {
     let (_switch, address) = switch(ours()?.args(["switch", "--listen", "127.0.0.1:0", "--http", "off"]))?;
     let _executor = executor(ours()?, address, SLOTS)?;
-    let argument = ExecRequest::new("true").encode()?;
+    let argument = b"true".to_vec();
     measure(name, EXEC_INTERFACE, &Exec { client: connect(vec![address])?, argument }, Effort::of_programs(quick))
 }
 
