@@ -2,7 +2,8 @@
 //!
 //! Each end begins with a greeting, which has half of the stream's nonce. Then each message is a frame: its length, and the message under
 //! XChaCha20-Poly1305. The nonce of a frame is that of the stream, who sends it, and how many frames that end has sent: so a frame is
-//! accepted once, in its place, from the other end of this stream.
+//! accepted once, in its place, from the other end of this stream. The first frame of each end has no message: it proves at once that its
+//! sender knows the secret.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -19,6 +20,8 @@ const VERSION: u8 = 1;
 /// Bytes before a sealed message, which say how long it is.
 const LENGTH_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
+/// Bytes of a proof, which is a frame without a message.
+pub const PROOF_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const SEALED_MAX: usize = size_of::<ControlHead>() + CONTROL_MAX as usize + TAG_BYTES;
 /// Bytes of the longest file of a secret.
 const FILE_MAX: u64 = 1024;
@@ -44,8 +47,16 @@ impl Secret {
         let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let file =
             File::open(path).map_err(|error| failed(&format!("{error}; `midflight controller --init` makes one")))?;
-        let mode = file.metadata().map_err(|error| failed(&error))?.mode();
-        if mode & OPEN_TO_OTHERS != 0 {
+        let metadata = file.metadata().map_err(|error| failed(&error))?;
+        // Root's, too: so are systemd's credentials.
+        if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
+            return Err(failed(&format!(
+                "belongs to user {}, who knows this secret and can change it: make one of your own with \
+                 `midflight controller --init`",
+                metadata.uid()
+            )));
+        }
+        if metadata.mode() & OPEN_TO_OTHERS != 0 {
             return Err(failed(
                 &"other users may read or change this secret: chmod 600 it, and make a new one if they have read it",
             ));
@@ -68,15 +79,21 @@ impl Secret {
         Some(Self(bytes))
     }
 
-    /// Writes it to a file that does not exist yet.
+    /// Writes it to a file that does not exist yet. The file appears with its whole content, or not at all.
     ///
     /// # Errors
     /// The kernel's.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut file = midflight_files::options().write(true).create_new(true).open(path)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}.new", std::process::id()));
+        let draft = Path::new(&draft);
+        let mut file = midflight_files::create(draft)?;
+        let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
+        // A rename would replace a file that exists; a link does not.
+        let linked = written.and_then(|()| std::fs::hard_link(draft, path));
+        let removed = std::fs::remove_file(draft);
+        linked.and(removed)
     }
 }
 
@@ -169,6 +186,15 @@ impl Frames {
 pub struct Sealer(Frames);
 
 impl Sealer {
+    /// The first frame that this end sends.
+    #[must_use]
+    pub fn prove(&mut self) -> Vec<u8> {
+        let mut proof = Vec::with_capacity(PROOF_BYTES);
+        let is_sealed = self.seal(&[], &mut proof);
+        debug_assert!(is_sealed && proof.len() == PROOF_BYTES);
+        proof
+    }
+
     /// Adds the frame of a message; `false`: the stream has had all that it may have, and is to be begun again.
     #[must_use]
     pub fn seal(&mut self, message: &[u8], to: &mut Vec<u8>) -> bool {
@@ -189,11 +215,31 @@ impl Sealer {
 pub struct Opener(Frames);
 
 impl Opener {
+    /// Checks the first frame of the other end.
+    ///
+    /// # Errors
+    /// [`Unsealed::NotProved`]: the stream is to be closed.
+    pub fn check_proof(&mut self, proof: &mut [u8; PROOF_BYTES]) -> Result<(), Unsealed> {
+        match self.unseal(proof) {
+            Ok(Some(&mut [])) => Ok(()),
+            _ => Err(Unsealed::NotProved),
+        }
+    }
+
     /// The first message of what has come, and how many bytes its frame has; `None`: not all of it has come.
     ///
     /// # Errors
     /// [`Unsealed`]: the stream is to be closed.
     pub fn open(&mut self, come: &mut [u8]) -> Result<Option<(ControlMessage, usize)>, Unsealed> {
+        let Some(message) = self.unseal(come)? else { return Ok(None) };
+        match control::parse(message).map_err(Unsealed::Malformed)? {
+            Some((parsed, whole)) if whole == message.len() => Ok(Some((parsed, PROOF_BYTES + whole))),
+            _ => Err(Unsealed::Malformed(ControlReject::BadLength)),
+        }
+    }
+
+    /// What the first frame has under its seal; `None`: not all of it has come.
+    fn unseal<'a>(&mut self, come: &'a mut [u8]) -> Result<Option<&'a mut [u8]>, Unsealed> {
         let Some((length, rest)) = come.split_first_chunk_mut::<LENGTH_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(TAG_BYTES..=SEALED_MAX).contains(&length) {
@@ -205,10 +251,7 @@ impl Opener {
         let tag = (*tag).into();
         let opened = self.0.cipher.decrypt_inout_detached(&nonce, &[], (&mut *message).into(), &tag);
         opened.map_err(|_| Unsealed::NotProved)?;
-        match control::parse(message).map_err(Unsealed::Malformed)? {
-            Some((parsed, whole)) if whole == message.len() => Ok(Some((parsed, LENGTH_BYTES + length))),
-            _ => Err(Unsealed::Malformed(ControlReject::BadLength)),
-        }
+        Ok(Some(message))
     }
 }
 
@@ -277,6 +320,28 @@ mod tests {
     }
 
     #[test]
+    fn n8_a_proof_is_of_this_secret_and_stream_and_end() {
+        let ends = |secrets: [u8; 2], nonces| stream([&secret(secrets[0]), &secret(secrets[1])], nonces);
+        let [(mut seals, mut opens_back), (_, mut opens)] = ends([1, 1], [2, 3]);
+        let proof: [u8; PROOF_BYTES] = seals.prove().try_into().unwrap();
+        assert_eq!(opens_back.check_proof(&mut proof.clone()), Err(Unsealed::NotProved), "one's own, sent back");
+        assert_eq!(opens.check_proof(&mut proof.clone()), Ok(()));
+        assert_eq!(opens.check_proof(&mut proof.clone()), Err(Unsealed::NotProved), "again");
+        for (secrets, nonces) in [([1, 9], [2, 3]), ([1, 1], [2, 4])] {
+            let mut others = ends(secrets, nonces);
+            assert_eq!(others[1].1.check_proof(&mut proof.clone()), Err(Unsealed::NotProved), "{secrets:?} {nonces:?}");
+        }
+        for byte in 0..PROOF_BYTES {
+            let mut changed = proof;
+            changed[byte] ^= 1;
+            let refused = ends([1, 1], [2, 3])[1].1.check_proof(&mut changed);
+            assert_eq!(refused, Err(Unsealed::NotProved), "byte {byte}");
+        }
+        let mut later = seals.prove();
+        assert!(opens.open(&mut later).is_err(), "where a message should be");
+    }
+
+    #[test]
     fn n8_a_stream_begins_with_a_greeting_and_lengths_are_bounded() {
         let mut other = greeting(3);
         other[7] = 2;
@@ -299,7 +364,15 @@ mod tests {
         secret(0xab).write(&path).unwrap();
         assert_eq!(Secret::read(&path), Ok(secret(0xab)));
         assert!(secret(1).write(&path).is_err(), "one that is there is kept");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "the draft is gone");
         let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        set(0o600);
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+            assert!(Secret::read(&path).unwrap_err().contains("belongs to user 65534"));
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        } else {
+            eprintln!("skipped: a secret of another user needs root");
+        }
         set(0o644);
         assert!(Secret::read(&path).unwrap_err().contains("chmod 600"));
         set(0o440);

@@ -5,6 +5,7 @@
 
 use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
+use super::stream::{self, NotBegun};
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::failing::Failing;
 use crate::switch::Switch;
 use midflight_connections::{ConnectionPlace, Connections, listen};
 use midflight_control::replicas::keeper::KeeperCounters;
-use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, Unsealed, greeting};
+use midflight_control::replicas::secret::{End, Opener, Sealer, Unsealed};
 use midflight_control::replicas::{Refusal, Refused, RuleKeeper, Secret, Term};
 use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::Nanos;
@@ -34,9 +35,9 @@ const CONNECTIONS_MAX: usize = 256;
 const STREAMS_EACH: usize = 4;
 /// A stream without a message for this long is closed: a controller asks several times a second.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A stream must prove itself within this time: longer than the longest `ask_every` (10 s), since a controller's first message is an ASK.
-/// Until then, it is evicted for others of its address after `SILENT_FOR`.
-const PROVED_WITHIN: Duration = Duration::from_secs(15);
+/// The other end of a stream must prove itself within this time. Until then, the stream is evicted for others of its address after
+/// `SILENT_FOR`: longer than the two round trips that the proof takes.
+const PROVED_WITHIN: Duration = Duration::from_secs(5);
 const SILENT_FOR: Duration = Duration::from_millis(100);
 /// How often it looks whether the selector still works.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -302,7 +303,7 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     match shared.connections.accept(&listener, &[], serve).await {}
 }
 
-/// A stream whose other end has proved that it knows the secret, once the first message is opened.
+/// A stream whose other end has proved that it knows the secret.
 struct Proved {
     sealer: Sealer,
     opener: Opener,
@@ -362,29 +363,20 @@ impl Shared {
 
     /// Serves a stream from a controller's address until it ends. It has no place among that controller's streams before it is proved.
     async fn serve(&self, mut stream: TcpStream, from: IpAddr, place: &ConnectionPlace) -> Closed {
-        let (mut proved, first) = match timeout(PROVED_WITHIN, self.prove(&mut stream, from)).await {
+        let begun = timeout(PROVED_WITHIN, stream::begin(&mut stream, &self.secret, End::Keeper)).await;
+        let (sealer, opener) = match begun {
             Err(_) => return Closed::Silent,
-            Ok(Err(closed)) => return closed,
-            Ok(Ok(proved)) => proved,
+            Ok(Err(NotBegun::Closed(_))) => return Closed::Ended,
+            Ok(Err(NotBegun::Unsealed(why))) => return self.refused(from, why),
+            Ok(Ok(begun)) => begun,
         };
         place.progress();
+        let mut proved = Proved { sealer, opener, come: Vec::new() };
         let end = self.begin_stream(from);
         tokio::select! {
-            closed = self.converse(&mut stream, from, &mut proved, first) => closed,
+            closed = self.converse(&mut stream, from, &mut proved) => closed,
             _ = end => Closed::MadeRoom,
         }
-    }
-
-    /// Exchanges greetings, and reads the first message, which proves the other end.
-    async fn prove(&self, stream: &mut TcpStream, from: IpAddr) -> Result<(Proved, ControlMessage), Closed> {
-        let (nonce, mut others) = (rand::random(), [0; GREETING_BYTES]);
-        stream.write_all(&greeting(nonce)).await.map_err(|_| Closed::Ended)?;
-        stream.read_exact(&mut others).await.map_err(|_| Closed::Ended)?;
-        let begun = secret::begin(&self.secret, End::Keeper, nonce, &others);
-        let (sealer, opener) = begun.map_err(|why| self.refused(from, why))?;
-        let mut proved = Proved { sealer, opener, come: Vec::new() };
-        let first = self.next(stream, from, &mut proved).await?;
-        Ok((proved, first))
     }
 
     async fn next(&self, stream: &mut TcpStream, from: IpAddr, proved: &mut Proved) -> Result<ControlMessage, Closed> {
@@ -404,15 +396,13 @@ impl Shared {
     }
 
     /// Answers messages until the stream ends.
-    async fn converse(
-        &self,
-        stream: &mut TcpStream,
-        from: IpAddr,
-        proved: &mut Proved,
-        mut message: ControlMessage,
-    ) -> Closed {
+    async fn converse(&self, stream: &mut TcpStream, from: IpAddr, proved: &mut Proved) -> Closed {
         let (mut answers, mut bytes) = (Vec::new(), Vec::new());
         loop {
+            let message = match self.next(stream, from, proved).await {
+                Ok(message) => message,
+                Err(closed) => return closed,
+            };
             let Ok(answer) = self.answer(&message) else { return Closed::WithoutSwitch };
             let Some(answer) = answer else { return Closed::Malformed };
             self.warn_of_term(from, &answer);
@@ -427,10 +417,6 @@ impl Shared {
                 Ok(Err(_)) => return Closed::Ended,
                 Ok(Ok(())) => {}
             }
-            message = match self.next(stream, from, proved).await {
-                Ok(message) => message,
-                Err(closed) => return closed,
-            };
         }
     }
 

@@ -6,11 +6,13 @@
 //! | `keeper` | `mf-keeper` | takes a controller's orders for the operator |
 //! | `parts` | `mf-keeper` | what these orders change: the switch, and whoever selects |
 //! | `controller` | `mf-controller` | the controller of all operators |
+//! | `stream` | both | how a stream between the two begins |
 
 mod controller;
 mod keeper;
 mod parts;
 mod selector;
+mod stream;
 
 pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, StreamsReport};
 pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};

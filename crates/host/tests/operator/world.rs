@@ -2,7 +2,7 @@
 //! its own, because operators know hosts by them.
 
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, greeting};
+use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
 use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Secret, Start};
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
@@ -50,7 +50,12 @@ pub(crate) fn greet(stream: &mut TcpStream, secret: &Secret, end: End) -> std::i
     stream.write_all(&greeting(5))?;
     let mut others = [0; GREETING_BYTES];
     stream.read_exact(&mut others)?;
-    Ok(secret::begin(secret, end, 5, &others).unwrap())
+    let (mut sealer, mut opener) = secret::begin(secret, end, 5, &others).unwrap();
+    stream.write_all(&sealer.prove())?;
+    let mut proof = [0; PROOF_BYTES];
+    stream.read_exact(&mut proof)?;
+    opener.check_proof(&mut proof).map_err(std::io::Error::other)?;
+    Ok((sealer, opener))
 }
 
 /// An operator with what runs beside it. Dropping it kills it.

@@ -3,8 +3,9 @@
 use crate::clock;
 use crate::failing::Failing;
 use crate::replicas::LogLimit;
+use crate::replicas::stream::{self, NotBegun};
 use midflight_control::replicas::Secret;
-use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, Sealer, Unsealed, greeting};
+use midflight_control::replicas::secret::{End, Opener, Sealer, Unsealed};
 use midflight_wire::replicas::control::ControlMessage;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -37,7 +38,7 @@ pub struct StreamsReport {
     pub not_reached: u64,
     /// Streams that broke, or on which nothing came for too long.
     pub broken: u64,
-    /// Streams that an operator closed before it answered, or on which it did not prove that it knows the secret.
+    /// Streams that an operator refused, or on which it did not prove that it knows the secret.
     pub unproved: u64,
     /// Streams that were closed because of bytes that are no message, or of another version.
     pub malformed: u64,
@@ -183,10 +184,7 @@ async fn keep(
     let mut pause = PAUSE_MIN;
     loop {
         if let Ok(Ok(stream)) = timeout(place.patience, place.connect()).await {
-            // What was for the stream before is not for this one.
-            while waiting.try_recv().is_ok() {}
-            peer.is_connected.store(true, Relaxed);
-            let (ended, has_answered) = serve(stream, &place, &mut waiting, &come).await;
+            let (ended, has_begun) = serve(stream, &place, &peer, &mut waiting, &come).await;
             peer.is_connected.store(false, Relaxed);
             let counter = match ended {
                 Ended::Broken => &peer.broken,
@@ -197,7 +195,7 @@ async fn keep(
             if !matches!(ended, Ended::Broken) && peer.refused.may_log(clock::now()) {
                 place.warn(ended);
             }
-            pause = if has_answered { PAUSE_MIN } else { pause };
+            pause = if has_begun { PAUSE_MIN } else { pause };
         } else {
             peer.not_reached.fetch_add(1, Relaxed);
         }
@@ -206,39 +204,32 @@ async fn keep(
     }
 }
 
-/// Serves a stream until it ends: why, and whether a message has come. Reading does not wait for writing, else two ends that both write
-/// would wait for each other.
+/// Serves a stream until it ends: why, and whether it had begun. Reading does not wait for writing, else two ends that both write would
+/// wait for each other.
 async fn serve(
     mut stream: TcpStream,
     place: &Place,
+    peer: &Peer,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
     come: &mpsc::Sender<(usize, ControlMessage)>,
 ) -> (Ended, bool) {
-    let (sealer, opener) = match timeout(place.patience, greet(&mut stream, &place.secret)).await {
-        Ok(Ok(Ok(begun))) => begun,
-        Ok(Ok(Err(why))) => return (Ended::Malformed(why), false),
-        Ok(Err(_)) => return (Ended::Unproved, false),
+    let begun = timeout(place.patience, stream::begin(&mut stream, &place.secret, End::Controller)).await;
+    let (sealer, opener) = match begun {
         Err(_) => return (Ended::Broken, false),
+        // An operator that refuses a controller closes the connection.
+        Ok(Err(NotBegun::Closed(_) | NotBegun::Unsealed(Unsealed::NotProved))) => return (Ended::Unproved, false),
+        Ok(Err(NotBegun::Unsealed(why))) => return (Ended::Malformed(why), false),
+        Ok(Ok(begun)) => begun,
     };
+    // What was for the stream before is not for this one.
+    while waiting.try_recv().is_ok() {}
+    peer.is_connected.store(true, Relaxed);
     let (reading, writing) = stream.split();
-    let mut has_answered = false;
     let ended = tokio::select! {
-        ended = read(reading, place, opener, come, &mut has_answered) => ended,
+        ended = read(reading, place, opener, come) => ended,
         () = write(writing, place.patience, sealer, waiting) => Ended::Broken,
     };
-    match ended {
-        // It has closed the stream because of what it was sent first.
-        Ended::Broken if !has_answered => (Ended::Unproved, false),
-        ended => (ended, has_answered),
-    }
-}
-
-/// Exchanges greetings.
-async fn greet(stream: &mut TcpStream, secret: &Secret) -> std::io::Result<Result<(Sealer, Opener), Unsealed>> {
-    let (nonce, mut others) = (rand::random(), [0; GREETING_BYTES]);
-    stream.write_all(&greeting(nonce)).await?;
-    stream.read_exact(&mut others).await?;
-    Ok(secret::begin(secret, End::Controller, nonce, &others))
+    (ended, true)
 }
 
 async fn read(
@@ -246,14 +237,12 @@ async fn read(
     place: &Place,
     mut opener: Opener,
     come: &mpsc::Sender<(usize, ControlMessage)>,
-    has_answered: &mut bool,
 ) -> Ended {
     let (mut bytes, mut taken) = (Vec::new(), 0);
     loop {
         match opener.open(&mut bytes[taken..]) {
             Ok(Some((message, length))) => {
                 taken += length;
-                *has_answered = true;
                 if come.send((place.operator, message)).await.is_err() {
                     return Ended::Broken;
                 }
