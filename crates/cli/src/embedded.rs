@@ -71,7 +71,7 @@ impl Embedded {
     pub(crate) fn start(config: &Config, here: &LocalExecutors<'_>, served: ServedUsers) -> Result<Self> {
         let slots = here.slots;
         raise_open_files(here.executors.saturating_mul(slots));
-        let mut prepared = Running::prepare(config, TasksProgram::in_process(config, config.switch.engine.kind)?)?;
+        let mut prepared = Running::prepare(config)?;
         served.apply(&mut prepared)?;
         let running = prepared.run(|| ())?;
         let address = loopback(running.switch.local_addr());

@@ -172,8 +172,6 @@ fn what_cannot_be_done_is_said() {
     assert_error(&run(&["controller", "status", "--http", "127.0.0.1:1"]), 1, &["no controller answers", "--http"]);
     let kept = ["switch", "--program", "replicas", "--engine", "kernel", "--interface", "lo", "--keep"];
     assert_error(&run(&kept), 2, &["leave out --keep"]);
-    let asic = ["switch", "--program", "replicas", "--engine", "asic-safe"];
-    assert_error(&run(&asic), 2, &["--engine user or kernel"]);
     let everywhere = network.directory.write("s.toml", "[replicas.selector]\nlisten = \"127.70.8.1:7703\"\n");
     let said = run(&["switch", "--config", &everywhere, "--http", "off", "--listen", "0.0.0.0:0"]);
     assert_error(&said, 2, &["one address", "--listen"]);

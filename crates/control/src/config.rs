@@ -81,9 +81,9 @@ pub struct SwitchTable {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
-    /// In this process, in the kernel, in a model of a switch's pipeline, or in BMv2.
+    /// In this process, or in the kernel.
     pub kind: EngineKind,
-    /// Names of the interfaces that the kernel engine or BMv2 serves.
+    /// Names of the interfaces that the kernel engine serves.
     pub interfaces: Vec<String>,
     /// How its XDP programs are attached.
     #[serde(deserialize_with = "xdp_mode")]
@@ -108,14 +108,6 @@ pub enum EngineKind {
     User,
     /// In the kernel, as XDP and TC programs.
     Kernel,
-    /// In this process, our program of a switch's pipeline in a model of such a switch.
-    AsicSafe,
-    /// The same with the papers' program.
-    AsicPublished,
-    /// In BMv2's simple_switch, our program of a switch's pipeline in P4.
-    Bmv2,
-    /// The same with the papers' program.
-    Bmv2Published,
 }
 
 /// What the switch asks of the kernel for its socket.
@@ -354,7 +346,7 @@ mod tests {
             ("tasks = 1979-05-27", "m.toml:1: key `tasks`: expected a table"),
             (
                 "[engine]\nkind = \"gpu\"",
-                "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`",
+                "m.toml:2: key `kind`: unknown variant `gpu`, expected `user` or `kernel`",
             ),
             ("[engine]\nmode = \"fast\"", "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`"),
             ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
@@ -369,7 +361,6 @@ mod tests {
     fn a_value_out_of_bounds_is_named_with_the_bounds() {
         for (text, error) in [
             ("[tasks]\nqueue = 0", "m.toml: tasks.queue = 0: must be 1 to 4194304"),
-            ("[tasks.asic]\npoll = \"1s\"", "m.toml: tasks.asic.poll = 1s: must be \"10us\" to \"65ms\""),
             (
                 "[tasks]\nslot_idle = \"6s\"",
                 "m.toml: tasks.slot_idle = 6s is less than twice tasks.cookie: use 10s or more, or a shorter cookie",

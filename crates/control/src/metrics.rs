@@ -76,7 +76,7 @@ pub struct Surroundings {
 /// The engine of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineStatus {
-    /// `user`, `kernel`, `asic-safe` or `asic-published`
+    /// Such as `user` or `kernel`.
     pub kind: String,
     /// Of the kernel engine: `native` or `generic`.
     pub mode: Option<String>,

@@ -7,15 +7,10 @@
 //! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
 //! | [`tasks`] | the tasks program: the cluster's one task queue |
 //! | [`reads`] | the reads program: sends each read to a replica that is up to date |
-//! | [`asic`] | the queue of tasks as a program of a switch's pipeline, in the model of such a switch; reads likewise |
-//! | [`asic_replicas`] | likewise the rules of an operator |
 //!
-//! `crates/spec` has the reference models: what the protocols require for each packet.
+//! `lab/spec` has the reference models: what the protocols require for each packet. `lab/asic` runs the programs in the model of a
+//! switch's pipeline.
 
-pub mod asic;
-/// The asic engine of replicas. It is named here, because results of simulations are kept under a hash of `asic/mod.rs`.
-#[path = "asic/replicas/mod.rs"]
-pub mod asic_replicas;
 mod cookie;
 #[cfg(feature = "serde")]
 pub mod duration;
@@ -47,8 +42,6 @@ pub use tasks::{
 };
 pub use verdict::BAD_VERSION;
 pub use xdp_mode::XdpMode;
-
-use tasks::read;
 
 /// A datagram and where it goes.
 pub type Datagram = (std::net::SocketAddr, Vec<u8>);

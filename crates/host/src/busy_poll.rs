@@ -14,7 +14,7 @@ use midflight_endpoint::Nanos;
 use std::time::Duration;
 
 /// How long busy polling lasts by default.
-pub(crate) const BUSY_POLL: Duration = Duration::from_micros(100);
+pub const BUSY_POLL: Duration = Duration::from_micros(100);
 /// A yield that took longer than this was another thread's time slice.
 const LATE_NS: Nanos = 1_000_000;
 /// After a late yield there is no polling for this many times as long: at most so small a part of all time is lost.

@@ -500,7 +500,7 @@ fn needs_room<T>(tried: &Result<T, Error>) -> bool {
 }
 
 /// The default local address: loopback if all switches are on loopback, so that other machines cannot reach it.
-pub(crate) fn local_for(switches: &[SocketAddr]) -> SocketAddr {
+pub fn local_for(switches: &[SocketAddr]) -> SocketAddr {
     let loopback = switches.iter().all(|switch| switch.ip().to_canonical().is_loopback());
     let ipv4 = switches.iter().all(SocketAddr::is_ipv4);
     match (ipv4, loopback) {

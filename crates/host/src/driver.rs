@@ -28,13 +28,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Starts a thread of this name.
-pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     let thread = std::thread::Builder::new().name(name.into()).spawn(run);
     thread.map_err(|source| Error::Resources { what: "start a thread", source })
 }
 
 /// Handles an endpoint's events. Everything is called with the endpoint locked, except the result of `after`.
-pub(crate) trait Handler<E: Endpoint>: Send {
+pub trait Handler<E: Endpoint>: Send {
     /// The clock that the endpoint's times are read from.
     const CLOCK: fn() -> Nanos = clock::now;
 
@@ -60,9 +60,9 @@ pub(crate) trait Handler<E: Endpoint>: Send {
     }
 }
 
-pub(crate) struct Driver<E, H> {
+pub struct Driver<E, H> {
     core: Mutex<Driven<E, H>>,
-    pub(crate) socket: Socket,
+    pub socket: Socket,
     waker: Waker,
     /// The packets of a turn of a user's thread, which are sent after the endpoint is unlocked.
     spare_sends: Mutex<Vec<SendQueue>>,
@@ -96,7 +96,7 @@ struct Driven<E, H> {
 }
 
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
-    pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
+    pub fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
         let core = Driven { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
         let flag = || AtomicBool::new(false);
         let (polled, asleep, stop) = (flag(), flag(), flag());
@@ -104,7 +104,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     /// Changes the endpoint, then handles all events and packets that follow, on the caller's thread.
-    pub(crate) fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
+    pub fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
         let mut core = lock(&self.core);
         let now = (H::CLOCK)();
         let state = &mut *core;
@@ -128,13 +128,13 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     /// Reads from the endpoint without driving it.
-    pub(crate) fn peek<R>(&self, read: impl FnOnce(&E, &H) -> R) -> R {
+    pub fn peek<R>(&self, read: impl FnOnce(&E, &H) -> R) -> R {
         let core = lock(&self.core);
         read(&core.endpoint, &core.handler)
     }
 
     /// The network thread, until `stop`. It polls for up to `longest` before it sleeps.
-    pub(crate) fn run(&self, longest: Duration) {
+    pub fn run(&self, longest: Duration) {
         // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let (mut hands, mut busy_poll) = (Hands::new(), BusyPoll::new(longest));
@@ -253,7 +253,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     /// Makes `run` return soon.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
     }

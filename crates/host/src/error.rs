@@ -71,10 +71,6 @@ pub enum Error {
     #[cfg(feature = "kernel")]
     #[error(transparent)]
     Kernel(#[from] midflight_dataplane::kernel::KernelError),
-    /// The engine bmv2 cannot run here, or not as it was asked to.
-    #[cfg(feature = "bmv2")]
-    #[error(transparent)]
-    Bmv2(#[from] midflight_p4::P4Error),
     /// The process could not give up its privileges.
     #[error("cannot drop privileges: {what}: {source}")]
     Privileges {

@@ -11,6 +11,7 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `built_in` | the built-in functions for executors of other protocols |
 //! | `python` | Python functions, in worker processes |
 //! | `futures` | functions that are futures (feature `async`) |
 //! | `typed` | arguments and results of types that serde knows (feature `serde`) |
@@ -25,7 +26,6 @@
 //! | `replicas` | what runs beside an operator, and the controller (feature `operator`) |
 //! | `ring` | datagrams from one thread to another |
 //! | `agent` | the agent before memcached or Redis (feature `agent`) |
-//! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `spill` | unlinked files for what is too large for the memory |
 //! | `links` | links between peers, over TCP |
@@ -35,8 +35,8 @@
 
 #[cfg(feature = "agent")]
 pub mod agent;
-pub mod baseline;
 mod blob;
+mod built_in;
 mod busy_poll;
 pub mod cache;
 mod cancellation;
@@ -92,7 +92,6 @@ pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
 pub use functions::{LentSlot, TaskContext, TooManyWaiting};
 pub use job::{Job, JobBuilder, TaskSpec};
-pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use open_files::raise_open_files;
@@ -105,8 +104,20 @@ pub use results::{
 pub use run_times::{RUN_BUCKETS, RunTimes};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
-    AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, BoundSwitch, Diversion, Hosted, HostedProgram, Inheritance,
-    KernelOptions, SendFrom, ShellCounts, Switch, SwitchConfig, SwitchEngine, detach,
+    BoundSwitch, Diversion, EnginePlace, Hosted, InProcess, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
+    SwitchConfig, SwitchEngine, detach,
 };
 #[cfg(feature = "serde")]
 pub use typed::{CodecError, TypedError, TypedHandle};
+
+/// What runs an endpoint of this crate, for endpoints of other protocols, such as those that Midflight is compared with. It may change
+/// with any version.
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::busy_poll::BUSY_POLL;
+    pub use crate::client::local_for;
+    pub use crate::driver::{Driver, Handler, spawn};
+    pub use crate::built_in::{Begun, BuiltIn, Task};
+    pub use crate::socket::Socket;
+    pub use crate::waker::Waker;
+}

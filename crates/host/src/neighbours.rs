@@ -175,8 +175,8 @@ fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_lab::testing::labs_work;
-    use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+    use midflight_net::testing::labs_work;
+    use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
     use std::net::UdpSocket;
     use std::time::{Duration, Instant};
 

@@ -121,7 +121,7 @@ impl SocketCounts {
 
 /// A nonblocking UDP socket.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     gso: Gso,
@@ -138,7 +138,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn bind(address: SocketAddr) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Self::bind_with(address, SocketBuffers::default())
     }
 
@@ -201,11 +201,11 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    pub(crate) fn local_addr(&self) -> SocketAddr {
+    pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    pub(crate) fn counts(&self) -> SocketCounts {
+    pub fn counts(&self) -> SocketCounts {
         let c = &self.counters;
         SocketCounts {
             received: c.received.load(Relaxed),

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An eventfd that a thread polls together with its socket. Waking it several times before the thread runs costs one system call.
 #[derive(Debug)]
-pub(crate) struct Waker {
+pub struct Waker {
     fd: OwnedFd,
     /// A wake-up was written, and the thread has not read it yet.
     pending: AtomicBool,
 }
 
 impl Waker {
-    pub(crate) fn new() -> Result<Self, Error> {
+    pub fn new() -> Result<Self, Error> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
         let fd = fd.map_err(|source| Error::Resources { what: "create an eventfd", source: source.into() })?;
         Ok(Self { fd, pending: AtomicBool::new(false) })

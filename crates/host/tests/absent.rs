@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_host::{SocketBuffers, SocketCounts, Switch, SwitchConfig};
-use midflight_lab::testing::labs_work;
-use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use midflight_net::testing::labs_work;
+use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_wire::{Builder, Packet, Register, parse};
 use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -111,7 +111,7 @@ fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_with_a_small_buffer() {
 #[test]
 fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_in_the_kernel() {
     use midflight_host::{KernelOptions, SwitchEngine, XdpMode};
-    use midflight_lab::testing::skip;
+    use midflight_net::testing::skip;
 
     let attach = |lab: &Lab| {
         let interfaces = lab.interfaces().iter().map(|name| (*name).to_string()).collect();

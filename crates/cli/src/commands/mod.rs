@@ -1,7 +1,6 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
 mod agent;
-mod baseline;
 mod cache;
 mod completions;
 pub(crate) mod controller;
@@ -9,7 +8,6 @@ mod ends;
 mod executor;
 mod job;
 mod kv;
-mod lab;
 mod man;
 pub(crate) mod map;
 mod plan;
@@ -23,12 +21,13 @@ pub(crate) mod switch;
 mod top;
 mod up;
 
+use crate::replay;
 use clap::Subcommand;
-use midflight_studies::{bench, check, replay, sim};
 use std::process::ExitCode;
 
+/// What `midflight` does.
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub enum Command {
     /// Start a switch and executors on this machine, and say what to type next
     Up(up::Args),
     /// Start a switch
@@ -61,18 +60,8 @@ pub(crate) enum Command {
     Top(top::Args),
     /// Remove queued tasks from a switch on this machine
     Purge(purge::Args),
-    /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
-    Lab(lab::Args),
     /// Plan where replicas are selected: operators for traffic groups, as few as possible
     Plan(plan::Args),
-    /// Run benchmarks on this machine
-    Bench(bench::Args),
-    /// Schedulers to compare Midflight with, over real sockets: Sparrow
-    Baseline(baseline::Args),
-    /// Simulations: the papers' figures, sweeps, fault campaigns
-    Sim(sim::Args),
-    /// Check that Midflight is correct: models of its programs, the P4 programs, a store's history
-    Check(check::Args),
     /// Print completions for a shell
     Completions(completions::Args),
     /// Write the manual pages
@@ -81,8 +70,9 @@ pub(crate) enum Command {
 
 impl Command {
     /// The default log level. An operator of a service wants to know what could be better (such as small kernel buffers); a
-    /// user who runs a job wants its output. A cluster under attack would log very much.
-    pub(crate) fn default_log(&self) -> &'static str {
+    /// user who runs a job wants its output.
+    #[must_use]
+    pub fn default_log(&self) -> &'static str {
         match self {
             Self::Up(_)
             | Self::Switch(_)
@@ -90,28 +80,32 @@ impl Command {
             | Self::Executor(_)
             | Self::Replica(_)
             | Self::Agent(_)
-            | Self::Submitter(_)
-            | Self::Baseline(_) => "warn",
-            Self::Lab(args) if args.is_attack() => "off",
+            | Self::Submitter(_) => "warn",
             _ => "error",
         }
     }
 
     /// Whether a closed pipe (`| head`) ends it at once. Commands that run children end them first.
-    pub(crate) fn ends_with_its_reader(&self) -> bool {
-        match self {
-            Self::Status(_) | Self::Submit(_) | Self::Job(_) | Self::Replay(_) | Self::Plan(_) => true,
-            Self::Kv(args) => args.ends_with_its_reader(),
-            Self::Cache(args) => args.ends_with_its_reader(),
-            Self::Bench(args) => args.ends_with_its_reader(),
-            Self::Lab(args) => args.ends_with_its_reader(),
-            _ => false,
-        }
+    #[must_use]
+    pub fn ends_with_its_reader(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Submit(_)
+                | Self::Job(_)
+                | Self::Replay(_)
+                | Self::Plan(_)
+                | Self::Kv(_)
+                | Self::Cache(_)
+        )
     }
 }
 
 /// Runs a subcommand.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+///
+/// # Errors
+/// Of usage, or why it failed.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => up::run(&args),
         Command::Switch(args) => switch::run(&args),
@@ -129,12 +123,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Purge(args) => purge::run(&args),
-        Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),
-        Command::Bench(args) => bench::run(args),
-        Command::Baseline(args) => baseline::run(&args),
-        Command::Sim(args) => sim::run(&args),
-        Command::Check(args) => check::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         config.switch.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     }
     options::override_addresses(&mut config.switch, args.listen.as_deref(), args.http.as_deref())?;
-    if matches!(config.switch.engine.kind, EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published) {
+    if config.switch.engine.kind == EngineKind::Kernel {
         tracing::warn!("`up` has its switch in this process, whatever the configuration says: see `midflight switch`");
     }
     let slots = args.slots.unwrap_or_else(cores);

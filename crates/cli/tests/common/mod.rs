@@ -9,7 +9,7 @@ mod small;
 mod store;
 
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
-pub(crate) use machine::{kernel_works, labs_work, skip};
+pub(crate) use machine::{kernel_works, skip};
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use seen::Seen;
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
@@ -17,8 +17,6 @@ pub(crate) use small::Small;
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use store::Store;
 
-use midflight::{Client, ClientOptions};
-use midflight_lab::{Lab, Place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,8 +29,14 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The built command.
-pub(crate) const MIDFLIGHT: &str = env!("CARGO_BIN_EXE_midflight");
+/// The built command: the product's, or in tests of the laboratory its own, which has the same subcommands.
+pub(crate) const MIDFLIGHT: &str = match option_env!("CARGO_BIN_EXE_midflight") {
+    Some(product) => product,
+    None => match option_env!("CARGO_BIN_EXE_midflight-lab") {
+        Some(laboratory) => laboratory,
+        None => panic!("cargo names the command of this package"),
+    },
+};
 /// No test waits longer for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -41,13 +45,8 @@ pub(crate) fn midflight(args: &[&str]) -> Command {
     quiet(Command::new(MIDFLIGHT), args)
 }
 
-/// The same at a place of a lab.
-pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) -> Command {
-    quiet(lab.command(place, MIDFLIGHT), args)
-}
-
 /// With these arguments and no input; it logs only errors, and knows of no traces.
-fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command {
+pub(crate) fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command {
     command.args(args).env("RUST_LOG", "error").env_remove("MIDFLIGHT_TRACES").stdin(Stdio::null());
     command
 }
@@ -223,18 +222,6 @@ pub(crate) fn status(http: &str) -> serde_json::Value {
     let said = run(&["status", "--json", "--http", http]);
     assert_eq!(said.code, Some(0), "{said:?}");
     serde_json::from_str(&said.stdout).unwrap()
-}
-
-/// The same of a switch in a lab.
-pub(crate) fn status_at(lab: &Lab, switch: &Running) -> serde_json::Value {
-    lab.within(Place::Switch, || status(&switch.http())).unwrap()
-}
-
-/// A client in this process, whose sockets are at a place of a lab.
-pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
-    let client = lab.within(place, || Client::connect(ClientOptions::new(vec![switch])).unwrap()).unwrap();
-    assert!(client.wait_connected(PATIENCE));
-    client
 }
 
 /// A port of loopback that is this process's as long as it lives, with the 49 behind it: for what has to come back on the same ones. They

@@ -4,4 +4,4 @@ pub(crate) mod status;
 mod table;
 
 pub use status::{TasksStatus, quantile_us};
-pub use table::{AsicTable, ExecutorsTable, TasksTable};
+pub use table::{ExecutorsTable, TasksTable};

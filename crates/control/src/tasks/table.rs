@@ -13,21 +13,10 @@ use std::time::Duration;
 pub struct TasksTable {
     /// The keys of `[tasks]` itself.
     pub bounds: TasksConfig,
-    /// `[tasks.asic]`
-    pub asic: AsicTable,
     /// `[tasks.executors]`
     pub executors: ExecutorsTable,
     /// `[tasks.resources]`
     pub resources: ResourceNames,
-}
-
-/// Keys of the asic engine only.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AsicTable {
-    /// How long a slot that found no task waits before it polls again.
-    #[serde(deserialize_with = "duration")]
-    pub poll: Duration,
 }
 
 /// Keys of executors only.
@@ -53,21 +42,14 @@ impl Default for ExecutorsTable {
     }
 }
 
-impl Default for AsicTable {
-    fn default() -> Self {
-        Self { poll: Duration::from_millis(1) }
-    }
-}
-
 impl ProgramTable for TasksTable {
     const NAME: &'static str = "tasks";
     const DEFAULT_TOML: &'static str = include_str!("tasks.toml");
 
     fn read(mut table: Table<'_>) -> Result<Self, toml::de::Error> {
-        let asic = table.take_table("asic")?.rest()?;
         let executors = table.take_table("executors")?.rest()?;
         let resources = table.take_table("resources")?.rest()?;
-        Ok(Self { bounds: table.rest()?, asic, executors, resources })
+        Ok(Self { bounds: table.rest()?, executors, resources })
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -85,7 +67,6 @@ impl ProgramTable for TasksTable {
         within_time("tasks.cookie", cookie, "50ms", "1h")?;
         outlives_cookies("tasks.slot_idle", slot_idle, cookie)?;
         outlives_cookies("tasks.client_idle", client_idle, cookie)?;
-        within_time("tasks.asic.poll", self.asic.poll, "10us", "65ms")?;
         within_time("tasks.executors.ahead_span", self.executors.ahead_span.unwrap_or_default(), "0s", "20ms")?;
         within("tasks.executors.waiting", self.executors.waiting.unwrap_or_default(), 0..=4096)?;
         self.resources.validate().map_err(|error| format!("tasks.{error}"))

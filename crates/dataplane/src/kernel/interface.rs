@@ -125,7 +125,7 @@ fn is_link_local(address: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_lab::Place;
+    use midflight_net::Place;
     use std::net::Ipv6Addr;
 
     #[test]
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn checksums_are_left_to_hardware_where_a_stack_is_at_the_other_end() {
-        if let Err(missing) = midflight_lab::available() {
+        if let Err(missing) = midflight_net::available() {
             return println!("SKIPPED: {missing}");
         }
-        let lab = midflight_lab::Lab::up(&midflight_lab::Options::temporary(1)).unwrap();
+        let lab = midflight_net::Lab::up(&midflight_net::Options::temporary(1)).unwrap();
         let ip = |arguments: &str| {
             lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().is_ok_and(|status| status.success())
         };

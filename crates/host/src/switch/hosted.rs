@@ -1,17 +1,11 @@
-//! What the switch's thread needs of an engine beyond `Engine`: of the kernel engine and of bmv2, what takes packets without this process.
+//! What the switch's thread needs of an engine beyond `Engine`: of one that takes packets without this process, what it has to do with them.
 
-use super::options::{AsicOptions, Bmv2Options};
-use super::{ShellCounts, asic};
-use crate::error::Error;
-use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
-use midflight_dataplane::program::{Engine, SoftProgram};
-use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
-use midflight_dataplane::replicas::ReplicasProgram;
-use midflight_dataplane::{TasksConfig, TasksProgram};
+use super::ShellCounts;
+use midflight_dataplane::program::{Called, Engine, SoftProgram};
+use midflight_dataplane::{Native, Out};
+use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Sends a datagram: from which of our addresses (`None`: the kernel chooses), to whom, what.
 pub type SendFrom<'a> = dyn FnMut(Option<IpAddr>, SocketAddr, &[u8]) + 'a;
@@ -20,6 +14,11 @@ pub type SendFrom<'a> = dyn FnMut(Option<IpAddr>, SocketAddr, &[u8]) + 'a;
 pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
     /// Overwrites `counts` with the counts of the shells or the pipeline around the program.
     fn counts(&self, _counts: &mut ShellCounts) {}
+
+    /// Whether datagrams come by the socket. Otherwise the socket takes nothing.
+    fn uses_socket(&self) -> bool {
+        true
+    }
 
     /// Sends the datagrams that the shells have left for this process, each from the address that its receiver expects, if that
     /// is known. An error ends the switch.
@@ -49,69 +48,40 @@ pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
     }
 }
 
-/// A program that a switch of this crate can run.
-pub trait HostedProgram: SoftProgram {
-    /// The asic engine that runs it.
-    ///
-    /// # Errors
-    /// If the options are of another program or the program has no asic engine, or a bound is violated.
-    fn asic(_config: &Self::Config, _options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Err(no_such_engine::<Self>())
+impl<P: SoftProgram> Hosted<P> for Native<P> {}
+
+/// An engine that runs in this process, and has nothing around it.
+#[derive(Debug)]
+pub struct InProcess<E>(pub E);
+
+impl<E: Engine> Engine for InProcess<E> {
+    type Program = E::Program;
+
+    fn packet(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Called<<E::Program as midflight_dataplane::program::Program>::Verdict> {
+        self.0.packet(now, from, datagram, out)
     }
 
-    /// The engine bmv2 that runs it, and serves this address. Its start is given up once the flag is set.
-    ///
-    /// # Errors
-    /// If the program has none, or a tool, a right or an interface is missing.
-    fn bmv2(
-        _config: &Self::Config,
-        _options: &Bmv2Options,
-        _listen: SocketAddr,
-        _epoch: u32,
-        _interrupted: &Arc<AtomicBool>,
-    ) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Err(no_bmv2::<Self>())
-    }
-}
-
-/// Why a program does not run in BMv2, or not by this build.
-fn no_bmv2<P: SoftProgram + ?Sized>() -> Error {
-    Error::Configuration(format!("{} does not run in bmv2: only tasks does, where this was built with it", P::NAME))
-}
-
-fn no_such_engine<P: SoftProgram + ?Sized>() -> Error {
-    Error::Configuration(format!("{} has no such asic engine: use the engine user or kernel", P::NAME))
-}
-
-impl HostedProgram for TasksProgram {
-    fn asic(config: &TasksConfig, options: AsicOptions, epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        let AsicOptions::Tasks(queue) = options else { return Err(no_such_engine::<Self>()) };
-        Ok(Box::new(asic::AsicEngine::new(config, queue, epoch)?))
+    fn tick(&mut self, now: Nanos, out: &mut Out) -> Called<u32> {
+        self.0.tick(now, out)
     }
 
-    #[cfg(feature = "bmv2")]
-    fn bmv2(
-        config: &TasksConfig,
-        options: &Bmv2Options,
-        listen: SocketAddr,
-        epoch: u32,
-        interrupted: &Arc<AtomicBool>,
-    ) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Ok(Box::new(super::bmv2::Bmv2Engine::start(config, options, listen, epoch, interrupted)?))
+    fn order(&mut self, order: &mut <E::Program as midflight_dataplane::program::Program>::Order) -> Called<bool> {
+        self.0.order(order)
+    }
+
+    fn stats(&self) -> <E::Program as midflight_dataplane::program::Program>::Stats {
+        self.0.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
     }
 }
 
-impl HostedProgram for ReadsProgram {
-    fn asic(config: &ReadsConfig, options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        if options != AsicOptions::Reads {
-            return Err(no_such_engine::<Self>());
-        }
-        let reads = AsicReads::new(config, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
-        Ok(Box::new(reads))
-    }
-}
-
-impl Hosted<ReadsProgram> for AsicReads {}
-
-/// Its program of a pipeline is a model for tests: it has no thread that reads counters.
-impl HostedProgram for ReplicasProgram {}
+impl<P: SoftProgram, E: Engine<Program = P> + std::fmt::Debug + Send> Hosted<P> for InProcess<E> {}

@@ -1,12 +1,9 @@
 //! The switch: a program, and a thread that brings it the datagrams that the socket receives, sends its answers, and ticks it
 //! every 10 ms. Between packets no lock is held and nothing is allocated.
 //!
-//! The program runs in this process ([`user`]), in the kernel, where most packets never reach the socket ([`kernel`]), in a model of a
-//! switch's pipeline ([`asic`]), or in BMv2 (`bmv2`). The thread is the same for all.
+//! The program runs in this process, in the kernel, where most packets never reach the socket ([`kernel`]), or in an engine that the
+//! caller brings. The thread is the same for all.
 
-mod asic;
-#[cfg(feature = "bmv2")]
-mod bmv2;
 mod counted;
 mod diversion;
 mod hosted;
@@ -15,11 +12,10 @@ mod kernel;
 mod options;
 mod orders;
 mod thread;
-mod user;
 
 pub use diversion::Diversion;
-pub use hosted::{Hosted, HostedProgram, SendFrom};
-pub use options::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, KernelOptions, SwitchConfig, SwitchEngine};
+pub use hosted::{Hosted, InProcess, SendFrom};
+pub use options::{EnginePlace, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
 use crate::driver::spawn;
@@ -97,7 +93,7 @@ struct Shared<P: SoftProgram> {
     failure: OnceLock<String>,
 }
 
-impl<P: HostedProgram> Switch<P> {
+impl<P: SoftProgram> Switch<P> {
     /// Starts a switch on a thread of its own.
     ///
     /// # Errors
@@ -111,15 +107,17 @@ impl<P: HostedProgram> Switch<P> {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
-        Self::bind_unless(config, &Arc::default())
+        Self::bind_with(config, |_| Err(Error::Configuration("this engine needs to be started by the caller".into())))
     }
 
-    /// The same, but gives up with an error once the flag is set, by a signal for example, where it takes long: the engine bmv2 compiles its
-    /// program. Nothing of a start that was given up is left.
+    /// The same; `start` starts an engine that this crate does not have ([`SwitchEngine::Other`]).
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn bind_unless(config: &SwitchConfig<P>, interrupted: &Arc<AtomicBool>) -> Result<BoundSwitch<P>, Error> {
+    pub fn bind_with(
+        config: &SwitchConfig<P>,
+        start: impl FnOnce(EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error>,
+    ) -> Result<BoundSwitch<P>, Error> {
         let epoch = rand::random_range(1..=u32::MAX);
         let socket = Socket::bind_with(config.listen, config.buffers)?;
         let waker = Waker::new()?;
@@ -136,15 +134,16 @@ impl<P: HostedProgram> Switch<P> {
                 let started = kernel::InKernel::<P>::start(&config.program, options, socket.local_addr(), facts)?;
                 (Box::new(started.0), started.1)
             }
-            SwitchEngine::Asic(options) => (P::asic(&config.program, *options, epoch)?, facts),
-            SwitchEngine::Bmv2(options) => {
-                let deaf = socket.take_nothing();
-                deaf.map_err(|source| Error::Resources { what: "close a socket to datagrams", source })?;
-                (P::bmv2(&config.program, options, socket.local_addr(), epoch, interrupted)?, facts)
+            SwitchEngine::Other(_) => {
+                (start(EnginePlace { program: &config.program, listen: socket.local_addr(), epoch })?, facts)
             }
             #[cfg(not(feature = "kernel"))]
             SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
+        if !engine.uses_socket() {
+            let deaf = socket.take_nothing();
+            deaf.map_err(|source| Error::Resources { what: "close a socket to datagrams", source })?;
+        }
         let counted = Counted::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let (orders, order) = orders::queue();

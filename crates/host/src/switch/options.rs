@@ -2,7 +2,6 @@
 
 use crate::busy_poll::BUSY_POLL;
 use crate::socket::SocketBuffers;
-use midflight_dataplane::asic::Program;
 use midflight_dataplane::program;
 use midflight_dataplane::{TasksConfig, TasksProgram, XdpMode};
 use std::net::SocketAddr;
@@ -49,65 +48,19 @@ pub enum SwitchEngine {
     User,
     /// In the kernel, as XDP and TC programs on interfaces (feature `kernel`): the socket gets only what they pass up.
     Kernel(KernelOptions),
-    /// In this process, but not as the soft engine: a program for a switch's pipeline, in a model of such a switch.
-    Asic(AsicOptions),
-    /// In BMv2's simple_switch, a process that takes packets at interfaces (feature `bmv2`); this process is its controller.
-    Bmv2(Bmv2Options),
+    /// In an engine that the caller starts ([`Switch::bind_with`](super::Switch::bind_with)), of this name.
+    Other(String),
 }
 
-/// How a program serves in BMv2.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bmv2Options {
-    /// Which program, and how large its queue is: of four levels.
-    pub queue: AsicQueue,
-    /// The switch's ports: names of interfaces, at least one.
-    pub interfaces: Vec<String>,
-}
-
-impl Bmv2Options {
-    /// The size that `tasks` asks for, cut to what the program has room for: four levels of 16,384 entries. Slots ask again after 10 ms.
-    #[must_use]
-    pub fn new(program: Program, tasks: &TasksConfig, interfaces: Vec<String>) -> Self {
-        let queue = AsicQueue::new(program, &TasksConfig { levels: 4, ..*tasks });
-        Self { queue: AsicQueue { poll_us: BMV2_POLL_MIN_US, ..queue }, interfaces }
-    }
-}
-
-/// After how many microseconds a slot that found no task may ask again: BMv2 passes some thousand packets a second.
-pub const BMV2_POLL_MIN_US: u16 = 10_000;
-
-/// The pipeline program that serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsicOptions {
-    /// A queue of tasks.
-    Tasks(AsicQueue),
-    /// Linearizable reads.
-    Reads,
-}
-
-/// Which program of a queue serves, and how large that is. [`AsicQueue::new`] chooses a size that fits into a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsicQueue {
-    /// The safe program of this project, or the one that the papers published.
-    pub program: Program,
-    /// Priority levels, 1 to 4.
-    pub levels: u32,
-    /// Entries of each level, a power of two.
-    pub queue: u32,
-    /// After how many microseconds a slot that found no task asks again.
-    pub poll_us: u16,
-}
-
-impl AsicQueue {
-    /// The size that `tasks` asks for, cut to what a pipeline has room for: four levels of 16,384 entries, or fewer levels with
-    /// more entries each. Slots ask again after a millisecond.
-    #[must_use]
-    pub fn new(program: Program, tasks: &TasksConfig) -> Self {
-        let levels = tasks.levels.clamp(1, 4);
-        let rows = levels.next_power_of_two();
-        let wanted = (tasks.queue / rows).max(2);
-        Self { program, levels, queue: (1 << wanted.ilog2()).min((64 << 10) / rows), poll_us: 1_000 }
-    }
+/// What an engine must know of the switch that it is for.
+#[derive(Debug)]
+pub struct EnginePlace<'a, P: program::Program> {
+    /// Bounds and times of the program.
+    pub program: &'a P::Config,
+    /// The address that is served.
+    pub listen: SocketAddr,
+    /// Names this start of the switch; not 0.
+    pub epoch: u32,
 }
 
 /// How the kernel engine serves.

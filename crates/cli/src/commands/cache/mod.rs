@@ -1,10 +1,9 @@
-//! `midflight cache`: operations on a replicated cache, and a load on it.
+//! `midflight cache`: operations on a replicated cache.
 
 mod operations;
 
 use clap::{Args as ClapArgs, Subcommand};
 use midflight_control::replicas::cache::EXAMPLE_TOML;
-use midflight_studies::cache::load;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
 
@@ -16,7 +15,6 @@ EXAMPLES
   midflight cache --print-config > cache.toml       every key, explained
   midflight cache get greeting --cache cache.toml
   midflight cache get greeting --direct c3 --server a:7800,b:7800,c:7800     without an operator
-  midflight cache bench --cache cache.toml --rate 5000
 
 docs/cache.md says what a cache promises, and how to run one.
 
@@ -42,16 +40,6 @@ enum Command {
     Set(operations::Set),
     /// Remove a key from all its servers
     Delete(operations::Delete),
-    /// Get keys at a fixed rate, and measure
-    #[command(after_help = load::EXAMPLES)]
-    Bench(load::Args),
-}
-
-impl Args {
-    /// Whether a closed pipe ends it at once.
-    pub(crate) fn ends_with_its_reader(&self) -> bool {
-        !matches!(self.command, Some(Command::Bench(_)))
-    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -59,11 +47,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Get(args)) => args.run(),
         Some(Command::Set(args)) => args.run(),
         Some(Command::Delete(args)) => args.run(),
-        Some(Command::Bench(args)) => load::run(args),
         None if args.print_config => {
             stdout::print(EXAMPLE_TOML)?;
             Ok(ExitCode::SUCCESS)
         }
-        None => Err(usage::error("say what to do: get, set, delete or bench; or --print-config; see --help")),
+        None => Err(usage::error("say what to do: get, set or delete; or --print-config; see --help")),
     }
 }

@@ -8,7 +8,6 @@ mod policy;
 mod status;
 
 use clap::{Args as ClapArgs, Subcommand};
-use midflight_studies::store::load;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -22,7 +21,6 @@ EXAMPLES
   midflight kv get --raw photo > photo.bin      without a line's end behind it
   midflight kv get --escaped 'a\\x00b'          a key of any bytes
   midflight kv status                           the replicas of this machine
-  midflight kv load --seconds 5                 reads and writes, as many as it takes
 
 docs/store.md says what is promised, and how to run a store on several machines.
 
@@ -59,16 +57,6 @@ enum Command {
     Policy(policy::Args),
     /// Print a configuration for a store on this machine, to start from
     Init(init::Args),
-    /// Read and write as fast as the store answers, and measure
-    #[command(after_help = load::EXAMPLES)]
-    Load(load::Args),
-}
-
-impl Args {
-    /// Whether a closed pipe ends it at once.
-    pub(crate) fn ends_with_its_reader(&self) -> bool {
-        !matches!(self.command, Command::Load(_))
-    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -83,6 +71,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Members(args) => members::run(args),
         Command::Policy(args) => policy::run(args),
         Command::Init(args) => init::run(args),
-        Command::Load(args) => load::run(args),
     }
 }

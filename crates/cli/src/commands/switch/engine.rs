@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
-use midflight_host::{AsicOptions, AsicQueue, Bmv2Options, KernelOptions, Program, SwitchEngine, XdpMode};
+use midflight_host::{KernelOptions, SwitchEngine, XdpMode};
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -14,12 +14,10 @@ use serde::de::value::Error as ValueError;
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
-    /// Where the program runs: in this process, by XDP and TC programs in the kernel (root, Linux 6.12), in a model of
-    /// a switch's pipeline in this process, with our program or the papers', or in P4 in BMv2's simple_switch (root),
-    /// with ours or theirs; default: user
+    /// Where the program runs: in this process, or by XDP and TC programs in the kernel (root, Linux 6.12); default: user
     #[arg(long, value_name = "ENGINE", value_parser = engine_kind())]
     engine: Option<EngineKind>,
-    /// Interfaces that the kernel engine serves, or that are BMv2's ports
+    /// Interfaces that the kernel engine serves
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     interface: Vec<String>,
     /// How XDP is attached: in the driver, or behind it on any interface, slower; default: native
@@ -38,7 +36,7 @@ pub(super) struct Options {
 
 /// Named as in the configuration.
 fn engine_kind() -> impl TypedValueParser<Value = EngineKind> {
-    PossibleValuesParser::new(["user", "kernel", "asic-safe", "asic-published", "bmv2", "bmv2-published"])
+    PossibleValuesParser::new(["user", "kernel"])
         .try_map(|name| EngineKind::deserialize(name.as_str().into_deserializer()).map_err(|error: ValueError| error))
 }
 
@@ -52,10 +50,9 @@ impl Options {
     pub(super) fn apply<P: SwitchProgram>(&self, config: &Config<P::Table>) -> Result<SwitchEngine> {
         let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
         let kind = self.engine.unwrap_or(*kind);
-        let has_interfaces = matches!(kind, EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published);
-        if kind != EngineKind::Kernel {
+        if kind == EngineKind::User {
             let flags = [
-                ("--interface", !self.interface.is_empty() && !has_interfaces),
+                ("--interface", !self.interface.is_empty()),
                 ("--mode", self.mode.is_some()),
                 ("--keep", self.keep),
                 ("--fresh", self.fresh),
@@ -63,19 +60,11 @@ impl Options {
             if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
                 return Err(usage::error(format!("{flag} is for the kernel engine: say --engine kernel")));
             }
+            return Ok(SwitchEngine::User);
         }
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
-        if has_interfaces && (interfaces.is_empty() || interfaces.iter().any(String::is_empty)) {
-            let engine = if kind == EngineKind::Kernel { "kernel engine" } else { "engine bmv2" };
-            return Err(usage::error(format!(
-                "the {engine} serves interfaces: name them, --interface eth0 for example"
-            )));
-        }
-        match kind {
-            EngineKind::Kernel => {}
-            EngineKind::Bmv2 => return P::bmv2_engine(config, Program::Safe, interfaces),
-            EngineKind::Bmv2Published => return P::bmv2_engine(config, Program::Published, interfaces),
-            EngineKind::User | EngineKind::AsicSafe | EngineKind::AsicPublished => return P::in_process(config, kind),
+        if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
+            return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));
         }
         let mode = self.mode.unwrap_or(*mode);
         let keep = self.keep || *keep;
@@ -97,38 +86,19 @@ impl Options {
 pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
     match engine {
         SwitchEngine::User => EngineStatus::in_process("user"),
-        SwitchEngine::Asic(AsicOptions::Tasks(queue)) => EngineStatus::in_process(&queue.program.to_string()),
-        SwitchEngine::Asic(AsicOptions::Reads) => EngineStatus::in_process(&Program::Safe.to_string()),
-        SwitchEngine::Bmv2(Bmv2Options { queue, interfaces }) => {
-            EngineStatus { interfaces: interfaces.clone(), ..EngineStatus::in_process(bmv2_name(queue.program)) }
-        }
+        SwitchEngine::Other(name) => EngineStatus::in_process(name),
         SwitchEngine::Kernel(KernelOptions { interfaces, mode, .. }) => {
             EngineStatus { kind: "kernel".into(), mode: Some(mode.name().into()), interfaces: interfaces.clone() }
         }
     }
 }
 
-/// As the configuration names it.
-fn bmv2_name(program: Program) -> &'static str {
-    match program {
-        Program::Safe => "bmv2",
-        Program::Published => "bmv2-published",
-    }
-}
-
 /// For the first line; nothing for user space.
 pub(super) fn describe(engine: &SwitchEngine) -> String {
-    let (interfaces, mode, keep) = match engine {
+    let KernelOptions { interfaces, mode, keep, .. } = match engine {
         SwitchEngine::User => return String::new(),
-        SwitchEngine::Asic(AsicOptions::Reads) => return format!(", {} in a model of a pipeline", Program::Safe),
-        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { program, levels, queue, .. })) => {
-            return format!(", {program} in a model of a pipeline: {levels} levels of {queue} tasks");
-        }
-        SwitchEngine::Bmv2(Bmv2Options { queue: AsicQueue { program, queue, .. }, interfaces }) => {
-            let name = bmv2_name(*program);
-            return format!(", {name} on {}: 4 levels of {queue} tasks", interfaces.join(" and "));
-        }
-        SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
+        SwitchEngine::Other(name) => return format!(", engine {name}"),
+        SwitchEngine::Kernel(options) => options,
     };
     let mode = match mode {
         XdpMode::Native => "native",

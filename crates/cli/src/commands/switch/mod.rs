@@ -18,12 +18,14 @@ use midflight_control::{Config, ProgramTable, ReadsTable, ReplicasTable, TasksTa
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::reads::ReadsProgram;
 use midflight_dataplane::replicas::ReplicasProgram;
-use midflight_host::{Inheritance, privileges};
+use midflight_dataplane::program::Program;
+use midflight_host::{EnginePlace, Error, Hosted, Inheritance, SwitchEngine, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use program::Named;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -63,6 +65,18 @@ EXIT CODES
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    engine: engine::Options,
+    /// Print the commented default configuration and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// What each switch is told, whatever its engine.
+#[derive(ClapArgs)]
+pub struct Common {
+    #[command(flatten)]
     file: options::ConfigFile,
     /// What it does; default: that whose table the configuration has, or else tasks
     #[arg(long, value_name = "PROGRAM")]
@@ -73,23 +87,22 @@ pub(crate) struct Args {
     /// TCP address of the page, /metrics, /healthz and /status, or "off"; wins over the configuration
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
-    #[command(flatten)]
-    engine: engine::Options,
-    /// Print the commented default configuration and end
-    #[arg(long)]
-    print_config: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    match args.program()? {
+    match args.common.program()? {
         Named::Tasks => run_program::<TasksProgram>(args),
         Named::Reads => run_program::<ReadsProgram>(args),
         Named::Replicas => run_program::<ReplicasProgram>(args),
     }
 }
 
-impl Args {
-    fn program(&self) -> Result<Named> {
+impl Common {
+    /// The program of the configuration, or that of the flag.
+    ///
+    /// # Errors
+    /// If the configuration cannot be read.
+    pub fn program(&self) -> Result<Named> {
         if let Some(named) = self.program {
             return Ok(named);
         }
@@ -102,6 +115,44 @@ impl Args {
             _ => Named::Tasks,
         })
     }
+
+    fn load<P: SwitchProgram>(&self) -> Result<Config<P::Table>> {
+        let mut config: Config<P::Table> = self.file.load()?;
+        options::override_addresses(&mut config.switch, self.listen.as_deref(), self.http.as_deref())?;
+        Ok(config)
+    }
+}
+
+/// An engine that is not the product's: what the laboratory adds.
+pub struct OtherEngine<P: Program, T> {
+    /// For the first line and `/status`.
+    pub name: String,
+    /// Adapts the configuration to what the engine can do.
+    pub adapt: Box<dyn FnOnce(&mut Config<T>) -> Result<()>>,
+    /// Starts it, unless the flag is set meanwhile.
+    pub start: Box<dyn FnOnce(EnginePlace<'_, P>, &Arc<AtomicBool>) -> Result<Box<dyn Hosted<P>>, Error>>,
+}
+
+/// A switch of tasks in another engine, until a signal ends it.
+///
+/// # Errors
+/// As of the command.
+pub fn run_tasks_in(args: &Common, engine: OtherEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
+    run_in(args, engine)
+}
+
+/// The switch of a store in another engine, until a signal ends it.
+///
+/// # Errors
+/// As of the command.
+pub fn run_reads_in(args: &Common, engine: OtherEngine<ReadsProgram, ReadsTable>) -> Result<ExitCode> {
+    run_in(args, engine)
+}
+
+fn run_in<P: SwitchProgram>(args: &Common, other: OtherEngine<P, P::Table>) -> Result<ExitCode> {
+    let mut config = args.load::<P>()?;
+    (other.adapt)(&mut config)?;
+    serve::<P>(&config, SwitchEngine::Other(other.name), other.start)
 }
 
 fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
@@ -109,22 +160,30 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
         stdout::print(&Config::<P::Table>::default_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut config: Config<P::Table> = args.file.load()?;
-    options::override_addresses(&mut config.switch, args.listen.as_deref(), args.http.as_deref())?;
+    let config = args.common.load::<P>()?;
     if args.engine.detach {
         return detach(config.switch.listen.port());
     }
     let engine = args.engine.apply::<P>(&config)?;
+    serve::<P>(&config, engine, |_, _| Err(Error::Configuration("no such engine".into())))
+}
+
+/// Serves until a signal. `start` starts an engine that is not the product's.
+fn serve<P: SwitchProgram>(
+    config: &Config<P::Table>,
+    engine: SwitchEngine,
+    start: impl FnOnce(EnginePlace<'_, P>, &Arc<AtomicBool>) -> Result<Box<dyn Hosted<P>>, Error>,
+) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let interrupted = shutdown.flag()?;
-    let mut prepared = match Running::<P>::prepare_unless(&config, engine, &interrupted) {
+    let mut prepared = match Running::<P>::prepare_in(config, engine, |place| start(place, &interrupted)) {
         Err(_) if interrupted.load(Ordering::Relaxed) => {
             tracing::info!("{}: ending, before it served", shutdown.wait());
             return Ok(ExitCode::SUCCESS);
         }
         prepared => prepared?,
     };
-    let mut beside = P::beside(&config, prepared.port())?;
+    let mut beside = P::beside(config, prepared.port())?;
     P::attach(&mut beside, &mut prepared);
     if prepared.is_privileged() {
         let left = privileges::drop_all()?;

@@ -3,16 +3,16 @@
 use super::running::{Beside, Prepared};
 use anyhow::Result;
 use clap::ValueEnum;
-use midflight_control::{Config, EngineKind, ProgramStatus, ProgramTable};
-use midflight_host::{HostedProgram, Program, Switch, SwitchEngine};
-use midflight_terminal::usage;
+use midflight_control::{Config, ProgramStatus, ProgramTable};
+use midflight_dataplane::program::SoftProgram;
+use midflight_host::{Switch, SwitchEngine};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The programs, by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Named {
+pub enum Named {
     /// The task queue
     Tasks,
     /// Linearizable reads from all replicas of a store
@@ -32,7 +32,7 @@ pub(crate) type Details<P> =
 pub(crate) type Detail = serde_json::Result<Option<serde_json::Value>>;
 
 /// A program that `midflight switch` runs.
-pub(crate) trait SwitchProgram: HostedProgram + Sized {
+pub(crate) trait SwitchProgram: SoftProgram + Sized {
     /// Its table in the configuration.
     type Table: ProgramTable + Debug + Send + Sync + 'static;
     /// What it reports.
@@ -45,14 +45,6 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
 
     /// Its bounds.
     fn limits(table: &Self::Table) -> Self::Config;
-
-    /// The engine of this kind, which runs in this process; user space for those that do not.
-    fn in_process(config: &Config<Self::Table>, kind: EngineKind) -> Result<SwitchEngine>;
-
-    /// The engine bmv2 with this program of a pipeline, at these interfaces.
-    fn bmv2_engine(_config: &Config<Self::Table>, _program: Program, _interfaces: Vec<String>) -> Result<SwitchEngine> {
-        Err(usage::error(format!("the program {} does not run in bmv2: only tasks does", Self::NAME)))
-    }
 
     /// Its status at one moment.
     fn status(stats: &Self::Stats, table: &Self::Table, engine: &SwitchEngine) -> Self::Status;

@@ -5,9 +5,9 @@ use crate::operator_socket::OperatorSocket;
 use anyhow::{Result, bail};
 use midflight_control::reads::{SetAnswer, SetRequest};
 use midflight_control::watch::ReadsWatch;
-use midflight_control::{Config, EngineKind, ReadsStatus, ReadsTable};
+use midflight_control::{Config, ReadsStatus, ReadsTable};
 use midflight_dataplane::reads::{NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, Stats};
-use midflight_host::{AsicOptions, Switch, SwitchEngine};
+use midflight_host::{Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
 
@@ -20,25 +20,13 @@ impl SwitchProgram for ReadsProgram {
         table.bounds()
     }
 
-    fn in_process(_config: &Config<ReadsTable>, kind: EngineKind) -> Result<SwitchEngine> {
-        match kind {
-            EngineKind::AsicSafe => Ok(SwitchEngine::Asic(AsicOptions::Reads)),
-            EngineKind::AsicPublished => {
-                Err(usage::error("the program reads has one program of a pipeline: say --engine asic-safe"))
-            }
-            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
-                Ok(SwitchEngine::User)
-            }
-        }
-    }
-
     fn status(stats: &Stats, _table: &ReadsTable, _engine: &SwitchEngine) -> ReadsStatus {
         ReadsStatus::new(stats)
     }
 
-    /// An asic engine has no sessions that can be read.
     fn details(table: &ReadsTable, engine: &SwitchEngine) -> Details<Self> {
-        if matches!(engine, SwitchEngine::Asic(_)) {
+        // A pipeline has no sessions that can be read.
+        if matches!(engine, SwitchEngine::Other(_)) {
             return Box::new(|_, _, _| Ok(None));
         }
         let mut watch = ReadsWatch::new(table);

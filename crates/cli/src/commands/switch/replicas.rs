@@ -31,17 +31,6 @@ impl SwitchProgram for ReplicasProgram {
         table.bounds
     }
 
-    fn in_process(_config: &Config<ReplicasTable>, kind: EngineKind) -> Result<SwitchEngine> {
-        match kind {
-            EngineKind::AsicSafe | EngineKind::AsicPublished => {
-                Err(usage::error("an operator runs in this process or in the kernel: say --engine user or kernel"))
-            }
-            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
-                Ok(SwitchEngine::User)
-            }
-        }
-    }
-
     fn status(stats: &Stats, _table: &ReplicasTable, _engine: &SwitchEngine) -> ReplicasStatus {
         stats.into()
     }

@@ -9,10 +9,11 @@ use midflight_control::metrics::AnySnapshot;
 use midflight_control::watch::{Looking, Observer, OperatorParts};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{BoundSwitch, Diversion, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
+use midflight_host::{
+    BoundSwitch, Diversion, EnginePlace, Error, Hosted, SocketBuffers, Switch, SwitchConfig, SwitchEngine,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What runs in the process beside the switch.
@@ -54,21 +55,21 @@ pub(crate) struct Prepared<P: SwitchProgram> {
 }
 
 impl<P: SwitchProgram> Running<P> {
-    /// Starts a switch in this process, by the engine that the configuration asks for, unless that is the kernel.
+    /// Starts a switch in this process, whatever engine the configuration asks for.
     pub(crate) fn start(config: &Config<P::Table>) -> Result<Self> {
-        Self::prepare(config, P::in_process(config, config.switch.engine.kind)?)?.run(|| ())
+        Self::prepare(config)?.run(|| ())
     }
 
-    /// The first half of a start.
-    pub(crate) fn prepare(config: &Config<P::Table>, engine: SwitchEngine) -> Result<Prepared<P>> {
-        Self::prepare_unless(config, engine, &Arc::default())
+    /// The first half of that start.
+    pub(crate) fn prepare(config: &Config<P::Table>) -> Result<Prepared<P>> {
+        Self::prepare_in(config, SwitchEngine::User, |_| Err(Error::Configuration("no such engine".into())))
     }
 
-    /// The same, but gives up once the flag is set, where it takes long.
-    pub(crate) fn prepare_unless(
+    /// The same in this engine; `start` starts one that is not the product's.
+    pub(crate) fn prepare_in(
         config: &Config<P::Table>,
         engine: SwitchEngine,
-        interrupted: &Arc<AtomicBool>,
+        start: impl FnOnce(EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error>,
     ) -> Result<Prepared<P>> {
         let buffers = SocketBuffers {
             receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
@@ -80,7 +81,7 @@ impl<P: SwitchProgram> Running<P> {
         // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let wanted = SwitchConfig { listen, program, buffers, engine, busy_poll };
-        let switch = Switch::bind_unless(&wanted, interrupted)?;
+        let switch = Switch::bind_with(&wanted, start)?;
         let (table, http_names) = (config.program.clone(), config.switch.http_names.clone());
         Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
     }

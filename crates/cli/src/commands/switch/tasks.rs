@@ -5,10 +5,9 @@ use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
 use midflight_control::admin::{Request, Which};
 use midflight_control::watch::{TasksWatch, label};
-use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
+use midflight_control::{Config, TasksStatus, TasksTable};
 use midflight_dataplane::{Stats, SurveyedClient, TasksConfig, TasksProgram};
-use midflight_host::{AsicOptions, AsicQueue, BMV2_POLL_MIN_US, Bmv2Options, Program, Switch, SwitchEngine};
-use midflight_terminal::usage;
+use midflight_host::{Switch, SwitchEngine};
 use std::sync::{Arc, Weak};
 
 impl SwitchProgram for TasksProgram {
@@ -20,42 +19,13 @@ impl SwitchProgram for TasksProgram {
         table.bounds
     }
 
-    fn in_process(config: &Config, kind: EngineKind) -> Result<SwitchEngine> {
-        let program = match kind {
-            EngineKind::AsicSafe => Program::Safe,
-            EngineKind::AsicPublished => Program::Published,
-            EngineKind::User | EngineKind::Kernel | EngineKind::Bmv2 | EngineKind::Bmv2Published => {
-                return Ok(SwitchEngine::User);
-            }
-        };
-        if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
-            return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
-        }
-        let poll_us = poll_us(config);
-        Ok(SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue {
-            poll_us,
-            ..AsicQueue::new(program, &config.program.bounds)
-        })))
+    fn status(stats: &Stats, table: &TasksTable, _engine: &SwitchEngine) -> TasksStatus {
+        TasksStatus::new(stats, table.bounds.levels)
     }
 
-    fn bmv2_engine(config: &Config, program: Program, interfaces: Vec<String>) -> Result<SwitchEngine> {
-        if config.switch.listen.is_ipv6() || config.switch.listen.ip().is_unspecified() {
-            return Err(usage::error(
-                "the engine bmv2 serves one address of IPv4: name it by --listen, 10.0.0.1:7700 for example",
-            ));
-        }
-        let mut options = Bmv2Options::new(program, &config.program.bounds, interfaces);
-        options.queue.poll_us = poll_us(config).max(BMV2_POLL_MIN_US);
-        Ok(SwitchEngine::Bmv2(options))
-    }
-
-    fn status(stats: &Stats, table: &TasksTable, engine: &SwitchEngine) -> TasksStatus {
-        TasksStatus::new(stats, levels(engine, table))
-    }
-
-    /// An asic engine has no tables that can be read.
     fn details(table: &TasksTable, engine: &SwitchEngine) -> Details<Self> {
-        if matches!(engine, SwitchEngine::Asic(_)) {
+        // A pipeline has no tables that can be read.
+        if matches!(engine, SwitchEngine::Other(_)) {
             return Box::new(|_, _, _| Ok(None));
         }
         let mut watch = TasksWatch::new(table);
@@ -77,19 +47,6 @@ impl SwitchProgram for TasksProgram {
     fn begin(socket: OperatorSocket, switch: &Arc<Switch>, _on_failure: impl FnOnce() + Send + 'static) -> Result<()> {
         let switch = Arc::downgrade(switch);
         socket.serve(move |request| purge(&switch, request))
-    }
-}
-
-fn poll_us(config: &Config) -> u16 {
-    u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX)
-}
-
-/// The priority levels that the engine has, of those that the configuration asks for.
-fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
-    match engine {
-        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { levels, .. }))
-        | SwitchEngine::Bmv2(Bmv2Options { queue: AsicQueue { levels, .. }, .. }) => *levels,
-        SwitchEngine::User | SwitchEngine::Kernel(_) | SwitchEngine::Asic(AsicOptions::Reads) => table.bounds.levels,
     }
 }
 

@@ -141,8 +141,7 @@ impl Cache {
             ControlTable { listen: free, from: [local].into(), secret: Some(stores.secret.clone()) };
         config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
         // Its port may be a free one; those of the agents follow from it.
-        let engine = ReplicasProgram::in_process(&config, config.switch.engine.kind)?;
-        let mut prepared = Running::<ReplicasProgram>::prepare(&config, engine)?;
+        let mut prepared = Running::<ReplicasProgram>::prepare(&config)?;
         served.apply(&mut prepared)?;
         let address = SocketAddr::new(local, prepared.port());
         let mut beside = ReplicasProgram::beside(&config, prepared.port())?;

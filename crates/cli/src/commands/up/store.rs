@@ -26,8 +26,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     // Its port may be a free one; those of the replicas follow from it.
     let mut config = Config { switch, program: ReadsTable::default() };
-    let engine = ReadsProgram::in_process(&config, config.switch.engine.kind)?;
-    let mut prepared = Running::<ReadsProgram>::prepare(&config, engine)?;
+    let mut prepared = Running::<ReadsProgram>::prepare(&config)?;
     ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
     let port = prepared.port();
     let data = Data::new(args.data.as_deref())?;

@@ -1,0 +1,149 @@
+//! Scheduling delay and its parts, as histograms.
+
+use hdrhistogram::Histogram;
+
+/// The times of one task, in nanoseconds of one clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// Submitted to the client.
+    pub submitted_ns: u64,
+    /// First sent by the client.
+    pub sent_ns: u64,
+    /// When the executor's slot asked for a task, if its clock is ours.
+    pub asked_ns: Option<u64>,
+    /// Started by an executor.
+    pub started_ns: u64,
+    /// Its function ended.
+    pub ended_ns: u64,
+    /// From acceptance by the switch to assignment: by T6 no suitable executor was free.
+    pub queueing_ns: u64,
+    /// 1 is the highest.
+    pub level: u8,
+}
+
+impl Passage {
+    /// From submission to start.
+    pub fn delay_ns(&self) -> u64 {
+        self.started_ns.saturating_sub(self.submitted_ns)
+    }
+
+    /// From submission until the client's window let the task go: large jobs are spread over time.
+    pub fn pacing_ns(&self) -> u64 {
+        self.sent_ns.saturating_sub(self.submitted_ns)
+    }
+
+    /// An upper bound of the time from the moment when the switch knew both the task and an executor for it, to the start:
+    /// the delay without pacing and queueing. If the task queued, the executor came last, so it is at most the time since
+    /// that executor asked.
+    pub fn dispatch_ns(&self) -> u64 {
+        let rest = self.delay_ns().saturating_sub(self.pacing_ns() + self.queueing_ns);
+        match self.asked_ns {
+            Some(asked_ns) if self.queueing_ns > 0 => rest.min(self.started_ns.saturating_sub(asked_ns)),
+            _ => rest,
+        }
+    }
+}
+
+/// A distribution of nanoseconds with three significant digits.
+#[derive(Clone, Debug)]
+pub struct Distribution(Histogram<u64>);
+
+impl Default for Distribution {
+    fn default() -> Self {
+        // Three digits are within the crate's range of 0 to 5.
+        #[expect(clippy::unwrap_used, reason = "the only error is a number of digits above 5")]
+        Self(Histogram::new(3).unwrap())
+    }
+}
+
+impl Distribution {
+    pub fn record(&mut self, ns: u64) {
+        // The histogram grows as needed; a value beyond its limits is recorded as the largest one.
+        if self.0.record(ns).is_err() {
+            self.0.saturating_record(ns);
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The value that `quantile` (0 to 1) of the recorded ones do not exceed; 0 where there are none.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile).min(self.0.max())
+    }
+
+    pub fn max_ns(&self) -> u64 {
+        self.0.max()
+    }
+
+    /// Points (nanoseconds, share of values up to there) of the cumulative distribution: one per recorded value.
+    pub fn cumulative(&self) -> Vec<(u64, f64)> {
+        let total = self.0.len() as f64;
+        let mut below = 0;
+        let recorded = self.0.iter_recorded();
+        recorded
+            .map(|step| {
+                below += step.count_since_last_iteration();
+                (step.value_iterated_to().min(self.0.max()), below as f64 / total)
+            })
+            .collect()
+    }
+}
+
+/// Delay and its parts of a set of tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Delays {
+    pub delay: Distribution,
+    pub pacing: Distribution,
+    pub queueing: Distribution,
+    pub dispatch: Distribution,
+}
+
+impl Delays {
+    pub fn record(&mut self, passage: &Passage) {
+        self.delay.record(passage.delay_ns());
+        self.pacing.record(passage.pacing_ns());
+        self.queueing.record(passage.queueing_ns);
+        self.dispatch.record(passage.dispatch_ns());
+    }
+
+    /// With their names, the whole first.
+    pub fn parts(&self) -> [(&'static str, &Distribution); 4] {
+        [("delay", &self.delay), ("pacing", &self.pacing), ("queueing", &self.queueing), ("dispatch", &self.dispatch)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispatch_is_the_delay_less_pacing_and_queueing() {
+        let (submitted_ns, sent_ns, started_ns, queueing_ns) = (100, 200, 5_100, 4_000);
+        let passage = Passage { submitted_ns, sent_ns, started_ns, queueing_ns, ..Passage::default() };
+        assert_eq!((passage.delay_ns(), passage.dispatch_ns()), (5_000, 900));
+        // It queued, so the executor that asked 300 ns before the start was what it waited for.
+        assert_eq!(Passage { asked_ns: Some(4_800), ..passage }.dispatch_ns(), 300);
+        assert_eq!(Passage { asked_ns: Some(4_800), queueing_ns: 0, ..passage }.dispatch_ns(), 4_900);
+        // The switch counts whole microseconds; a rounding beyond the delay leaves no dispatch rather than a wrapped one.
+        assert_eq!(Passage { queueing_ns: 6_000, ..passage }.dispatch_ns(), 0);
+    }
+
+    #[test]
+    fn quantiles_and_the_cumulative_distribution_agree() {
+        let mut distribution = Distribution::default();
+        (1..=100).for_each(|us| distribution.record(us * 1_000));
+        assert_eq!(distribution.quantile_ns(0.5) / 100, 500);
+        assert_eq!(distribution.max_ns() / 100, 1_000);
+        let points = distribution.cumulative();
+        assert_eq!(points.len(), 100);
+        assert!((points[49].1 - 0.5).abs() < 1e-9 && (points[99].1 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_empty_distribution_has_zeros() {
+        let empty = Distribution::default();
+        assert_eq!((empty.count(), empty.quantile_ns(0.99), empty.cumulative().len()), (0, 0, 0));
+    }
+}

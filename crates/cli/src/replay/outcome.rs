@@ -1,0 +1,92 @@
+//! The results of a replay.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::delays::{Delays, Distribution, Passage};
+use super::series::Series;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All jobs were submitted, and all tasks ended.
+    Complete,
+    /// By Ctrl-C: the remaining jobs were not submitted.
+    Interrupted,
+    /// No task ended for so long that the rest was given up.
+    Stalled,
+}
+
+/// Counts and distributions of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub jobs: u64,
+    /// Tasks submitted.
+    pub tasks: u64,
+    /// Tasks whose result arrived.
+    pub completed: u64,
+    /// Tasks whose function failed.
+    pub failed: u64,
+    /// Tasks that ended without a result, or not at all.
+    pub lost: u64,
+    /// Results of a second or later attempt.
+    pub retried: u64,
+    pub all: Delays,
+    pub levels: BTreeMap<u8, Delays>,
+    /// How much later than planned jobs were submitted.
+    pub lateness: Distribution,
+    pub series: Series,
+    /// The sum of the times in which functions ran.
+    pub busy_ns: u128,
+    origin_ns: u64,
+    last_end_ns: u64,
+    pub ended: Ended,
+}
+
+impl Outcome {
+    /// Nothing has happened since `origin_ns`.
+    pub fn new(origin_ns: u64) -> Self {
+        Self {
+            jobs: 0,
+            tasks: 0,
+            completed: 0,
+            failed: 0,
+            lost: 0,
+            retried: 0,
+            all: Delays::default(),
+            levels: BTreeMap::new(),
+            lateness: Distribution::default(),
+            series: Series::new(origin_ns),
+            busy_ns: 0,
+            origin_ns,
+            last_end_ns: origin_ns,
+            ended: Ended::Complete,
+        }
+    }
+
+    /// A result arrived.
+    pub fn record(&mut self, passage: &Passage, attempt: u8) {
+        self.completed += 1;
+        self.retried += u64::from(attempt > 1);
+        self.all.record(passage);
+        self.levels.entry(passage.level).or_default().record(passage);
+        self.series.record(passage);
+        self.busy_ns += u128::from(passage.ended_ns.saturating_sub(passage.started_ns));
+        self.last_end_ns = self.last_end_ns.max(passage.ended_ns);
+    }
+
+    /// From the first planned arrival to the last end of a task.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.last_end_ns - self.origin_ns)
+    }
+
+    /// Results per second.
+    pub fn throughput(&self) -> f64 {
+        self.completed as f64 / self.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// The share of the executors' time in which they ran functions, 0 to 1.
+    pub fn utilisation(&self, executors: u32) -> f64 {
+        self.busy_ns as f64 / (self.elapsed().as_nanos().max(1) as f64 * f64::from(executors.max(1)))
+    }
+}

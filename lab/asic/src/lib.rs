@@ -1,0 +1,13 @@
+//! The engine asic: the programs for a switch's pipeline, in the model of such a switch ([`midflight_rmt`]), behind packets of the wire.
+//!
+//! | module | program |
+//! |---|---|
+//! | [`tasks`] | the queue of tasks |
+//! | [`reads`] | the store's switch |
+//! | [`replicas`] | the rules of an operator of the cache |
+
+pub mod reads;
+pub mod replicas;
+pub mod tasks;
+
+pub use tasks::{AsicConfig, AsicError, AsicTasks, Controller, Counters, Inside, Program, SlotEntry, Turn};

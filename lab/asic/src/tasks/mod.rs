@@ -1,0 +1,246 @@
+//! The queue of tasks on the wire: a program for a switch's pipeline, in a model of such a switch, with what it needs around it.
+//!
+//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in
+//! front of a program, the deparser behind it, the controller beside it.
+//!
+//! A call is one pass. The caller sends recirculated packets in again: at once, or after the delay of recirculation, with
+//! packets that arrive meanwhile in between.
+//!
+//! ```
+//! use midflight_asic::{AsicConfig, AsicTasks, Turn};
+//! use midflight_dataplane::Verdict;
+//! use midflight_wire::{Packet, Submit, TaskInfo, packet, parse};
+//!
+//! let mut switch = AsicTasks::new(&AsicConfig::default(), 7, 1)?;
+//! let task = TaskInfo { tid: 100.into(), ..TaskInfo::PLAIN };
+//! let submit = packet(&Submit { client: 5.into(), token: 6.into(), ..Submit::new(0, 1) }, &[task]);
+//!
+//! let mut turn = Turn::default();
+//! assert_eq!(switch.packet(0, "10.0.0.1:7000".parse()?, &submit, &mut turn), Verdict::Ok);
+//! assert!(turn.round.is_empty(), "one task enters in one pass");
+//! let [(_, answer)] = &turn.sent[..] else { panic!("a SUBMIT is answered") };
+//! assert!(matches!(parse(answer), Ok(Packet::SubmitAck(ack)) if ack.taken.get() == 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod controller;
+mod deparser;
+mod parser;
+mod pipeline;
+mod shares;
+mod slots;
+
+use midflight_dataplane::read;
+use midflight_dataplane::{Datagram, Stats, Verdict};
+use midflight_wire::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
+use parser::{Asked, Origin, Sender};
+use pipeline::{Pipeline, Told};
+use slots::Named;
+use std::net::SocketAddr;
+
+pub use config::{AsicConfig, AsicError, Program};
+pub use controller::{Controller, SlotEntry};
+
+/// The results of a pass, for its caller. `packet` and `again` clear it first.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// Datagrams that leave the switch, in order.
+    pub sent: Vec<Datagram>,
+    /// Recirculated packets: each needs another pass, by [`AsicTasks::again`].
+    pub round: Vec<Inside>,
+}
+
+impl Turn {
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.round.clear();
+    }
+}
+
+/// A recirculating packet: its headers, and its payload.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    packet: midflight_rmt::Packet,
+    origin: Origin,
+}
+
+/// Counts that [`Stats`] does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that went through the pipelines.
+    pub passes: u64,
+    /// How many of them were recirculated.
+    pub rounds: u64,
+    /// Waits that were answered with "no task".
+    pub no_ops: u64,
+    /// Tasks that were given back although they had been acknowledged: the published program's searches do that.
+    pub returned: u64,
+    /// Packets that the program dropped. It should drop none that the parser lets through.
+    pub dropped: u64,
+}
+
+/// The asic engine: the cluster's one task queue.
+#[derive(Clone, Debug)]
+pub struct AsicTasks {
+    config: AsicConfig,
+    pipeline: Pipeline,
+    controller: Controller,
+    counters: Counters,
+}
+
+impl AsicTasks {
+    /// A switch that has just started. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
+    ///
+    /// # Errors
+    /// Where a bound of the configuration is violated, or the target has no room for the program.
+    pub fn new(config: &AsicConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
+        Ok(Self {
+            config: *config,
+            controller: Controller::new(config, epoch, secret)?,
+            pipeline: Pipeline::build(config)?,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes one datagram and returns the verdict on it. What it causes is in `turn`.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
+        turn.clear();
+        let read = read(datagram, self.config.levels, &mut self.controller.stats);
+        let verdict = match (read, parser::ipv4(from)) {
+            (Ok(packet), Some(ipv4)) => self.take(now_ns, ipv4, packet, turn),
+            (refused, _) => self.controller.refuse(from, refused.err(), &mut turn.sent),
+        };
+        self.controller.count(verdict, 1);
+        // Nothing is to be copied: the pipeline has no table of slots of its own.
+        self.controller.slots.forget_changes();
+        verdict
+    }
+
+    /// One more pass of a recirculated packet.
+    pub fn again(&mut self, inside: Inside, turn: &mut Turn) {
+        turn.clear();
+        self.counters.rounds += 1;
+        self.pass(inside, turn);
+    }
+
+    /// All passes of all recirculating packets, at once. Results of earlier calls in `turn` stay there.
+    pub fn finish(&mut self, turn: &mut Turn) {
+        while let Some(inside) = turn.round.pop() {
+            self.counters.rounds += 1;
+            self.pass(inside, turn);
+        }
+    }
+
+    /// The controller frees slots that have been silent for too long. It visits a bounded number a call, and returns how many:
+    /// none for a lease's time after a pause between ticks.
+    pub fn tick(&mut self, now_ns: u64) -> u32 {
+        let visited = self.controller.tick(now_ns);
+        self.controller.slots.forget_changes();
+        visited
+    }
+
+    /// The counters, and the gauges that the registers show. What became of an assigned task is not known.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.controller.stats();
+        let queued = self.queued();
+        stats.queued[..queued.len()].copy_from_slice(&queued);
+        stats
+    }
+
+    /// The counts that [`stats`](Self::stats) does not have.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Queued entries of each level, without those that searches carry.
+    #[must_use]
+    pub fn queued(&self) -> [u32; 4] {
+        self.pipeline.queued()
+    }
+
+    /// Whether the registers agree with each other while nothing recirculates.
+    ///
+    /// # Errors
+    /// Says which do not.
+    pub fn check_at_rest(&self) -> Result<(), String> {
+        self.pipeline.check_at_rest()
+    }
+
+    fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
+        match packet {
+            Packet::Submit(submit, tasks, preference) => self.submit(sender, submit, tasks, preference, turn),
+            Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
+            packet => self.controller.take(now, sender.from, packet, &mut turn.sent),
+        }
+    }
+
+    fn submit(
+        &mut self,
+        sender: Sender,
+        submit: &Submit,
+        tasks: &[TaskInfo],
+        preference: Option<&Preference>,
+        turn: &mut Turn,
+    ) -> Verdict {
+        let Some(inside) = parser::submit(&self.pipeline, sender, submit, tasks, preference) else {
+            return Verdict::BadArgument;
+        };
+        self.pass(inside, turn);
+        Verdict::Ok
+    }
+
+    /// A pipeline answers a packet with one packet, so a RETRIEVE carries one wait.
+    fn retrieve(&mut self, now: u64, sender: Sender, retrieve: &Retrieve, waits: &[Wait], turn: &mut Turn) -> Verdict {
+        let (Sender { from, .. }, controller) = (sender, &mut self.controller);
+        if !controller.deparser.is_present(&retrieve.header) {
+            return controller.foreign(from, retrieve.counter, &mut turn.sent);
+        }
+        let [wait] = waits else { return Verdict::BadCount };
+        match controller.hear(now, from, &name(wait), retrieve.counter) {
+            Named::Slot => self.pass(parser::retrieve(&self.pipeline, sender, retrieve, *wait), turn),
+            Named::Unknown | Named::Spoofed => {
+                turn.sent.extend(controller.deparser.reset(from, retrieve.counter, &[*wait]));
+            }
+            Named::Replayed => {}
+        }
+        Verdict::Ok
+    }
+
+    fn pass(&mut self, inside: Inside, turn: &mut Turn) {
+        self.counters.passes += 1;
+        let Inside { packet, origin } = inside;
+        let Self { pipeline, controller, counters, .. } = self;
+        for told in pipeline.pass(packet, &origin) {
+            match told {
+                Told::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
+                Told::Assigned(task) => {
+                    controller.stats.tasks.assigned += 1;
+                    turn.sent.extend(controller.deparser.assign(&origin, &task));
+                }
+                Told::NoOp => {
+                    counters.no_ops += 1;
+                    turn.sent.extend(controller.deparser.no_op(&origin));
+                }
+                Told::Submitted { taken, refused } => {
+                    controller.stats.tasks.submitted += u64::from(taken.count_ones());
+                    controller.count(Verdict::Full, refused.count_ones() as usize);
+                    // It knows no places (T19).
+                    if matches!(origin.asked, Asked::Submit { prefers: true, .. }) {
+                        controller.count(Verdict::NoPlace, taken.count_ones() as usize);
+                    }
+                    turn.sent.extend(controller.deparser.submit_ack(&origin, taken, refused));
+                }
+                Told::Returned => counters.returned += 1,
+                Told::Ended => {}
+                Told::Dropped => counters.dropped += 1,
+            }
+        }
+    }
+}
+
+fn name(wait: &Wait) -> SlotName {
+    SlotName { slot: wait.slot, generation: wait.generation }
+}

@@ -1,0 +1,88 @@
+//! Sparrow over real sockets, with the same driver and the same functions as Midflight's own endpoints. See
+//! [`midflight_baselines::sparrow`] for the protocol.
+
+mod client;
+mod worker;
+
+pub use client::{Outcome, SparrowClient, Submitted};
+pub use worker::{SparrowWorker, Start};
+
+use midflight_baselines::sparrow::{ConfigError, Scheduler, SchedulerConfig, scheduler};
+use midflight_endpoint::Endpoint;
+use midflight_host::parts::{BUSY_POLL, Driver, Handler, Socket, Waker, spawn};
+use midflight_host::{Error, SocketCounts, clock};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+fn refused(error: ConfigError) -> Error {
+    Error::Configuration(error.to_string())
+}
+
+/// A driver on a thread of its own, which ends when this is dropped.
+struct Running<E: Endpoint + Send + 'static, H: Handler<E> + 'static> {
+    driver: Arc<Driver<E, H>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Running<E, H> {
+    fn start(name: &str, driver: Arc<Driver<E, H>>) -> Result<Self, Error> {
+        let network = Arc::clone(&driver);
+        let thread = spawn(name, move || network.run(BUSY_POLL))?;
+        Ok(Self { driver, thread: Some(thread) })
+    }
+}
+
+impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Drop for Running<E, H> {
+    fn drop(&mut self) {
+        self.driver.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Ignores a scheduler's events, which nobody needs.
+struct Silent;
+
+impl Handler<Scheduler> for Silent {
+    fn event(&mut self, _endpoint: &mut Scheduler, _event: scheduler::Event) {}
+}
+
+/// A running Sparrow scheduler; dropping it ends it.
+pub struct SparrowScheduler(Running<Scheduler, Silent>);
+
+impl std::fmt::Debug for SparrowScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparrowScheduler").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl SparrowScheduler {
+    /// Starts it on this address.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds, or the address or a thread cannot be had.
+    pub fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
+        let driver = Driver::new(Scheduler::new(config).map_err(refused)?, Silent, Socket::bind(listen)?, Waker::new()?);
+        Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.driver.socket.local_addr()
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counts(&self) -> (scheduler::Counters, SocketCounts) {
+        let counters = self.0.driver.peek(|scheduler, _| scheduler.counters());
+        (counters, self.0.driver.socket.counts())
+    }
+}
+
+/// Now, and a seed.
+fn birth() -> (midflight_endpoint::Nanos, u64) {
+    (clock::now(), rand::random::<u32>().into())
+}

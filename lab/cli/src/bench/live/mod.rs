@@ -1,0 +1,194 @@
+//! `midflight bench falcon-8` and `bench bolt-11`: two of the papers' figures live, in a lab. Midflight with each of its
+//! engines and Sparrow run as processes on hosts of the same kind, one after the other, round by round.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `contender` | the schedulers that are compared |
+//! | `cluster` | their processes in a lab |
+//! | `arrivals`, `starts` | jobs at their times, and when their tasks began |
+//! | `backlog` | the highest throughput |
+//! | `rounds` | the measurements |
+//! | `falcon_8`, `bolt_11` | the figures: what is measured, and what must hold |
+
+mod arrivals;
+mod backlog;
+mod bolt_11;
+mod cluster;
+mod contender;
+mod falcon_8;
+mod rounds;
+mod starts;
+
+pub(super) use arrivals::{sparrow_ended, sparrow_task};
+pub(super) use bolt_11::{BOLT_11, EXAMPLES as BOLT_11_EXAMPLES};
+pub(super) use falcon_8::{EXAMPLES as FALCON_8_EXAMPLES, FALCON_8};
+
+use super::How;
+use crate::lab_guard::LabGuard;
+use crate::report::chart::standalone;
+use crate::report::figures::draw;
+use crate::report::rows;
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use cluster::{Ground, start_switch};
+use contender::{ALL, Contender};
+use midflight_net::Options;
+use midflight_papers::findings::Findings;
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::{stdout, usage};
+use rounds::{Rounds, Sample};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What is left out of a measurement is its duration by this.
+const WARMUP_SHARE: u32 = 4;
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    how: How,
+    /// Rounds, in each of which all are measured at all places; default: 5, with --quick 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
+    /// How long each measurement takes, after a quarter of it that is left out; default: see below
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
+    duration: Option<Duration>,
+    /// Write the plot to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// A figure that is run live.
+pub(super) struct Live {
+    name: &'static str,
+    title: &'static str,
+    hosts: usize,
+    /// Where on the axis to the right it is measured.
+    places: &'static [u32],
+    /// What a place is called, such as "80 %".
+    place: fn(u32) -> String,
+    /// How long a measurement takes, and how long with `--quick`.
+    duration: (Duration, Duration),
+    measure: fn(Ground<'_>, &Point) -> Result<Sample>,
+    reduce: fn(&Rounds) -> Findings,
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Point {
+    place: u32,
+    /// What is left out at the beginning, and what is measured then.
+    warmup: Duration,
+    duration: Duration,
+    /// The same for all contenders of a round.
+    seed: u64,
+}
+
+pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
+    let quick = args.how.quick;
+    let duration = args.duration.unwrap_or(if quick { figure.duration.1 } else { figure.duration.0 });
+    if duration < Duration::from_millis(10) {
+        return Err(usage::error(format!("--duration {duration:?}: give 10ms or more")));
+    }
+    midflight_net::available()?;
+    if let Some(file) = &args.svg {
+        // Before minutes are spent.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.with_context(|| cannot_write(file))?;
+    }
+    let guard = LabGuard::new()?;
+    let (contenders, missing) = present();
+    let measured = guard.unless_interrupted(measure(
+        figure,
+        &contenders,
+        args.rounds.unwrap_or(if quick { 1 } else { 5 }),
+        duration,
+        &guard,
+    ))?;
+    let mut findings = (figure.reduce)(&measured);
+    findings.notes.extend(missing);
+    print(figure, &measured, &findings, args.how.json)?;
+    if let Some(file) = &args.svg {
+        let plots = draw(&findings)?;
+        let svg = plots.first().map(|plot| standalone(plot)).unwrap_or_default();
+        std::fs::write(file, svg).with_context(|| cannot_write(file))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_write(file: &Path) -> String {
+    format!("cannot write {}", file.display())
+}
+
+/// Those that can run here, and why others cannot.
+fn present() -> (Vec<Contender>, Vec<String>) {
+    let (mut present, mut missing) = (Vec::new(), Vec::new());
+    for contender in ALL {
+        match contender.missing() {
+            None => present.push(contender),
+            Some(why) => {
+                let why = format!("SKIPPED: {}: {why}", contender.label());
+                eprintln!("{why}");
+                missing.push(why);
+            }
+        }
+    }
+    (present, missing)
+}
+
+fn measure(
+    figure: &Live,
+    contenders: &[Contender],
+    rounds: u32,
+    duration: Duration,
+    guard: &LabGuard,
+) -> Result<Rounds> {
+    // A lab with XDP at the hosts, which only the kernel engine needs; the others would be slower with it.
+    let up = |xdp: bool| {
+        let name = format!("live{}{}", std::process::id(), if xdp { "x" } else { "" });
+        guard.up(&Options::new(name, figure.hosts).xdp(xdp))
+    };
+    eprintln!("setting up: {} hosts and a switch", figure.hosts);
+    let plain = up(false)?;
+    let xdp = if contenders.contains(&Contender::Kernel) { Some(up(true)?) } else { None };
+    let (mut switches, mut grounds) = (Vec::new(), Vec::new());
+    for &contender in contenders {
+        let lab = xdp.as_ref().filter(|_| contender == Contender::Kernel).unwrap_or(&plain);
+        let started = contender.engine().map(|engine| start_switch(lab, engine)).transpose()?;
+        let switch = started.map(|(process, address)| {
+            switches.push(process);
+            address
+        });
+        grounds.push(Ground { contender, lab, switch });
+    }
+    let mut measured = Rounds::default();
+    for round in 1..=rounds {
+        for &place in figure.places {
+            for &ground in &grounds {
+                let point = Point { place, warmup: duration / WARMUP_SHARE, duration, seed: round.into() };
+                let (at, who) = ((figure.place)(place), ground.contender.label());
+                let sample =
+                    (figure.measure)(ground, &point).with_context(|| format!("{who} was not measured at {at}"))?;
+                eprintln!("round {round} of {rounds}, {at}: {who}: {sample}");
+                measured.push(ground.contender, place, sample);
+            }
+        }
+    }
+    Ok(measured)
+}
+
+fn print(figure: &Live, measured: &Rounds, findings: &Findings, json: bool) -> Result<()> {
+    let name = format!("live.{}", figure.name);
+    let mut results: Vec<Measure> = Vec::new();
+    for row in &findings.rows {
+        results.extend(rows::measures(&format!("{name}.{}", row.name), row));
+    }
+    results.extend(rows::counts(&name, findings));
+    results.extend(measured.measures(&name));
+    let envelope = Envelope::new(&name, results);
+    if json {
+        return envelope.print(true);
+    }
+    stdout::print(&format!("{}{}", rows::table(&name, figure.title, findings), envelope.footer()))
+}

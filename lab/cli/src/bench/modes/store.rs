@@ -1,0 +1,84 @@
+//! A store in a lab: replicas on hosts of their own, each with the same small share of a CPU.
+
+use super::share::Share;
+use crate::engines::LabEngine;
+use crate::lab_guard::LabGuard;
+use crate::store::cluster::{Cluster, Ground, Size};
+use anyhow::Result;
+use midflight_control::reads::ReadMode;
+use midflight_dataplane::reads::Policy;
+use midflight_host::kv::{KvBuilder, KvClient};
+use midflight_net::{Lab, Options};
+use std::time::{Duration, Instant};
+
+/// For a leader.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a store is to be like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Like {
+    pub(super) mode: ReadMode,
+    pub(super) policy: Policy,
+    pub(super) engine: LabEngine,
+    pub(super) replicas: usize,
+    /// Of a CPU, for each replica.
+    pub(super) share: f64,
+}
+
+impl Like {
+    fn size(&self) -> Size {
+        Size { replicas: self.replicas, reads: self.mode, policy: self.policy, ..Size::USUAL }
+    }
+
+    /// The lab in which such a store is to be.
+    pub(super) fn lab(&self, guard: &LabGuard) -> Result<Lab> {
+        let name = format!("modes{}", std::process::id());
+        Ok(guard.up(&Options::new(name, self.size().hosts()).xdp(self.engine == LabEngine::Kernel))?)
+    }
+}
+
+/// Dropping it ends its processes.
+pub(super) struct Store<'l> {
+    cluster: Cluster<'l>,
+    /// Behind the processes that live on them.
+    _shares: Vec<Share>,
+}
+
+impl<'l> Store<'l> {
+    /// It serves when this returns.
+    pub(super) fn start(like: &Like, lab: &'l Lab, guard: &LabGuard) -> Result<Self> {
+        let cluster = Cluster::start(Ground::Lab(lab, like.engine), like.size())?;
+        guard.remove_too(cluster.directory());
+        cluster.wait_until_well()?;
+        let mut shares = Vec::new();
+        for (id, process) in (1..).zip(cluster.replicas()) {
+            let share = Share::new(&format!("replica{id}"), like.share)?;
+            share.take_in(process.id())?;
+            shares.push(share);
+        }
+        Ok(Self { cluster, _shares: shares })
+    }
+
+    pub(super) fn client(&self, describe: impl FnOnce(KvBuilder) -> KvBuilder + Send) -> Result<KvClient> {
+        self.cluster.client(0, describe)
+    }
+
+    /// CPU time that each replica has used.
+    pub(super) fn cpu_times(&self) -> Result<Vec<Duration>> {
+        self.cluster.replicas().map(|process| process.cpu_time()).collect()
+    }
+
+    /// The place of the leader among the replicas. Waits for one: on a machine that does something else, too, a replica may lose
+    /// its lease.
+    pub(super) fn leader(&self) -> Result<usize> {
+        let started = Instant::now();
+        loop {
+            match self.cluster.leader() {
+                Ok(id) => return Ok(id - 1),
+                Err(error) if started.elapsed() > PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+    }
+}

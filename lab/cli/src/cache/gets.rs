@@ -1,0 +1,228 @@
+//! Gets at a fixed rate, whatever becomes of those before (open loop). A get's latency is counted from the time at which it was to be sent,
+//! so a system, or a generator, that is late for one get is late for those behind it too.
+
+use super::keys::Keys;
+use midflight_cli::replay::pacer::Pacer;
+use anyhow::{Context, Result, anyhow};
+use hdrhistogram::Histogram;
+use midflight_host::cache::{CacheClient, CacheError, Completed, Completions, Failure};
+use midflight_host::clock;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1};
+use rand_pcg::Pcg64;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The longest latency that is recorded as it is: a minute. Longer ones count as this.
+const LATENCY_MAX_NS: u64 = 60_000_000_000;
+/// A tag is a key's number in its lower bits, and above them the time at which its get was to be sent, in units of 64 ns.
+const KEY_BITS: u32 = 24;
+const UNIT_NS: u64 = 64;
+/// How often it is looked whether all has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a load is.
+#[derive(Clone, Debug)]
+pub(crate) struct Gets {
+    pub(crate) keys: Keys,
+    /// Gets a second, of all clients together; times between them are exponential, and each is of any client.
+    pub(crate) rate: f64,
+    /// At first, and not measured.
+    pub(crate) warm_up: Duration,
+    /// What is measured.
+    pub(crate) measured: Duration,
+    /// Decides times, keys and clients.
+    pub(crate) seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// Nanoseconds from the time at which a get was to be sent until its answer was there. Failed ones are not in it.
+    pub(crate) latencies_ns: Histogram<u64>,
+    /// How late gets were begun.
+    pub(crate) late_ns: Histogram<u64>,
+    /// Answers that there is no such key.
+    pub(crate) missing: u64,
+    /// Values of other keys: there is none, or the cache is broken.
+    pub(crate) wrong: u64,
+    /// Gets that failed, by the name of the failure.
+    pub(crate) failed: BTreeMap<&'static str, u64>,
+    /// The first failure.
+    pub(crate) first_error: Option<CacheError>,
+    /// From the first to the last get that is measured.
+    pub(crate) elapsed: Duration,
+}
+
+/// All names, so that results have the same ones in every run.
+pub(crate) const FAILURES: [&str; 5] = ["busy", "closed", "refused", "timed_out", "unusable"];
+
+fn name(error: &CacheError) -> &'static str {
+    match error {
+        CacheError::Busy(_) => "busy",
+        CacheError::Closed => "closed",
+        CacheError::Failed(Failure::Refused) => "refused",
+        CacheError::Failed(Failure::TimedOut) => "timed_out",
+        _ => "unusable",
+    }
+}
+
+impl Measured {
+    fn new() -> Result<Self> {
+        let histogram = || Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).context("a histogram of latencies");
+        Ok(Self {
+            latencies_ns: histogram()?,
+            late_ns: histogram()?,
+            missing: 0,
+            wrong: 0,
+            failed: FAILURES.map(|name| (name, 0)).into(),
+            first_error: None,
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    fn fail(&mut self, error: CacheError) {
+        *self.failed.entry(name(&error)).or_default() += 1;
+        self.first_error.get_or_insert(error);
+    }
+
+    /// All that failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failed.values().sum()
+    }
+}
+
+/// Both sides of one run.
+struct Run<'a> {
+    gets: &'a Gets,
+    clients: &'a [CacheClient],
+    completions: Completions,
+    /// The clock's time, and the same instant.
+    origin_ns: u64,
+    origin: Instant,
+    /// Gets that were begun, with one more while the generator runs.
+    begun: AtomicU64,
+    stop: &'a AtomicBool,
+    watch: &'a dyn Watch,
+}
+
+/// Sees gets while they run.
+pub(crate) trait Watch: Sync {
+    /// A get was to be sent then, and was answered so much later.
+    fn answered(&self, _due: Instant, _latency: Duration) {}
+
+    /// Now and then: the time since the begin.
+    fn told(&self, _elapsed: Duration) {}
+}
+
+/// Watches nothing.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {}
+
+impl Gets {
+    /// Runs them.
+    pub(crate) fn run(&self, clients: &[CacheClient], stop: &AtomicBool, watch: &dyn Watch) -> Result<Measured> {
+        let run = Run {
+            gets: self,
+            clients,
+            completions: Completions::new(),
+            origin_ns: clock::now(),
+            origin: Instant::now(),
+            begun: AtomicU64::new(1),
+            stop,
+            watch,
+        };
+        std::thread::scope(|scope| {
+            let generator = scope.spawn(|| run.generate());
+            let collected = run.collect();
+            let generated = generator.join().map_err(|_| anyhow!("the generator panicked"))?;
+            let (mut collected, generated) = (collected?, generated?);
+            collected.late_ns = generated.late_ns;
+            collected.elapsed = generated.elapsed;
+            for (name, count) in generated.failed {
+                *collected.failed.entry(name).or_default() += count;
+            }
+            collected.first_error = collected.first_error.or(generated.first_error);
+            Ok(collected)
+        })
+    }
+}
+
+/// The generator does not count as a get any more, however it ends: else whoever collects would wait for ever.
+struct Ended<'a>(&'a AtomicU64);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Run<'_> {
+    fn generate(&self) -> Result<Measured> {
+        let _ended = Ended(&self.begun);
+        let (mut measured, gets) = (Measured::new()?, self.gets);
+        let mut random = Pcg64::seed_from_u64(gets.seed);
+        let pacer = Pacer::new(self.stop);
+        let (begin, end) = (gets.warm_up.as_nanos() as u64, (gets.warm_up + gets.measured).as_nanos() as u64);
+        let (mut at, mut last) = (0.0, 0);
+        loop {
+            let gap: f64 = Exp1.sample(&mut random);
+            at += gap * 1e9 / gets.rate;
+            let due = at as u64 / UNIT_NS * UNIT_NS;
+            let (client, key) = (random.random_range(0..self.clients.len()), gets.keys.draw(&mut random));
+            if due >= end {
+                last = end;
+                break;
+            }
+            let Some(late_ns) = pacer.wait(self.origin_ns + due) else { break };
+            last = due;
+            let is_measured = due >= begin;
+            if is_measured {
+                measured.late_ns.saturating_record(late_ns.max(1));
+            }
+            // The time of the call is the client's, so that it counts from before.
+            self.begun.fetch_add(1, Relaxed);
+            let tag = (due / UNIT_NS) << KEY_BITS | u64::from(key);
+            if let Err(error) = self.clients[client].submit_get_to(&self.completions, tag, Keys::name(key)) {
+                self.begun.fetch_sub(1, Relaxed);
+                if is_measured {
+                    measured.fail(error);
+                }
+            }
+        }
+        measured.elapsed = Duration::from_nanos(last.saturating_sub(begin));
+        Ok(measured)
+    }
+
+    /// Until the generator has ended and all that it began.
+    fn collect(&self) -> Result<Measured> {
+        let mut measured = Measured::new()?;
+        let mut ended = 0;
+        while ended < self.begun.load(Relaxed) {
+            if let Some(completed) = self.completions.next_timeout(LOOK_EVERY) {
+                ended += 1;
+                self.take(&mut measured, completed);
+            }
+            self.watch.told(self.origin.elapsed());
+        }
+        Ok(measured)
+    }
+
+    fn take(&self, measured: &mut Measured, completed: Completed) {
+        let (due, key) = ((completed.tag >> KEY_BITS) * UNIT_NS, completed.tag as u32 & ((1 << KEY_BITS) - 1));
+        if due < self.gets.warm_up.as_nanos() as u64 {
+            return;
+        }
+        let due = self.origin + Duration::from_nanos(due);
+        let latency = completed.at.saturating_duration_since(due);
+        match completed.outcome {
+            Err(error) => return measured.fail(error),
+            Ok(None) => measured.missing += 1,
+            Ok(Some(value)) => measured.wrong += u64::from(!self.gets.keys.is_value(key, &value)),
+        }
+        self.watch.answered(due, latency);
+        measured.latencies_ns.saturating_record((latency.as_nanos() as u64).max(1));
+    }
+}

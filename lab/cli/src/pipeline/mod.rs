@@ -1,0 +1,152 @@
+//! `midflight-lab pipeline`: a switch whose program is one for a switch's pipeline, in the model of such a switch or in BMv2, with the
+//! clients and executors of any switch.
+
+mod asic;
+mod bmv2;
+mod hosts;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use anyhow::Result;
+use asic::AsicEngine;
+use bmv2::Bmv2Engine;
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_asic::Program;
+use midflight_asic::reads::{AsicReads, UNIT_BITS};
+use midflight_cli::{NamedProgram, OtherEngine, SwitchArgs, run_reads_in, run_tasks_in};
+use midflight_control::{Config, ReadsTable, TasksTable};
+use midflight_dataplane::TasksProgram;
+use midflight_dataplane::reads::ReadsProgram;
+use midflight_host::{Error, InProcess};
+use midflight_terminal::usage;
+use queue::Queue;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight-lab pipeline                                  our queue, in the model of a switch
+  midflight-lab pipeline --engine asic-published          the papers' queue
+  midflight-lab pipeline --config store.toml              the switch of a store
+  sudo midflight-lab pipeline --engine bmv2 --interface eth0,eth1 --listen 10.0.0.1:7700
+
+docs/engines.md says what each can do. BMv2 needs root, p4c and simple_switch (docs/internals/p4.md).
+
+EXIT CODES
+  0 ended by a signal, 1 failed, 2 wrong usage or configuration";
+
+/// What the command line says.
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Where the program runs
+    #[arg(long, value_enum, default_value_t = Engine::AsicSafe)]
+    engine: Engine,
+    /// Interfaces that are BMv2's ports
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    interface: Vec<String>,
+    /// After how long a slot asks again that found no task, 10us to 65ms; default: 1ms, in BMv2 10ms
+    #[arg(long, value_name = "DURATION", value_parser = poll)]
+    poll: Option<Duration>,
+    #[command(flatten)]
+    switch: SwitchArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// In a model of a switch's pipeline, in this process: this project's program
+    AsicSafe,
+    /// The same with the papers' program
+    AsicPublished,
+    /// In BMv2's simple_switch: this project's program in P4
+    Bmv2,
+    /// The same with the papers' program
+    Bmv2Published,
+}
+
+impl Engine {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn program(self) -> Program {
+        match self {
+            Self::AsicSafe | Self::Bmv2 => Program::Safe,
+            Self::AsicPublished | Self::Bmv2Published => Program::Published,
+        }
+    }
+
+    fn is_bmv2(self) -> bool {
+        matches!(self, Self::Bmv2 | Self::Bmv2Published)
+    }
+}
+
+fn poll(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_micros(10)..=Duration::from_millis(65);
+    let duration = usage::duration(text)?;
+    if range.contains(&duration) { Ok(duration) } else { Err("must be 10us to 65ms".into()) }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match args.switch.program()? {
+        NamedProgram::Tasks if args.engine.is_bmv2() => run_tasks_in(&args.switch, in_bmv2(args)?),
+        NamedProgram::Tasks => run_tasks_in(&args.switch, in_model(args)?),
+        NamedProgram::Reads if args.engine == Engine::AsicSafe => run_reads_in(&args.switch, reads_in_model()),
+        NamedProgram::Reads => Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe")),
+        NamedProgram::Replicas => Err(usage::error("an operator does not run here: use `midflight switch`")),
+    }
+}
+
+fn in_model(args: &Args) -> Result<OtherEngine<TasksProgram, TasksTable>> {
+    if !args.interface.is_empty() {
+        return Err(usage::error("--interface is for BMv2: say --engine bmv2"));
+    }
+    let (program, poll) = (args.engine.program(), args.poll);
+    Ok(OtherEngine {
+        name: args.engine.name(),
+        adapt: Box::new(|config: &mut Config| {
+            if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
+                return Err(usage::error("a pipeline serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
+            }
+            config.program.bounds.levels = config.program.bounds.levels.min(Queue::LEVELS_MAX);
+            Ok(())
+        }),
+        start: Box::new(move |place, _| {
+            Ok(Box::new(AsicEngine::new(place.program, Queue::of(program, place.program, poll), place.epoch)?))
+        }),
+    })
+}
+
+fn in_bmv2(args: &Args) -> Result<OtherEngine<TasksProgram, TasksTable>> {
+    let interfaces = args.interface.clone();
+    if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
+        return Err(usage::error("the engine bmv2 serves interfaces: name them, --interface eth0 for example"));
+    }
+    let (program, poll) = (args.engine.program(), args.poll);
+    Ok(OtherEngine {
+        name: args.engine.name(),
+        adapt: Box::new(|config: &mut Config| {
+            if config.switch.listen.is_ipv6() || config.switch.listen.ip().is_unspecified() {
+                return Err(usage::error(bmv2::ONE_ADDRESS));
+            }
+            config.program.bounds.levels = Queue::LEVELS_MAX;
+            Ok(())
+        }),
+        start: Box::new(move |place, interrupted| {
+            let queue = Queue::of(program, place.program, Some(poll.unwrap_or_default().max(bmv2::POLL_MIN)));
+            Ok(Box::new(Bmv2Engine::start(&place, queue, interfaces, interrupted)?))
+        }),
+    })
+}
+
+fn reads_in_model() -> OtherEngine<ReadsProgram, ReadsTable> {
+    OtherEngine {
+        name: Engine::AsicSafe.name(),
+        adapt: Box::new(|_| Ok(())),
+        start: Box::new(|place, _| {
+            let reads = AsicReads::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
+            Ok(Box::new(InProcess(reads)))
+        }),
+    }
+}

@@ -1,0 +1,34 @@
+//! The laboratory's command as processes, which has the subcommands of `midflight`, too; and labs around it.
+
+#![allow(dead_code, reason = "each test binary uses what it needs")]
+#![allow(clippy::unwrap_used, reason = "tests may")]
+#![allow(unused_imports, reason = "each test binary uses what it needs")]
+
+#[path = "../../../../crates/cli/tests/common/mod.rs"]
+mod of_product;
+
+pub(crate) use midflight_net::testing::labs_work;
+pub(crate) use of_product::*;
+
+use midflight::{Client, ClientOptions};
+use midflight_net::{Lab, Place};
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::process::Command;
+
+/// The command with these arguments at a place of a lab.
+pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) -> Command {
+    quiet(lab.command(place, MIDFLIGHT), args)
+}
+
+/// The JSON of `status` of a switch in a lab.
+pub(crate) fn status_at(lab: &Lab, switch: &Running) -> serde_json::Value {
+    lab.within(Place::Switch, || status(&switch.http())).unwrap()
+}
+
+/// A client in this process, whose sockets are at a place of a lab.
+pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
+    let client = lab.within(place, || Client::connect(ClientOptions::new(vec![switch])).unwrap()).unwrap();
+    assert!(client.wait_connected(PATIENCE));
+    client
+}

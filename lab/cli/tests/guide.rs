@@ -1,0 +1,197 @@
+//! The user guide agrees with the code: flags of commands, texts of errors, names of metrics.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use midflight_dataplane::{Tasks, TasksConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below `folder` with this ending.
+fn files(folder: PathBuf, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn pages() -> Vec<(String, String)> {
+    let mut pages = files(root().join("docs"), ".md");
+    pages.push(root().join("README.md"));
+    pages.into_iter().map(|path| (path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The lines of a page's shell blocks, without comments.
+fn shell_lines(page: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in page.lines() {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            _ if inside => lines.push(line.split(" #").next().unwrap().trim()),
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// The calls of `midflight` in a line: subcommands and the options before a `--`. After `-p` it is a package of cargo's.
+fn calls(line: &str) -> Vec<Vec<&str>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let starts = words
+        .iter()
+        .enumerate()
+        .filter(|&(at, word)| *word == "midflight" && (at == 0 || words[at - 1] != "-p"))
+        .map(|(at, _)| at + 1);
+    starts.map(|at| words[at..].iter().take_while(|w| !["--", "|", ">", "<"].contains(w)).copied().collect()).collect()
+}
+
+fn help(subcommands: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_midflight-lab")).args(subcommands).arg("--help").output().unwrap();
+    assert!(output.status.success(), "midflight {}", subcommands.join(" "));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn commands_of_the_guide_have_these_flags() {
+    let mut helps = BTreeMap::new();
+    let mut checked = 0;
+    let pages = pages();
+    for (path, page) in &pages {
+        for call in shell_lines(page).into_iter().flat_map(calls) {
+            let depth = match call[0] {
+                "baseline" => 3,
+                "bench" | "cache" | "check" | "job" | "kv" | "lab" | "sim" => 2,
+                _ => 1,
+            }
+            .min(call.len());
+            let help = helps.entry(call[..depth].to_vec()).or_insert_with(|| help(&call[..depth]));
+            let known: BTreeSet<&str> = help.split([' ', ',', '\n', '=']).collect();
+            for flag in call.iter().filter(|word| word.starts_with('-')) {
+                assert!(known.contains(flag), "{path}: midflight {}: {flag} does not exist", call.join(" "));
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} flags were found: does the test still read the guide?");
+}
+
+/// The first cell of each row of the table under a heading.
+fn first_cells<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let section = page.split_once(&format!("{heading}\n")).unwrap().1;
+    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    rows.skip(2).map(|row| row[1..].split('|').next().unwrap().trim()).collect()
+}
+
+#[test]
+fn errors_of_the_guide_stand_in_the_code() {
+    let code: String =
+        files(root().join("crates"), ".rs").into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    for page in ["docs/troubleshooting.md", "docs/store.md"] {
+        let page = std::fs::read_to_string(root().join(page)).unwrap();
+        for message in first_cells(&page, "## Errors") {
+            // A row may have several messages, and three dots stand for what differs.
+            let parts = message.trim_matches('`').split("`, `").flat_map(|one| one.split('…'));
+            let missing: Vec<_> = parts.filter(|part| !code.contains(part)).collect();
+            assert!(missing.is_empty(), "no error says {missing:?} of {message}");
+        }
+    }
+}
+
+#[test]
+fn counts_of_the_kernel_engine_are_all_in_the_guide() {
+    let header = std::fs::read_to_string(root().join("dataplane/xdp/arena.h")).unwrap();
+    let list = header.split_once("define MF_SHELL_COUNTS(X)").unwrap().1.split("\n\n").next().unwrap();
+    let mut counted: BTreeSet<&str> =
+        list.lines().filter_map(|line| line.trim().strip_prefix("X(")?.split(',').next()).collect();
+    assert!(counted.len() > 10, "{counted:?}");
+    counted.insert("calls_failed"); // by the process
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    let cells = first_cells(&page, "## The kernel engine");
+    let documented = cells.into_iter().flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+    assert_eq!(counted, documented);
+}
+
+/// The names of the metrics in a text for Prometheus.
+fn served(text: &str) -> BTreeSet<String> {
+    let ends = ["_bucket", "_sum", "_count"];
+    let names = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(['{', ' ']).next().unwrap());
+    names.map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()).collect()
+}
+
+/// Those in the first column of a table of a page.
+fn documented(page: &str, table: &str) -> BTreeSet<String> {
+    let page = std::fs::read_to_string(root().join(page)).unwrap();
+    let metrics = page.split_once(table).unwrap().1;
+    let rows = metrics.lines().take_while(|line| !line.is_empty()).skip(2);
+    let cells = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    cells.map(|cell| cell.trim_matches([' ', '`']).split('{').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_a_switch() {
+    let stats = Tasks::new(&TasksConfig::default(), 1, 1).unwrap().stats();
+    let surroundings = midflight_control::Surroundings {
+        listen: "127.0.0.1:7700".parse().unwrap(),
+        engine: midflight_control::EngineStatus::in_process("user"),
+        epoch: 1,
+        uptime_ms: 0,
+        shell: [("received".to_owned(), 0)].into(),
+    };
+    let status = midflight_control::TasksStatus::new(&stats, 8);
+    let snapshot = midflight_control::Snapshot::new(surroundings, &stats, status);
+    assert_eq!(documented("docs/operations.md", "| metric |"), served(&snapshot.to_prometheus()));
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_a_replica() {
+    let config = midflight_control::reads::SetTable::on_loopback(1, 1, 1, 7700).replica_config(
+        1,
+        midflight_control::reads::ReplicaStart::IsNew,
+        1,
+    );
+    let replica = midflight_reads::replica::Replica::new(config, Vec::new(), 0).unwrap();
+    let shell = [("received".to_owned(), 0)].into();
+    let status =
+        midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), replica.times(), shell);
+    let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
+    assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_an_agent() {
+    let counters = midflight_control::ShellCounters::from([("received".to_owned(), 0)]);
+    let status = midflight_control::replicas::agent::AgentStatus {
+        version: "0.1.0".into(),
+        listen: "127.0.0.1:7800".parse().unwrap(),
+        operator: None,
+        store: "memcached://127.0.0.1:11211".into(),
+        store_is_gone: None,
+        slots: 4,
+        queue: 0,
+        served: 0,
+        service_time_us: None,
+        utilization: 0.0,
+        answered_per_s: 0.0,
+        refused_per_s: 0.0,
+        streams: 0,
+        counters: counters.clone(),
+        shell: counters,
+    };
+    let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
+    assert_eq!(documented("docs/cache.md", "| metric of an agent |"), served(&text));
+}

@@ -1,0 +1,102 @@
+//! `midflight bench falcon-8` and `bolt-11`, as small as they go. Need root and iproute2; skip loudly without.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Said, assert_error, interrupted, labs_work, run, run_as_nobody, skip};
+use midflight_net::testing::traces_of;
+
+/// Who took part; if not the kernel engine, the command has said why.
+fn contenders(said: &Said) -> &'static [&'static str] {
+    if !said.stderr.contains("SKIPPED: Midflight, kernel engine: ") {
+        return &["kernel", "user", "sparrow"];
+    }
+    skip(said.stderr.lines().next().unwrap().trim_start_matches("SKIPPED: "));
+    &["user", "sparrow"]
+}
+
+#[test]
+fn delays_of_all_contenders_become_rows_and_a_plot() {
+    if !labs_work() {
+        return;
+    }
+    let directory = Directory::new("live");
+    let svg = directory.path("delay.svg");
+    let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "50ms", "--json", "--svg", &svg]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let (results, contenders) = (said.results(), contenders(&said));
+    for contender in contenders {
+        for load in [50, 65, 80, 95] {
+            let delay = |what: &str| {
+                let name = format!("live.falcon-8.{contender}.{load}.delay_{what}_us");
+                results[&name].as_f64().unwrap_or_else(|| panic!("no {name}"))
+            };
+            assert!(delay("p50") > 1.0 && delay("p5") <= delay("p50") && delay("p50") <= delay("p95"));
+        }
+    }
+    assert_eq!(results["live.falcon-8.user-median-95.paper"], 90.0);
+    assert!(results["live.falcon-8.user-factor-median-95.ratio"].as_f64().unwrap() > 0.0);
+    let rows =
+        ["pass", "unsure", "shape", "fail"].map(|what| results[format!("live.falcon-8.{what}")].as_u64().unwrap());
+    assert_eq!(rows.iter().sum::<u64>() as usize, 6 * contenders.len() - 3);
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Sparrow") && svg.contains("user space"));
+}
+
+#[test]
+fn decisions_of_all_contenders_become_rows() {
+    if !labs_work() {
+        return;
+    }
+    let said = run(&["bench", "bolt-11", "--rounds", "1", "--duration", "40ms", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let (results, contenders) = (said.results(), contenders(&said));
+    for contender in contenders {
+        for slots in [1, 4, 16, 60, 150, 300, 720] {
+            let name = format!("live.bolt-11.{contender}.{slots}.decisions_per_s");
+            assert!(results[&name].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+    assert_eq!(results["live.bolt-11.sparrow-peak.paper"], 500_000.0);
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    if !labs_work() {
+        return;
+    }
+    // The second one has XDP at its hosts.
+    let mut labs = [String::new(), String::new()];
+    let said = interrupted(
+        &["bench", "bolt-11", "--quick"],
+        |line| line.starts_with("round 1 of 1"),
+        |bench| {
+            labs = [format!("live{}", bench.id()), format!("live{}x", bench.id())];
+            assert!(!traces_of(&labs[0]).is_empty());
+        },
+    );
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert_eq!(labs.map(|lab| traces_of(&lab)).concat(), Vec::<String>::new(), "{said:?}");
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    assert_error(&run(&["bench", "falcon-8", "--duration", "1ms"]), 2, &["--duration 1ms", "10ms or more"]);
+    assert_error(&run(&["bench", "bolt-11", "--rounds", "0"]), 2, &["--rounds"]);
+}
+
+#[test]
+fn a_plot_that_cannot_be_written_is_said_before_anything_is_measured() {
+    if labs_work() {
+        let said = run(&["bench", "bolt-11", "--svg", "/nonexistent/plot.svg"]);
+        assert_error(&said, 1, &["cannot write /nonexistent/plot.svg", "No such file"]);
+    }
+}
+
+#[test]
+fn who_is_not_root_is_told_so() {
+    if let Some(said) = run_as_nobody(&["bench", "falcon-8"]) {
+        assert_error(&said, 1, &["a lab needs root", "sudo"]);
+    }
+}

@@ -1,0 +1,455 @@
+//! T16 with real processes in labs and both engines: processes stand still, links go down and away, rings fill up, versions
+//! and clocks differ. Every task ends, its caller sees one result, and no process is stuck afterwards. Needs root and
+//! iproute2; otherwise the tests are skipped with a message.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{
+    Directory, PATIENCE, Running, Said, Seen, client_at, kernel_works, labs_work, midflight_at, signal, skip,
+    status_at, wait_until,
+};
+use midflight::{Client, ClientOptions};
+use midflight_net::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
+use midflight_wire::{Builder, Header, Operation, Register, Version};
+use rustix::process::Signal;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use zerocopy::{FromBytes, IntoBytes};
+
+const CONFIG: &str = "admin = \"\"\n[tasks]\nqueue = 20000\nslots = 1024\nclients = 1024\nlease = \"300ms\"\nslot_idle = \"1s\"\n\
+                      client_idle = \"1s\"\ncookie = \"500ms\"\n";
+/// What faults last: four leases.
+const LEASES: Duration = Duration::from_millis(1_200);
+/// Once a fault has ended, everybody works again within this time (T16), with room for a busy machine.
+const HEALED_WITHIN: Duration = Duration::from_secs(10);
+
+const CLIENT: Place = Place::Host(0);
+const EXECUTORS: [Place; 2] = [Place::Host(1), Place::Host(2)];
+const NEWCOMER: Place = Place::Host(3);
+const SLOTS: usize = 8;
+const ALL_SLOTS: usize = EXECUTORS.len() * SLOTS;
+const TASKS: usize = 3_000;
+/// How many tasks a client has that starts after a fault.
+const NEWCOMERS: usize = 100;
+const SHORT: Duration = Duration::from_millis(2);
+
+/// A lab, a switch of one of the engines, and its executors.
+struct World {
+    lab: Lab,
+    directory: Directory,
+    engine: Vec<String>,
+    switch: Running,
+    executors: Vec<Running>,
+}
+
+/// Runs a scenario with each engine that this machine can run.
+fn each_engine(story: impl Fn(&mut World)) {
+    if !labs_work() {
+        return;
+    }
+    let engines = if kernel_works() { &["user", "kernel"][..] } else { &["user"] };
+    for engine in engines {
+        println!("engine {engine}");
+        story(&mut World::start(engine, &[]));
+    }
+}
+
+/// Pins of a kept switch have the port's name, and tests run at the same time.
+fn port() -> u16 {
+    20_000 + (std::process::id() % 10_000) as u16
+}
+
+fn address() -> SocketAddr {
+    (SWITCH_IPV4, port()).into()
+}
+
+impl World {
+    fn start(engine: &str, more: &[&str]) -> Self {
+        let lab = Lab::up(&Options::temporary(4)).unwrap();
+        let directory = Directory::new(&format!("live-{}", lab.name()));
+        directory.write("m.toml", CONFIG);
+        let mut args = vec!["--engine".to_owned(), engine.to_owned()];
+        if engine == "kernel" {
+            args.extend(["--interface".to_owned(), lab.interfaces().join(",")]);
+        }
+        args.extend(more.iter().copied().map(str::to_owned));
+        let switch = Running::spawn(switch_command(&lab, &directory, &args));
+        let executors =
+            EXECUTORS.iter().map(|&place| Running::spawn(executor_of(&lab, place, &address().to_string()))).collect();
+        Self { lab, directory, engine: args, switch, executors }
+    }
+
+    /// Others take the places of some; when this returns, the switch has none of the slots of those any more.
+    fn replace_executors(&mut self, others: impl IntoIterator<Item = (usize, Command)>) {
+        for (number, other) in others {
+            self.executors[number].child.kill().unwrap();
+            self.executors[number] = Running::spawn(other);
+        }
+        wait_until("the former ones are forgotten", || self.status()["slots"] == ALL_SLOTS);
+    }
+
+    fn is_kernel(&self) -> bool {
+        self.engine.iter().any(|arg| arg == "kernel")
+    }
+
+    /// In this process, but at its host.
+    fn client(&self) -> Client {
+        client_at(&self.lab, CLIENT, address())
+    }
+
+    /// A client, a quarter of whose tasks have ended.
+    fn busy(&self) -> (Client, Seen) {
+        let client = self.client();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        seen.take(TASKS / 4);
+        (client, seen)
+    }
+
+    /// All tasks end, and all is well soon after the fault has ended.
+    #[track_caller]
+    fn heals(&self, seen: &mut Seen, ended: Instant) {
+        seen.take_all();
+        self.is_well_soon(ended);
+    }
+
+    /// `midflight submit` of so many tasks that sleep for so long.
+    fn submit(&self, place: Place, tasks: usize, sleep: &str) -> Command {
+        let (tasks, switch) = (tasks.to_string(), address().to_string());
+        command(&self.lab, place, &["submit", "sleep", sleep, "-n", &tasks, "--switch", &switch, "--json"])
+    }
+
+    fn status(&self) -> serde_json::Value {
+        status_at(&self.lab, &self.switch)
+    }
+
+    fn ip(&self, place: Place, args: &[&str]) {
+        assert!(self.lab.command(place, "ip").args(args).status().unwrap().success(), "{place}: ip {args:?}");
+    }
+
+    /// After the fault has ended: soon all slots wait for tasks, and new clients are served.
+    #[track_caller]
+    fn is_well_soon(&self, ended: Instant) {
+        wait_until("all slots wait", || {
+            let now = self.status();
+            let queued: u64 = now["queued"].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).sum();
+            now["parked"] == ALL_SLOTS && now["slots"] == ALL_SLOTS && now["busy"] == 0 && queued == 0
+        });
+        let healed = ended.elapsed();
+        println!("all slots wait {} ms after the fault", healed.as_millis());
+        assert!(healed < HEALED_WITHIN, "{healed:?}");
+        assert_all_ended(self.submit(NEWCOMER, NEWCOMERS, "2ms").output().unwrap().into(), NEWCOMERS);
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A test that fails shall leave nothing either.
+        let _ = midflight_host::detach(port());
+    }
+}
+
+fn command(lab: &Lab, place: Place, args: &[&str]) -> Command {
+    let mut command = midflight_at(lab, place, args);
+    command.env("RUST_LOG", "warn");
+    command
+}
+
+fn switch_command(lab: &Lab, directory: &Directory, engine: &[String]) -> Command {
+    let (listen, config) = (address().to_string(), directory.path("m.toml"));
+    let mut command =
+        command(lab, Place::Switch, &["switch", "--listen", &listen, "--http", "127.0.0.1:0", "--config", &config]);
+    command.args(engine).stderr(Stdio::piped());
+    command
+}
+
+fn executor_of(lab: &Lab, place: Place, switches: &str) -> Command {
+    command(lab, place, &["executor", "--switch", switches, "--slots", &SLOTS.to_string()])
+}
+
+/// Of `midflight submit --json`.
+#[track_caller]
+fn assert_all_ended(said: Said, tasks: usize) {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.results()["submit.ok"], tasks);
+}
+
+/// Stops the process for a while. Returns when it went on.
+fn stand_still(process: &Running, time: Duration) -> Instant {
+    signal(&process.child, Signal::STOP);
+    std::thread::sleep(time);
+    signal(&process.child, Signal::CONT);
+    Instant::now()
+}
+
+#[test]
+fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
+    each_engine(|world| {
+        let (_client, mut seen) = world.busy();
+        world.heals(&mut seen, stand_still(&world.switch, LEASES));
+        let now = world.status();
+        assert_eq!((&now["tasks"]["expired"], seen.again), (&0.into(), 0), "{now}");
+        assert!(now["gaps"].as_u64().unwrap() >= 1, "{now}");
+    });
+}
+
+/// It still has tasks when it comes back, of a client that has had their results by the other one. Programs in the kernel
+/// serve on.
+#[test]
+fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
+    each_engine(|world| {
+        let next: SocketAddr = (world.lab.hosts()[3].ipv4, port()).into();
+        let args =
+            ["switch", "--listen", &next.to_string(), "--http", "off", "--config", &world.directory.path("m.toml")];
+        let _next = Running::spawn(command(&world.lab, NEWCOMER, &args));
+        let list = format!("{},{next}", address());
+        let both = [0, 1].map(|number| (number, executor_of(&world.lab, EXECUTORS[number], &list)));
+        world.replace_executors(both);
+        let options = ClientOptions::new(vec![address(), next]);
+        let client = world.lab.within(CLIENT, || Client::connect(options).unwrap()).unwrap();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        seen.take(TASKS / 10);
+        signal(&world.switch.child, Signal::STOP);
+        seen.take_all();
+        if world.is_kernel() {
+            // Its programs serve those whom they know, and tell executors who have waited for long that it lives.
+            std::thread::sleep(2 * LEASES);
+            Seen::new(&client, &[(TASKS / 10, SHORT)]).take_all();
+            assert_eq!(client.switch().0, address());
+        } else {
+            assert_eq!(client.switch().0, next);
+        }
+        let mut more = Seen::new(&client, &[(TASKS, SHORT)]);
+        signal(&world.switch.child, Signal::CONT);
+        let ended = Instant::now();
+        seen.take_all();
+        more.take_all();
+        world.is_well_soon(ended);
+        assert_eq!(client.switch().0, address());
+    });
+}
+
+#[test]
+fn t16_an_executor_that_stood_still_for_leases_comes_back_with_late_results() {
+    each_engine(|world| {
+        let client = world.client();
+        let long = Duration::from_secs(1);
+        let mut seen = Seen::new(&client, &[(TASKS / 4, SHORT), (ALL_SLOTS, long), (TASKS, SHORT)]);
+        seen.take(TASKS / 4);
+        wait_until("every slot has a long one", || world.status()["busy"] == ALL_SLOTS);
+        // What it runs ends meanwhile by its clock, and is with the other one by then.
+        world.heals(&mut seen, stand_still(&world.executors[0], LEASES));
+        let now = world.status();
+        assert!(now["tasks"]["expired"].as_u64().unwrap() >= SLOTS as u64, "{now}");
+    });
+}
+
+#[test]
+fn t16_a_client_that_stood_still_for_longer_than_it_is_remembered_gets_all_results() {
+    each_engine(|world| {
+        // All of them take longer than the client is remembered.
+        let client = world.submit(CLIENT, TASKS, "20ms").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("some have ended", || world.status()["tasks"]["completed"].as_u64().unwrap() > 0);
+        signal(&client, Signal::STOP);
+        wait_until("it is forgotten", || world.status()["clients"] == 0);
+        let now = world.status();
+        assert!(now["tasks"]["dropped"].as_u64().unwrap() > 0, "{now}");
+        signal(&client, Signal::CONT);
+        let ended = Instant::now();
+        assert_all_ended(client.wait_with_output().unwrap().into(), TASKS);
+        world.is_well_soon(ended);
+    });
+}
+
+#[test]
+fn t16_links_of_the_switch_go_down_for_leases() {
+    each_engine(|world| {
+        let client = world.client();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        // The client's, an executor's, and both at once.
+        for links in [&["host0"][..], &["host1"], &["host0", "host1"]] {
+            seen.take(TASKS / 6);
+            links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "down"]));
+            std::thread::sleep(LEASES);
+            links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "up"]));
+        }
+        world.heals(&mut seen, Instant::now());
+    });
+}
+
+#[test]
+fn t16_an_executors_own_link_goes_down_for_leases() {
+    each_engine(|world| {
+        let (_client, mut seen) = world.busy();
+        world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "down"]);
+        std::thread::sleep(LEASES);
+        world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "up"]);
+        // The kernel has forgotten the routes of a link that went down.
+        let gateway = world.lab.hosts()[1].gateway_ipv4.to_string();
+        world.ip(EXECUTORS[0], &["route", "add", "default", "via", &gateway]);
+        world.heals(&mut seen, Instant::now());
+    });
+}
+
+/// A switch in the kernel ends, because its programs went with the interface, and its supervisor starts it again.
+#[test]
+fn t16_an_interface_goes_away_and_comes_back() {
+    each_engine(|world| {
+        let (_client, mut seen) = world.busy();
+        world.lab.renew_link(1).unwrap();
+        if world.is_kernel() {
+            assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
+            world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
+        }
+        world.heals(&mut seen, Instant::now());
+    });
+}
+
+#[test]
+fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
+    if !labs_work() || !kernel_works() {
+        return;
+    }
+    let mut world = World::start("kernel", &["--keep"]);
+    let epoch = world.status()["epoch"].clone();
+    let (_client, mut seen) = world.busy();
+    world.lab.renew_link(1).unwrap();
+    assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
+    world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
+    let ended = Instant::now();
+    assert_eq!(world.status()["epoch"], epoch);
+    seen.take_all();
+    world.is_well_soon(ended);
+    wait_until("nothing was submitted again", || world.status()["tasks"]["submitted"] == TASKS + NEWCOMERS);
+}
+
+/// The programs serve known clients and executors alone; cookies for new ones wait for the process, and are lost when the
+/// ring is full.
+#[test]
+fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
+    if !labs_work() || !kernel_works() {
+        return;
+    }
+    let world = World::start("kernel", &[]);
+    let client = world.client();
+    let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+    seen.take(1);
+    signal(&world.switch.child, Signal::STOP);
+    let asked = 5_000;
+    world.lab.within(NEWCOMER, || ask_for_cookies(asked)).unwrap();
+    seen.take_all();
+    signal(&world.switch.child, Signal::CONT);
+    world.is_well_soon(Instant::now());
+    let now = world.status();
+    assert!(now["shell"]["hand_over_failed"].as_u64().unwrap() > asked / 2, "{now}");
+    assert!(now["shell"]["handed_over"].as_u64().unwrap() > 100, "{now}");
+}
+
+/// REGISTERs of executors that are not known.
+fn ask_for_cookies(packets: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    for executor in 1..=packets {
+        let mut packet = Vec::new();
+        let fixed = Register {
+            header: Header::new(Operation::Register, 0, 1),
+            executor: executor.into(),
+            cookie: 0.into(),
+            first: 0.into(),
+            resources: 0,
+            kind: 0,
+            counter: 0.into(),
+            places: [0.into(); 2],
+        };
+        Builder::new(&mut packet, &fixed).set_count(1);
+        socket.send_to(&packet, address()).unwrap();
+    }
+}
+
+/// A command whose clocks are so far ahead of this machine's.
+fn ahead(lab: &Lab, place: Place, days: u32, command: &Command) -> Command {
+    let seconds = (days * 86_400).to_string();
+    let mut ahead = lab.command(place, "unshare");
+    ahead.args(["--time", "--monotonic", &seconds, "--boottime", &seconds, "--fork", "--kill-child"]);
+    ahead.arg(command.get_program()).args(command.get_args()).env("RUST_LOG", "warn").stdin(Stdio::null());
+    ahead
+}
+
+/// No packet carries a point in time.
+#[test]
+fn t16_clocks_may_differ() {
+    each_engine(|world| {
+        if !ahead(&world.lab, CLIENT, 1, &Command::new("true")).status().is_ok_and(|status| status.success()) {
+            skip("there are no time namespaces here");
+            return;
+        }
+        let executor = executor_of(&world.lab, EXECUTORS[0], &address().to_string());
+        world.replace_executors([(0, ahead(&world.lab, EXECUTORS[0], 10, &executor))]);
+        let tasks = world.submit(CLIENT, TASKS, "2ms");
+        assert_all_ended(ahead(&world.lab, CLIENT, 1_000, &tasks).output().unwrap().into(), TASKS);
+        world.is_well_soon(Instant::now());
+        assert_eq!(world.status()["tasks"]["expired"], 0);
+    });
+}
+
+/// What those of version 1 send, to everybody.
+#[test]
+fn t16_packets_of_an_older_version_are_answered_and_told_once() {
+    each_engine(|world| {
+        let client = world.client();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        let old = world.lab.within(NEWCOMER, || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        old.set_read_timeout(Some(PATIENCE)).unwrap();
+        for number in 0..100 {
+            let operation = Operation::ALL[number % Operation::ALL.len()];
+            let mut packet = Header { version: 1, ..Header::new(operation, 0, 1) }.as_bytes().to_vec();
+            packet.resize(64, 0);
+            old.send_to(&packet, address()).unwrap();
+            let mut answer = [0; 64];
+            let length = old.recv(&mut answer).unwrap();
+            assert_eq!(Version::read_from_bytes(&answer[..length]).unwrap(), Version::OURS, "to {operation:?}");
+            // Nobody but a switch answers.
+            old.send_to(&packet, (world.lab.hosts()[0].ipv4, client.local_addr().port())).unwrap();
+        }
+        world.heals(&mut seen, Instant::now());
+        assert_eq!(world.status()["drops"]["bad_version"], 100);
+        let stderr = world.switch.child.stderr.take().unwrap();
+        world.switch.child.kill().unwrap();
+        let said = std::io::read_to_string(stderr).unwrap();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("packets of another version than 3"), "{said}");
+    });
+}
+
+/// A switch of a later version is before ours in the list of an executor and a client.
+#[test]
+fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next() {
+    each_engine(|world| {
+        let other = world.lab.within(NEWCOMER, || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        let later: SocketAddr = (world.lab.hosts()[3].ipv4, other.local_addr().unwrap().port()).into();
+        std::thread::spawn(move || answer_as_version_4(&other));
+        let list = format!("{later},{}", address());
+        let mut executor = command(&world.lab, NEWCOMER, &["executor", "--switch", &list, "--slots", "1"]);
+        let mut executor = Running::spawn({
+            executor.stderr(Stdio::piped());
+            executor
+        });
+        let tasks = ["submit", "sleep", "2ms", "-n", "1000", "--json", "--switch", &list];
+        let said = Said::from(command(&world.lab, CLIENT, &tasks).output().unwrap());
+        let line = format!("switch {later} speaks version 4 of the wire format");
+        assert_eq!(said.stderr.matches(&line).count(), 1, "{said:?}");
+        assert_all_ended(said, 1_000);
+        let stderr = executor.child.stderr.take().unwrap();
+        executor.child.kill().unwrap();
+        let said = std::io::read_to_string(stderr).unwrap();
+        assert_eq!(said.matches(&line).count(), 1, "{said}");
+    });
+}
+
+fn answer_as_version_4(socket: &UdpSocket) {
+    let mut packet = [0; 2048];
+    while let Ok((_, from)) = socket.recv_from(&mut packet) {
+        socket.send_to(Version { version: 4, ..Version::OURS }.as_bytes(), from).unwrap();
+    }
+}

@@ -1,0 +1,274 @@
+//! `midflight lab` as processes: what it says, how it ends, that nothing is left. Needs root and iproute2; skips loudly
+//! without.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
+use midflight_net::testing::traces_of;
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A name that is free; what has it goes with the test.
+struct Named(String);
+
+impl Named {
+    /// `None`, and a loud line, where there can be no labs.
+    fn new() -> Option<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        labs_work().then(|| Self(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))))
+    }
+
+    /// `midflight lab WHAT --name … REST`
+    fn lab(&self, what: &str, rest: &[&str]) -> Said {
+        run(&[&["net", what, "--name", &self.0], rest].concat())
+    }
+
+    /// The file of one of its namespaces.
+    fn has(&self, place: &str) -> bool {
+        Path::new(&format!("/var/run/netns/mf-{}-{place}", self.0)).exists()
+    }
+
+    #[track_caller]
+    fn is_gone(&self) {
+        assert_eq!(traces_of(&self.0), Vec::<String>::new());
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        // Most tests have taken it down.
+        let _ = midflight_net::Lab::remove(&self.0);
+    }
+}
+
+/// `lab up` that stands still in the middle: its namespaces are there, its links are not.
+struct HalfUp {
+    child: Child,
+    directory: Directory,
+}
+
+impl HalfUp {
+    fn new(name: &Named) -> Self {
+        let directory = Directory::new(&format!("half-up-{}", name.0));
+        for file in ["calls", "blocked", "go"] {
+            let _ = std::fs::remove_file(directory.path(file)); // of the one before
+        }
+        let here = directory.path("");
+        let path = std::env::var("PATH").unwrap();
+        // The second call of `ip` waits until it may go on.
+        let ip = format!(
+            "echo >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
+             while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\""
+        );
+        directory.script("ip", &ip);
+        let mut command = midflight(&["net", "up", "--name", &name.0]);
+        command.env("PATH", format!("{here}:{path}")).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        wait_until("it is half up", || Path::new(&directory.path("blocked")).exists());
+        assert!(name.has("host1"));
+        Self { child, directory }
+    }
+
+    fn go_on(&self) {
+        self.directory.write("go", "");
+    }
+}
+
+/// The arguments of a line of the guide; a `midflight` that is run inside is this build's too.
+fn arguments(line: &str) -> Vec<&str> {
+    let words = line.split_whitespace().skip(1);
+    words.map(|word| if word == "midflight" { MIDFLIGHT } else { word }).collect()
+}
+
+#[test]
+fn up_says_what_to_type_and_it_works() {
+    let Some(name) = Named::new() else { return };
+    let said = name.lab("up", &["--hosts", "3"]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let lines = said.stdout.lines().map(str::trim).filter(|line| line.starts_with("midflight "));
+    let lines: Vec<_> = lines.map(arguments).collect();
+    let [switch, executor, submit, down] = &lines[..] else { panic!("{said:?}") };
+    let switch = Running::start(switch);
+    assert!(switch.first_line.starts_with("switch on 10.77.255.1:7700"), "{}", switch.first_line);
+    let executor = Running::start(executor);
+    assert!(executor.first_line.contains("at switch 10.77.255.1:7700"), "{}", executor.first_line);
+    let said = run(submit);
+    assert!(said.code == Some(0) && said.stderr.contains("100000 ok"), "{said:?}");
+    // Behind the command the line says what it does.
+    assert_eq!(run(&down[..4]).code, Some(0), "{down:?}");
+    assert_eq!(switch.end().0, Some(0), "the switch was asked to end");
+    name.is_gone();
+}
+
+#[test]
+fn ipv6_works_as_ipv4_does() {
+    let Some(name) = Named::new() else { return };
+    assert_eq!(name.lab("up", &["--no-xdp"]).code, Some(0));
+    let exec = |place: &'static str, rest: &[&'static str]| {
+        let inside = ["net", "exec", "--name", &name.0, place, "--", MIDFLIGHT];
+        [&inside, rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let start = |args: Vec<String>| Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let _switch = start(exec("switch", &["switch", "--listen", "[fd77::1]:7700"]));
+    let _executor = start(exec("host1", &["executor", "--switch", "[fd77::1]:7700"]));
+    let submit = exec("host0", &["submit", "noop", "-n", "1000", "--switch", "[fd77::1]:7700"]);
+    let said = run(&submit.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(said.code == Some(0) && said.stderr.contains("1000 ok"), "{said:?}");
+}
+
+#[test]
+fn status_shows_a_lab_to_people_and_scripts() {
+    let Some(name) = Named::new() else { return };
+    assert_eq!(name.lab("up", &["--hosts", "1", "--loss", "0.5%"]).code, Some(0));
+    let people = name.lab("status", &[]).stdout;
+    for part in ["1 host, 0.5% loss", "switch", "10.77.255.1", "fd77::1", "host0", "10.77.0.2", "fd77:1::2"] {
+        assert!(people.contains(part), "{part} is not in {people}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&name.lab("status", &["--json"]).stdout).unwrap();
+    let lab = &json["labs"][0];
+    let whole = (&lab["name"], &lab["complete"], &lab["loss"], &lab["xdp"]);
+    assert_eq!(whole, (&name.0.clone().into(), &true.into(), &0.005.into(), &true.into()));
+    assert_eq!(lab["switch"]["interfaces"], serde_json::json!(["host0"]));
+    assert_eq!(lab["hosts"][0]["netns"], format!("mf-{}-host0", name.0));
+    assert!(run(&["net", "status"]).stdout.contains(&name.0));
+}
+
+#[test]
+fn exec_becomes_the_command() {
+    let Some(name) = Named::new() else { return };
+    assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
+    let said = name.lab("exec", &["host0", "--", "sh", "-c", "ip -br address; exit 7"]);
+    assert!(said.code == Some(7) && said.stdout.contains("10.77.0.2/24"), "{said:?}");
+    let child = midflight(&["net", "exec", "--name", &name.0, "switch", "--", "sleep", "1000"]).spawn().unwrap();
+    let command = format!("/proc/{}/comm", child.id());
+    wait_until("it is the command", || std::fs::read_to_string(&command).unwrap() == "sleep\n");
+    // Not SIGINT, which commands inherit to be ignored where tests run in the background.
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait_with_output().unwrap().status.to_string(), "signal: 15 (SIGTERM)");
+    assert_error(&name.lab("exec", &["host0", "--", "/nonexistent"]), 127, &["/nonexistent", "No such file"]);
+    assert_error(&name.lab("exec", &["host0", "--", "/etc/passwd"]), 126, &["/etc/passwd", "denied"]);
+    assert_error(&name.lab("exec", &["host1", "--", "true"]), 2, &["host1", &name.0, "host0 to host0"]);
+    assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, rack0, host0"]);
+}
+
+#[test]
+fn a_name_that_is_taken_or_unknown_says_what_to_do() {
+    let Some(name) = Named::new() else { return };
+    for what in ["down", "status"] {
+        assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
+    }
+    assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
+    assert_eq!(name.lab("up", &[]).code, Some(0));
+    assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight lab down --name", "another --name"]);
+    let inside = ["host1", "--", MIDFLIGHT, "net", "down", "--name", &name.0];
+    assert_error(&name.lab("exec", &inside), 1, &["inside", &name.0, "leave it first"]);
+    assert_eq!(name.lab("down", &[]).code, Some(0));
+    name.is_gone();
+}
+
+#[test]
+fn up_that_is_interrupted_undoes_what_it_did() {
+    for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let Some(name) = Named::new() else { return };
+        let half = HalfUp::new(&name);
+        signal(&half.child, ending);
+        half.go_on();
+        let said: Said = half.child.wait_with_output().unwrap().into();
+        assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
+        assert!(said.stderr.contains("interrupted; nothing is left"), "{said:?}");
+        name.is_gone();
+    }
+}
+
+#[test]
+fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
+    let Some(name) = Named::new() else { return };
+    let killed = || -> HalfUp {
+        let mut half = HalfUp::new(&name);
+        half.child.kill().unwrap();
+        half.child.wait().unwrap();
+        assert!(name.has("host0"));
+        assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "not complete", "midflight lab down"]);
+        // The `ip` that it had started is still at it, and holds what comes next up.
+        half.go_on();
+        half
+    };
+    let half = killed();
+    assert_eq!(name.lab("down", &[]).code, Some(0));
+    name.is_gone();
+    drop(half);
+    let _half = killed();
+    assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
+    assert!(name.has("host0") && !name.has("host1"));
+    assert_eq!(name.lab("down", &[]).code, Some(0));
+    name.is_gone();
+}
+
+#[test]
+fn run_takes_the_lab_down_when_the_command_ends() {
+    if !labs_work() {
+        return;
+    }
+    let script = format!(
+        "{0} lab exec host2 -- sleep 1000 & echo $MIDFLIGHT_LAB; {0} lab exec switch -- sh -c 'exit 5'",
+        MIDFLIGHT
+    );
+    let said = run(&["net", "run", "--hosts", "3", "--", "sh", "-c", &script]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(5), ""), "{said:?}");
+    Named(said.stdout.trim().to_owned()).is_gone();
+    assert_error(&run(&["net", "run", "--", "/nonexistent"]), 127, &["/nonexistent"]);
+
+    let running = Running::start(&["net", "run", "--", "sh", "-c", "echo $MIDFLIGHT_LAB; exec sleep 1000"]);
+    let name = Named(running.first_line.trim().to_owned());
+    assert!(name.has("host1"));
+    signal(&running.child, Signal::TERM);
+    assert_eq!(running.end(), (Some(128 + 15), String::new()));
+    name.is_gone();
+}
+
+#[test]
+fn down_all_takes_all_labs_down() {
+    if !labs_work() {
+        return;
+    }
+    // In a /run of its own: there may be labs of others on this machine.
+    let script = "mount -t tmpfs tmpfs /run || exit 77
+        $0 lab up --name a >/dev/null && $0 lab up --name b --hosts 1 >/dev/null && ip netns add mf-c-host0 || exit 1
+        $0 lab status | grep 'lab [abc]'; $0 lab down --all; $0 lab status; ls /run/netns; ls /run/midflight";
+    let mut command = Command::new("unshare");
+    let output = command.args(["--mount", "sh", "-c", script, MIDFLIGHT]).output();
+    let Ok(output) = output else { return skip("no `unshare` here") };
+    let said: Said = output.into();
+    // In a chroot, say.
+    if said.code == Some(77) || said.stderr.starts_with("unshare: ") {
+        return skip(&said.stderr);
+    }
+    let expected = "lab a: 2 hosts, 0% loss\nlab b: 1 host, 0% loss\nlab c is not complete: being set up, or cut off; \
+                    midflight lab down --name c\nlab a is down\nlab b is down\nlab c is down\nno lab is up: `midflight \
+                    lab up` sets one up\n";
+    assert_eq!(said.stdout, expected, "{said:?}");
+    assert!(said.stderr.contains("/run/midflight") && said.stderr.lines().count() == 1, "{said:?}");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    assert_error(&run(&["net", "up", "--hosts", "65"]), 2, &["65", "1 to 64"]);
+    assert_error(&run(&["net", "up", "--name", "Rack"]), 2, &["\"Rack\"", "a-z"]);
+    assert_error(&run(&["net", "up", "--loss", "2"]), 2, &["\"2\"", "0.1%"]);
+    assert_error(&run(&["net", "down", "--all", "--name", "a"]), 2, &["--all", "--name"]);
+    let Some(name) = Named::new() else { return };
+    let said = midflight(&["net", "up", "--name", &name.0]).env("PATH", "/nonexistent").output().unwrap().into();
+    assert_error(&said, 1, &["`ip`", "iproute2"]);
+    name.is_gone();
+    let mut unprivileged = Command::new("setpriv");
+    unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", MIDFLIGHT]);
+    let Ok(output) = unprivileged.args(["net", "up", "--name", &name.0]).output() else {
+        return skip("no `setpriv` here");
+    };
+    assert_error(&output.into(), 1, &["needs root", "sudo"]);
+    name.is_gone();
+}

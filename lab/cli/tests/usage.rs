@@ -1,0 +1,43 @@
+//! Wrong usage, and helps.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{assert_error, midflight, run};
+
+#[test]
+fn every_subcommand_has_examples_and_exit_codes() {
+    let plain = ["net", "net up", "net exec", "net status", "net down", "net run", "sim run", "check history"];
+    let plain = [&plain[..], &["pipeline", "baseline sparrow", "replay-page", "attack", "soak", "faults"]].concat();
+    let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
+    let with_results =
+        [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "load store", "load cache"]].concat();
+    for (commands, parts) in
+        [(plain, &["EXAMPLES", "EXIT CODES"][..]), (with_results, &["EXAMPLES", "RESULTS", "EXIT CODES"])]
+    {
+        for command in commands {
+            let said = run(&command.split(' ').chain(["--help"]).collect::<Vec<_>>());
+            assert_eq!(said.code, Some(0), "{said:?}");
+            parts.iter().for_each(|part| assert!(said.stdout.contains(part), "no {part} in {command} --help"));
+        }
+    }
+}
+
+#[test]
+fn pipelines_say_what_they_cannot_do() {
+    let pipeline = |args: &[&str]| run(&[&["pipeline", "--http", "off"], args].concat());
+    assert_error(&pipeline(&["--program", "replicas"]), 2, &["midflight switch"]);
+    assert_error(&pipeline(&["--program", "reads", "--engine", "bmv2"]), 2, &["--engine asic-safe"]);
+    assert_error(&pipeline(&["--interface", "lo"]), 2, &["--engine bmv2"]);
+    assert_error(&pipeline(&["--listen", "[::1]:0"]), 2, &["IPv4", "--listen"]);
+    assert_error(&pipeline(&["--poll", "1s"]), 2, &["10us to 65ms"]);
+}
+
+#[test]
+fn a_stderr_that_takes_nothing_changes_no_exit_code() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut check = midflight(&["sim", "check", "tasks", "--seeds", "1"]);
+    let ended = check.stdout(std::process::Stdio::null()).stderr(full).status().unwrap();
+    assert_eq!(ended.code(), Some(0));
+}

@@ -1,0 +1,170 @@
+//! Gives two things a number. What can change the result of a cell, by the family of its scheme: a hash of the sources of the simulator and
+//! of all that runs in such a cell; results that are kept are reused only with the same number, and a change of one scheme leaves those
+//! of the others. What cells do not use is left out; figures only choose them, and reduce their results. And what decides a verdict:
+//! constants and rules.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// In every cell.
+const COMMON: &[&str] = &[
+    "crates/endpoint/src",
+    "lab/papers/src/calibration.rs",
+    "lab/papers/src/cell",
+    "lab/papers/src/cell.rs",
+    "lab/sim/src",
+    "crates/workload/src",
+];
+/// In those with this project's switch and endpoints.
+const MIDFLIGHT: &[&str] = &[
+    "crates/dataplane/src",
+    "lab/papers/src/cell/midflight.rs",
+    "lab/papers/src/cell/site.rs",
+    "lab/sim/src/tasks",
+    "crates/tasks/src",
+    "crates/wire/src",
+    "dataplane/include",
+    "dataplane/src",
+];
+/// In those with a pipeline besides.
+const PIPELINE: &[&str] = &["lab/asic/src", "lab/papers/src/cell/passes.rs", "lab/rmt/src"];
+const SPARROW: &[&str] =
+    &["lab/baselines/src", "lab/papers/src/cell/sparrow.rs", "lab/papers/src/schemes/sparrow.rs"];
+const BOLT: &[&str] = &["lab/papers/src/schemes/bolt", "lab/papers/src/schemes/bolt.rs"];
+const SPARK: &[&str] = &["lab/papers/src/schemes/spark.rs"];
+/// In no cell. (`lib.rs` only names modules.)
+const NOWHERE: &[&str] = &[
+    "lab/asic/src/reads",
+    "lab/asic/src/replicas",
+    "crates/dataplane/src/kernel",
+    "crates/dataplane/src/lib.rs",
+    "crates/dataplane/src/reads",
+    "crates/dataplane/src/replicas",
+    "lab/rmt/src/lib.rs",
+    "lab/rmt/src/reads",
+    "lab/rmt/src/replicas",
+    "lab/rmt/src/tasks/check",
+    "lab/sim/src/check",
+    "lab/sim/src/lib.rs",
+    "lab/sim/src/reads",
+    "lab/sim/src/replicas",
+    "lab/sim/src/tasks/check",
+    "lab/sim/src/tasks/scenario",
+    "crates/tasks/src/functions",
+    "crates/tasks/src/lib.rs",
+    "crates/wire/src/reads",
+    "crates/wire/src/replicas",
+    "crates/workload/src/lib.rs",
+    "dataplane/include/midflight/reads.h",
+    "dataplane/include/midflight/reads_verdict.h",
+    "dataplane/include/midflight/reads_wire.h",
+    "dataplane/include/midflight/replicas.h",
+    "dataplane/include/midflight/replicas_verdict.h",
+    "dataplane/include/midflight/replicas_wire.h",
+    "dataplane/src/reads",
+    "dataplane/src/reads.c",
+    "dataplane/src/reads_check.c",
+    "dataplane/src/reads_setup.c",
+    "dataplane/src/replicas",
+    "dataplane/src/replicas.c",
+    "dataplane/src/replicas_check.c",
+    "dataplane/src/replicas_setup.c",
+];
+/// In those of replica selection; nothing of the common ones.
+const NETRS: &[&str] =
+    &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/replicas/src/select"];
+/// In those of them that have a plan.
+const PLANNED: &[&str] = &[
+    "lab/papers/src/cell/percentiles.rs",
+    "lab/papers/src/netrs",
+    "crates/placement/src",
+    "crates/replicas/src/select",
+];
+/// Each with the folders and files that its cells have beside the common ones.
+const FAMILIES: [(&str, &[&[&str]]); 5] = [
+    ("MIDFLIGHT", &[MIDFLIGHT]),
+    ("PIPELINE", &[MIDFLIGHT, PIPELINE]),
+    ("SPARROW", &[SPARROW]),
+    ("BOLT", &[BOLT]),
+    ("SPARK", &[SPARK]),
+];
+/// Libraries whose version can change a result.
+const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
+/// The same of replica selection, and of plans.
+const NETRS_LIBRARIES: [&str; 4] = ["rand", "rand_core", "rand_distr", "rand_pcg"];
+const PLANNED_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
+
+/// What decides a verdict, beside results: constants, and rules.
+const RULES: [&str; 3] =
+    ["lab/papers/src/calibration.rs", "lab/papers/src/figures", "lab/papers/src/findings"];
+
+fn main() -> io::Result<()> {
+    // Where the sources are now: a build directory may be shared, and the script have been compiled elsewhere.
+    let directory = std::env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?;
+    let root = Path::new(&directory).join("../..");
+    let parts: Vec<&str> =
+        FAMILIES.iter().flat_map(|(_, parts)| parts.iter().flat_map(|part| part.iter().copied())).collect();
+    for (family, own) in FAMILIES {
+        let own: Vec<&str> = own.iter().flat_map(|part| part.iter().copied()).collect();
+        let sources: Vec<&str> = COMMON.iter().copied().chain(own.iter().copied()).collect();
+        let others = parts.iter().copied().filter(|part| !own.contains(part));
+        let left_out: Vec<&str> = NOWHERE.iter().copied().chain(others).collect();
+        let version = hash(&root, &sources, &left_out)? ^ libraries(&root, &LIBRARIES)?;
+        println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
+    }
+    let netrs: [(&str, &[&str], &[&str]); 2] =
+        [("NETRS", NETRS, &NETRS_LIBRARIES), ("PLANNED", PLANNED, &PLANNED_LIBRARIES)];
+    for (family, sources, used) in netrs {
+        let version = hash(&root, sources, &[])? ^ libraries(&root, used)?;
+        println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
+    }
+    println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);
+    Ok(())
+}
+
+/// Of what the lock file says of the libraries.
+fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
+    let path = root.join("Cargo.lock");
+    println!("cargo::rerun-if-changed={}", path.display());
+    let lock = std::fs::read_to_string(path)?;
+    let is_one = |package: &&str| libraries.iter().any(|name| package.starts_with(&format!("name = \"{name}\"\n")));
+    let packages = lock.split("[[package]]\n").filter(is_one);
+    Ok(packages.fold(FNV_OFFSET, |hash, package| fnv(hash, package.bytes())))
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a: no secret is kept with it, and it needs no library.
+fn fnv(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Of these files and folders.
+fn hash(root: &Path, sources: &[&str], left_out: &[&str]) -> io::Result<u64> {
+    let mut files = Vec::new();
+    for source in sources {
+        let path = root.join(source);
+        println!("cargo::rerun-if-changed={}", path.display());
+        collect(&path, &mut files)?;
+    }
+    files.retain(|file| !left_out.iter().any(|path| file.starts_with(root.join(path))));
+    files.sort();
+    files.dedup();
+    let mut hash = FNV_OFFSET;
+    for file in files {
+        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+        hash = fnv(hash, name.bytes().chain([0]).chain(std::fs::read(&file)?));
+    }
+    Ok(hash)
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if path.is_file() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path)? {
+        collect(&entry?.path(), files)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The asic engine of the replicas program against the reference model, on the random traffic that the C core gets too.
+
+mod common;
+
+use common::{add, input};
+use midflight_asic::replicas::AsicReplicas;
+use midflight_dataplane::replicas::{Stats, Verdict};
+use midflight_spec::replicas::interpret;
+use proptest::prelude::*;
+
+const SECRET: u128 = 1;
+
+fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
+    let start = |config: &_| AsicReplicas::new(config, secret).expect("a pipeline has room for it");
+    interpret(input, secret, start, AsicReplicas::counts)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..common::config() })]
+
+    /// N1, N3, N8, as far as they are the operator's: the pipeline does what the model does.
+    #[test]
+    fn pipeline_does_what_the_model_says(input in input(), secret in any::<u128>()) {
+        let outcome = compare(&input.0, secret);
+        prop_assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+    }
+}
+
+/// Together the inputs cause every verdict that a program of this kind gives, and everything that can happen to a packet.
+#[test]
+fn inputs_reach_everything() {
+    let mut reasons = [0; Verdict::COUNT];
+    let mut events = [0; 7];
+    for bytes in common::random_inputs(4000).take(60) {
+        let stats = compare(&bytes, SECRET).expect("agreement");
+        add(&mut reasons, stats.reasons);
+        let of_requests = [stats.labelled, stats.degraded, stats.without_rsnode, stats.selected];
+        add(&mut events, of_requests.into_iter().chain([stats.copied, stats.not_copied, stats.delivered]));
+    }
+    let never = [Verdict::Ok, Verdict::UnknownKey, Verdict::BadCount];
+    for verdict in Verdict::ALL {
+        let times = reasons[*verdict as usize];
+        assert!((times == 0) == never.contains(verdict), "{verdict:?}: {times}");
+    }
+    assert!(events.iter().all(|&times| times >= 20), "{events:?}");
+}
+
+#[test]
+fn the_fuzzers_corpus_agrees_too() {
+    common::corpus_agrees("replicas", |input| compare(input, SECRET));
+}

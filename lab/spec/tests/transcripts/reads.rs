@@ -1,0 +1,98 @@
+//! Runs the transcripts of `transcripts/reads/` against the reference model, the C core, here and in the kernel, and the asic engine.
+
+use crate::files::{assert_same, cites, read_all, rewrite};
+use midflight_asic::reads::{AsicReads, UNIT_BITS};
+use midflight_dataplane::reads::ReadsConfig;
+use midflight_spec::reads::Model;
+use midflight_spec::transcript::{AnyEngine, CheckedNative, ReadsVocabulary, run, run_asic};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
+fn transcripts() -> &'static [(PathBuf, String)] {
+    static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
+    TRANSCRIPTS.get_or_init(|| {
+        read_all("reads", |path, transcript| {
+            let written = rewrite::<ReadsVocabulary>(path, transcript, &mut new_model, run::<ReadsVocabulary>);
+            rewrite::<ReadsVocabulary>(path, &written, &mut new_asic, run_asic::<ReadsVocabulary>)
+        })
+    })
+}
+
+fn new_model(config: &ReadsConfig, _: u32, secret: u128) -> AnyEngine<ReadsVocabulary> {
+    Box::new(Model::new(config, secret))
+}
+
+fn new_core(config: &ReadsConfig, epoch: u32, secret: u128) -> AnyEngine<ReadsVocabulary> {
+    Box::new(CheckedNative::new(config, epoch, secret).expect("the transcript's bounds are legal"))
+}
+
+fn new_asic(config: &ReadsConfig, _: u32, secret: u128) -> AnyEngine<ReadsVocabulary> {
+    Box::new(AsicReads::new(config, secret, UNIT_BITS).expect("a pipeline has room for the transcript's key groups"))
+}
+
+/// The rules that a switch alone can keep or break.
+#[test]
+fn each_rule_of_the_switch_has_a_transcript() {
+    for rule in [1, 4, 6, 7] {
+        assert!(transcripts().iter().any(|transcript| cites(transcript, "r", rule)), "no transcript is about R{rule}");
+    }
+}
+
+#[test]
+fn model_answers_as_written() {
+    assert_same::<ReadsVocabulary>(transcripts(), &mut new_model, run::<ReadsVocabulary>);
+}
+
+#[test]
+fn core_answers_as_written() {
+    assert_same::<ReadsVocabulary>(transcripts(), &mut new_core, run::<ReadsVocabulary>);
+}
+
+/// Each difference names its line of the list in `docs/internals/asic-reads.md`.
+#[test]
+fn asic_answers_as_written_but_where_a_listed_difference_is_named() {
+    assert_same::<ReadsVocabulary>(transcripts(), &mut new_asic, run_asic::<ReadsVocabulary>);
+    for (path, transcript) in transcripts() {
+        for line in transcript.lines().filter(|line| line.starts_with("  asic")) {
+            let reason = line.split_once('(').map_or("", |(_, reason)| reason);
+            let name = reason.split_once(": ").map_or("", |(name, _)| name);
+            assert!(
+                ["any replica", "direct", "weights"].contains(&name),
+                "{}: {line}: name a difference of the list",
+                path.display()
+            );
+        }
+    }
+}
+
+/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+#[cfg(feature = "kernel")]
+#[test]
+fn kernel_answers_as_written() {
+    crate::files::assert_kernel_says_the_same::<ReadsVocabulary>(transcripts(), &ReadsConfig::default());
+}
+
+/// Words in capitals in an answer say that it is wrong.
+#[test]
+fn no_answer_is_known_to_be_wrong() {
+    for (path, transcript) in transcripts() {
+        for line in transcript.lines().filter(|line| line.starts_with("    ")) {
+            let signs = ["EPOCH", "SLOT", "STATUS", "HAS", "SECRETS", "COOKIE", "UNSOUND", "EFFECT"];
+            let wrong = line.split([' ', ',', ':']).find(|word| signs.contains(word));
+            assert_eq!(wrong, None, "{}: {line}", path.display());
+        }
+    }
+}
+
+/// A command that makes no sense is refused with its line and what to write instead.
+#[test]
+fn a_senseless_command_is_named_with_its_line() {
+    let error =
+        |transcript: &str| run::<ReadsVocabulary>(transcript, &mut new_model).expect_err("senseless").to_string();
+    assert_eq!(error("switch\nann get k\n"), "line 2: \"ann\" is nobody: declare a client or a replica");
+    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
+    assert!(error("switch\nadd set\n").contains("say: add set <number>"));
+    assert!(error("switch\nclient ann\nann submit 1\n").contains("a client says: get"));
+    assert!(error("switch\nreplica rob\nrob answers 7 done\n").contains("no replica got a request 7"));
+}

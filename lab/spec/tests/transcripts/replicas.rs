@@ -1,0 +1,86 @@
+//! Runs the transcripts of `transcripts/replicas/` against the reference model and the C core, here and in the kernel.
+
+use crate::files::{assert_same, cites, read_all, rewrite};
+use midflight_asic::replicas::AsicReplicas;
+use midflight_dataplane::replicas::ReplicasConfig;
+use midflight_spec::replicas::Model;
+use midflight_spec::transcript::{AnyEngine, CheckedNative, ReplicasVocabulary, run};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
+fn transcripts() -> &'static [(PathBuf, String)] {
+    static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
+    TRANSCRIPTS.get_or_init(|| {
+        read_all("replicas", |path, transcript| {
+            rewrite::<ReplicasVocabulary>(path, transcript, &mut new_model, run::<ReplicasVocabulary>)
+        })
+    })
+}
+
+fn new_model(config: &ReplicasConfig, _: u32, secret: u128) -> AnyEngine<ReplicasVocabulary> {
+    Box::new(Model::new(config, secret))
+}
+
+fn new_core(config: &ReplicasConfig, epoch: u32, secret: u128) -> AnyEngine<ReplicasVocabulary> {
+    Box::new(CheckedNative::new(config, epoch, secret).expect("the transcript's bounds are legal"))
+}
+
+fn new_asic(config: &ReplicasConfig, _: u32, secret: u128) -> AnyEngine<ReplicasVocabulary> {
+    Box::new(AsicReplicas::new(config, secret).expect("a pipeline has room for the transcript's rules"))
+}
+
+/// The rules that an operator alone can keep or break.
+#[test]
+fn each_rule_of_the_operator_has_a_transcript() {
+    for rule in [1, 2, 3, 6, 7, 8] {
+        assert!(transcripts().iter().any(|transcript| cites(transcript, "n", rule)), "no transcript is about N{rule}");
+    }
+}
+
+#[test]
+fn model_answers_as_written() {
+    assert_same::<ReplicasVocabulary>(transcripts(), &mut new_model, run::<ReplicasVocabulary>);
+}
+
+#[test]
+fn core_answers_as_written() {
+    assert_same::<ReplicasVocabulary>(transcripts(), &mut new_core, run::<ReplicasVocabulary>);
+}
+
+/// Without any difference.
+#[test]
+fn asic_answers_as_written() {
+    assert_same::<ReplicasVocabulary>(transcripts(), &mut new_asic, run::<ReplicasVocabulary>);
+}
+
+/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+#[cfg(feature = "kernel")]
+#[test]
+fn kernel_answers_as_written() {
+    crate::files::assert_kernel_says_the_same::<ReplicasVocabulary>(transcripts(), &ReplicasConfig::default());
+}
+
+/// Words in capitals in an answer say that it is wrong.
+#[test]
+fn no_answer_is_known_to_be_wrong() {
+    for (path, transcript) in transcripts() {
+        for line in transcript.lines().filter(|line| line.starts_with("    ")) {
+            let wrong = line.split([' ', ',', ':']).find(|word| ["COOKIE", "UNSOUND", "EFFECT"].contains(word));
+            let is_answer = line.contains("-> ") && line.split_whitespace().nth(2) == Some("COOKIE");
+            assert!(wrong.is_none() || is_answer && !line.contains(": COOKIE"), "{}: {line}", path.display());
+        }
+    }
+}
+
+/// A command that makes no sense is refused with its line and what to write instead.
+#[test]
+fn a_senseless_command_is_named_with_its_line() {
+    let error =
+        |transcript: &str| run::<ReplicasVocabulary>(transcript, &mut new_model).expect_err("senseless").to_string();
+    assert!(error("switch\nann asks 1 backup sue\n").starts_with("line 2: \"ann\" is nobody"));
+    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
+    assert!(error("switch\nrack one\n").contains("rack <number> has <operator>"));
+    assert!(error("switch\nclient ann\nann says\n").contains("<client> asks <group>"));
+    assert!(error("switch\nserver sue\nsue answers 7\n").contains("no request 7 was passed on"));
+}
