@@ -20,24 +20,28 @@ ifeq ($(filter auto yes no,$(ILP)),)
 $(error ILP is auto, yes or no, and not "$(ILP)")
 endif
 ifeq ($(if $(filter bench-against,$(MAKECMDGOALS)),$(AGAINST),unasked),)
-$(error bench-against needs another build: make bench-against AGAINST=../before/target/release/midflight)
+$(error bench-against needs another build: make bench-against AGAINST=../before/target/release/midflight-lab)
 endif
 KERNEL_no =
-KERNEL_yes = midflight-cli/kernel
+KERNEL_yes = kernel
 ILP_no =
-ILP_yes = midflight-cli/ilp
+ILP_yes = ilp
 # Asked once, and only by a target that builds.
 KERNEL_auto = $(eval KERNEL_auto := $(shell .ci/features kernel))$(KERNEL_auto)
 ILP_auto = $(eval ILP_auto := $(shell .ci/features ilp))$(ILP_auto)
 HAS_KERNEL = $(KERNEL_$(KERNEL))
-FEATURES = $(addprefix --features ,$(HAS_KERNEL) $(ILP_$(ILP)))
-# The whole workspace has a program of its own in the tests.
-ALL = --workspace $(FEATURES) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
-BUILT = $(or $(CARGO_TARGET_DIR),target)/release
-MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
+PARTS = $(HAS_KERNEL) $(ILP_$(ILP))
+# What a user installs, and what studies it.
+PRODUCT = -p midflight-cli $(addprefix --features midflight-cli/,$(PARTS))
+LABORATORY = -p midflight-lab $(addprefix --features midflight-lab/,$(PARTS))
+# The workspace has a program of its own in the tests.
+ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS)) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+RELEASE = $(TARGET)/release
+LAB = $(CARGO) run --locked --release --quiet $(LABORATORY) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
+.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-reads check-replicas lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -45,15 +49,20 @@ help: ## this list
 	@echo "  ILP=no         the same for the ILP of midflight plan"
 
 # With cargo's progress: the first time takes minutes.
-release:
-	@$(CARGO) build --locked --release -p midflight-cli $(FEATURES)
+release: ## the command midflight
+	@$(CARGO) build --locked --release $(PRODUCT)
 
-demo: release ## the main job: schedule a generated workload through the switch and print the delays
-	@$(MIDFLIGHT) replay $(ARGS)
+laboratory: ## the command midflight-lab, which measures and checks
+	@$(CARGO) build --locked --release $(LABORATORY)
+
+# Without the kernel engine and the ILP, which it does not use.
+demo: ## the main job: schedule a generated workload through the switch and print the delays
+	@$(CARGO) build --locked --release -p midflight-cli
+	@$(RELEASE)/midflight replay $(ARGS)
 
 package: release ## a Debian package of this build, with manual pages, completions and services; installs cargo-deb
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deb
-	@deploy/debian/contents $(BUILT)/midflight $(BUILT)/package
+	@deploy/debian/contents $(RELEASE)/midflight $(RELEASE)/package
 	@$(CARGO) deb --locked --package midflight-cli --no-build --strip
 
 # How often `make properties` runs all property tests.
@@ -61,7 +70,7 @@ SEEDS ?= 10
 
 # An environment with the Python package, and what its tests need.
 python: ## the Python package in an environment of its own (target/python), and its tests
-	@CARGO="$(CARGO)" FEATURES="$(FEATURES)" .ci/python $(ARGS)
+	@CARGO="$(CARGO)" FEATURES="$(addprefix --features midflight-cli/,$(PARTS))" .ci/python $(ARGS)
 
 # After the tests only PyO3 and the native part are compiled. That needs --tests: without, cargo chooses other features of what all share.
 python-tests: ## the same with the build of the tests; skips without Python 3.11 or a registry
@@ -83,13 +92,13 @@ test: ## unit, property, transcript and end-to-end tests; then the C core once m
 	@CARGO="$(CARGO)" .ci/run-tests --sanitize-core $(ALL)
 
 # The packages that have a feature for the kernel engine or the ILP.
-WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host placement spec studies)
+WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host lab placement spec)
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked $(ALL) --all-targets -- -D warnings
-	$(if $(FEATURES),$(CARGO) clippy --locked $(WITHOUT) --all-targets -- -D warnings)
+	$(if $(PARTS),$(CARGO) clippy --locked $(WITHOUT) --all-targets -- -D warnings)
 	.ci/lint-c
 
 docs: ## the Rust documentation, warnings as errors, and the links of the guide
@@ -98,22 +107,22 @@ docs: ## the Rust documentation, warnings as errors, and the links of the guide
 
 # What this machine can measure; the argument goes behind each.
 define benchmarks
-@$(MIDFLIGHT) bench core $(1)
-@$(MIDFLIGHT) bench loop $(1)
+@$(LAB) bench core $(1)
+@$(LAB) bench loop $(1)
 @if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: bench xdp and bench lab, which need root" >&2; exit; fi; \
-set -e; $(if $(HAS_KERNEL),$(MIDFLIGHT) bench xdp $(1);) $(MIDFLIGHT) bench lab $(1)
+set -e; $(if $(HAS_KERNEL),$(LAB) bench xdp $(1);) $(LAB) bench lab $(1)
 endef
 
-bench: release ## the core, then client, switch and executor on this machine; as root also the kernel engine, and a lab
+bench: laboratory ## the core, then client, switch and executor on this machine; as root also the kernel engine, and a lab
 	$(call benchmarks,)
 
-bench-against: release ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
+bench-against: laboratory ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
 	$(call benchmarks,--against "$(AGAINST)" $(ARGS))
 
 # Command and package of one build, which cargo puts side by side.
 bench-python: ## calls of Python functions, and programs, beside joblib, Dask and Ray, which it installs; twelve minutes
-	@$(CARGO) build --locked --release -p midflight-cli -p midflight-python $(FEATURES)
-	@$(BUILT)/midflight bench python --work-dir $(or $(CARGO_TARGET_DIR),target)/bench-python $(ARGS)
+	@$(CARGO) build --locked --release -p midflight-python $(LABORATORY)
+	@$(RELEASE)/midflight-lab bench python --work-dir $(TARGET)/bench-python $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	@$(FUZZ_CARGO) --version >/dev/null || { echo "make fuzz: needs a nightly Rust: rustup toolchain install nightly" >&2; exit 1; }
@@ -124,39 +133,39 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	done
 
 check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes half a minute
-	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
+	@nice $(LAB) sim check tasks --seeds 10000 $(ARGS)
 
 check-asic: ## every state of small queues of the asic engine, then with planted defects; a minute, with ARGS=--full a quarter of an hour
-	@nice $(MIDFLIGHT) check asic $(ARGS)
-	@nice $(MIDFLIGHT) check asic --planted
+	@nice $(LAB) check asic $(ARGS)
+	@nice $(LAB) check asic --planted
 
 # Exit code 3: a tool is missing, and it said which.
-p4: release ## the P4 programs: compile, run in BMv2, compare with the model; as root; needs p4c and BMv2, else it says what is missing
-	@nice $(MIDFLIGHT) check p4 $(ARGS) || [ $$? -eq 3 ]
+p4: laboratory ## the P4 programs: compile, run in BMv2, compare with the model; as root; needs p4c and BMv2, else it says what is missing
+	@nice $(LAB) check p4 $(ARGS) || [ $$? -eq 3 ]
 
 check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
-	@nice $(MIDFLIGHT) check reads $(ARGS)
+	@nice $(LAB) check reads $(ARGS)
 
 # --nocapture: it says how many states there are.
 check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
 	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
 
-lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
-	@nice $(MIDFLIGHT) lab reads --runs $(RUNS) $(ARGS)
+lab-reads: laboratory ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
+	@nice $(LAB) faults --runs $(RUNS) $(ARGS)
 
 # Without the ILP, in which no bug is planted: its solver takes as long to compile as all else. One build for the command and for the tests: each of two would choose other features, and compile most of what both need again. A test
 # of the command is among them because cargo builds the command for it.
-MUTANTS = $(or $(CARGO_TARGET_DIR),target)/mutants/built.json
-BEYOND = -p midflight-wire -p midflight-dataplane -p midflight-host --lib --test wire --test frames --test addresses
+MUTANTS = $(TARGET)/mutants/built.json
+BEYOND = -p midflight-wire -p midflight-spec -p midflight-host --lib --test wire --test frames --test addresses
 
 mutants: ## plant known bugs, one at a time, and see check-faults or a test find each; a build of its own
 	@mkdir -p $(dir $(MUTANTS))
 	@nice $(CARGO) test --locked --no-run --profile mutants --message-format=json-render-diagnostics \
-	    -p midflight-cli --test usage $(BEYOND) --features midflight-cli/mutants $(addprefix --features ,$(HAS_KERNEL)) >$(MUTANTS)
-	@nice $$(sed -n 's/.*"executable":"\([^"]*\/midflight\)".*/\1/p' $(MUTANTS)) sim mutants $(PROGRAM) --tests $(MUTANTS) $(ARGS)
+	    -p midflight-lab --test usage $(BEYOND) --features midflight-lab/mutants $(addprefix --features midflight-lab/,$(HAS_KERNEL)) >$(MUTANTS)
+	@nice $$(sed -n 's/.*"executable":"\([^"]*\/midflight-lab\)".*/\1/p' $(MUTANTS)) sim mutants $(PROGRAM) --tests $(MUTANTS) $(ARGS)
 
 figures: ## the papers' figures anew into docs/figures: a minute with the kept results, seven hours on two cores without; goes on where it was
-	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
+	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure --all --out docs/figures $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-spec --test transcripts

@@ -73,6 +73,8 @@ has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # What all else works without, one line each.
 lacking() {
+    # The demo uses none of the rest.
+    [ "$command" != demo ] || return 0
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
     [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
     have ip || echo "without labs: ip is missing (package iproute2)"
@@ -93,7 +95,7 @@ lacking_packages() {
     *kernel*) if clang_package; then echo libelf-dev zlib1g-dev pkg-config linux-libc-dev; fi ;;
     esac
     case $(lacking) in *ILP*) echo cmake g++ libclang-dev ;; esac
-    have ip || echo iproute2
+    [ "$command" = demo ] || have ip || echo iproute2
     if wants_stores; then
         have memcached || echo memcached
         have redis-server || echo redis-server

@@ -1,4 +1,4 @@
-"""A Python program that `midflight bench ...` starts: where its results go, and when it ends."""
+"""A Python program that `midflight-lab bench ...` starts: where its results go, and when it ends."""
 
 from __future__ import annotations
 

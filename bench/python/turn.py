@@ -1,4 +1,4 @@
-"""One turn of a system in `midflight bench python`: it is started, measured and ended. Prints one line of JSON.
+"""One turn of a system in `midflight-lab bench python`: it is started, measured and ended. Prints one line of JSON.
 
     bench/python/run SYSTEM WORK_DIR [--quick] [--with-parent]
 
@@ -63,7 +63,7 @@ def timed(system: systems.System, program: Program) -> tuple[float, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="One turn of a system of `midflight bench python`.")
+    parser = argparse.ArgumentParser(description="One turn of a system of `midflight-lab bench python`.")
     parser.add_argument("system", choices=systems.NAMES)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
     parser.add_argument("--with-parent", action="store_true", help="end when stdin is closed")

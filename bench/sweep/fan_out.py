@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The cells of a figure or a sweep on Ray or Dask, instead of on one machine.
 
-    midflight sim figure --all --list | bench/sweep/fan_out.py ray  --cells figures/cells
-    midflight sim sweep s.toml --list | bench/sweep/fan_out.py dask --cells sweep/cells --address tcp://head:8786
+    midflight-lab sim figure --all --list | bench/sweep/fan_out.py ray  --cells figures/cells
+    midflight-lab sim sweep s.toml --list | bench/sweep/fan_out.py dask --cells sweep/cells --address tcp://head:8786
 
-Each line of stdin is a cell; each is run by `midflight sim cell` on some worker, where --midflight must be found, and its result
-is kept where the command itself would keep it. Afterwards the same `midflight sim figure` or `sweep` finds all cells done and only
+Each line of stdin is a cell; each is run by `midflight-lab sim cell` on some worker, where --midflight must be found, and its result
+is kept where the command itself would keep it. Afterwards the same `midflight-lab sim figure` or `sweep` finds all cells done and only
 draws. Cells that are there already are not run again, if they are of the same simulator.
 
 bench/sweep/setup installs Ray or Dask, in the versions of bench/peers/requirements.txt. Without --address it is started on this
@@ -30,7 +30,7 @@ NO_TIME = json.dumps({
 
 
 def name_of(line):
-    """The file of a cell: FNV-1a of its description (crates/studies/src/cells/store.rs)."""
+    """The file of a cell: FNV-1a of its description (lab/cli/src/cells/store.rs)."""
     hashed = 0xCBF29CE484222325
     for byte in line.encode():
         hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
@@ -100,7 +100,7 @@ def main():
 
     lines = list(dict.fromkeys(line.strip() for line in sys.stdin if line.strip()))
     if not lines:
-        sys.exit("error: no cells on stdin: pipe `midflight sim figure NAME --list` into this")
+        sys.exit("error: no cells on stdin: pipe `midflight-lab sim figure NAME --list` into this")
     options.cells.mkdir(parents=True, exist_ok=True)
     # A cell of no time tells the version of this machine's simulator: what is kept of another one is not used.
     said, error = run_cell(options.midflight, NO_TIME)

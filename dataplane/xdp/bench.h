@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * Two benchmarks, which user space runs by BPF_PROG_RUN: of the program alone, and of what mf_xdp does with frames. They have programs of
- * their own, which only `midflight bench` loads: the verifier would take longer for them than for all that a switch needs.
+ * their own, which only `midflight-lab bench` loads: the verifier would take longer for them than for all that a switch needs.
  *
  * What they do for each packet is a function that is not static: so the verifier checks it once, and not in each round of a loop.
  */

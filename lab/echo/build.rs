@@ -10,6 +10,6 @@ fn main() {
     println!("cargo:rerun-if-changed=.\ncargo:rerun-if-changed={}", root.display());
     soft::library(root, "midflight_echo", &["echo.c".into()]);
     if std::env::var_os("CARGO_FEATURE_KERNEL").is_some() {
-        soft::kernel_object(root, Path::new("echo.bpf.c"), "echo", &["../tests/echo/echo.h"]);
+        soft::kernel_object(root, Path::new("echo.bpf.c"), "echo", &["../lab/echo/echo.h"]);
     }
 }

@@ -1,4 +1,4 @@
-"""The benchmark of `midflight bench python`, with Midflight alone: calls, and one program."""
+"""The benchmark of `midflight-lab bench python`, with Midflight alone: calls, and one program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! `midflight bench … --against` with made-up builds to compare with.
+//! `midflight-lab bench … --against` with made-up builds to compare with.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight lab attack`, short. Needs root and iproute2; skips loudly without.
+//! `midflight-lab attack`, short. Needs root and iproute2; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

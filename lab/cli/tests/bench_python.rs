@@ -1,4 +1,4 @@
-//! `midflight bench python` with made-up systems: none of these tests needs Python or a network.
+//! `midflight-lab bench python` with made-up systems: none of these tests needs Python or a network.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight check reads`: what a script sees of it.
+//! `midflight-lab check reads`: what a script sees of it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

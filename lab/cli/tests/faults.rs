@@ -1,4 +1,4 @@
-//! `midflight lab reads` as the command: some faults of a store in a lab, and nothing is left of it. Needs root and iproute2; otherwise
+//! `midflight-lab faults` as the command: some faults of a store in a lab, and nothing is left of it. Needs root and iproute2; otherwise
 //! the tests are skipped with a message.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]

@@ -1,4 +1,4 @@
-//! `midflight bench falcon-8` and `bolt-11`, as small as they go. Need root and iproute2; skip loudly without.
+//! `midflight-lab bench falcon-8` and `bolt-11`, as small as they go. Need root and iproute2; skip loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight lab` as processes: what it says, how it ends, that nothing is left. Needs root and iproute2; skips loudly
+//! `midflight-lab net` as processes: what it says, how it ends, that nothing is left. Needs root and iproute2; skips loudly
 //! without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
@@ -159,11 +159,11 @@ fn exec_becomes_the_command() {
 fn a_name_that_is_taken_or_unknown_says_what_to_do() {
     let Some(name) = Named::new() else { return };
     for what in ["down", "status"] {
-        assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
+        assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
     }
-    assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
+    assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
     assert_eq!(name.lab("up", &[]).code, Some(0));
-    assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight lab down --name", "another --name"]);
+    assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight-lab net down --name", "another --name"]);
     let inside = ["host1", "--", MIDFLIGHT, "net", "down", "--name", &name.0];
     assert_error(&name.lab("exec", &inside), 1, &["inside", &name.0, "leave it first"]);
     assert_eq!(name.lab("down", &[]).code, Some(0));
@@ -192,7 +192,7 @@ fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
         half.child.kill().unwrap();
         half.child.wait().unwrap();
         assert!(name.has("host0"));
-        assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "not complete", "midflight lab down"]);
+        assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "not complete", "midflight-lab net down"]);
         // The `ip` that it had started is still at it, and holds what comes next up.
         half.go_on();
         half
@@ -248,7 +248,7 @@ fn down_all_takes_all_labs_down() {
         return skip(&said.stderr);
     }
     let expected = "lab a: 2 hosts, 0% loss\nlab b: 1 host, 0% loss\nlab c is not complete: being set up, or cut off; \
-                    midflight lab down --name c\nlab a is down\nlab b is down\nlab c is down\nno lab is up: `midflight \
+                    midflight-lab net down --name c\nlab a is down\nlab b is down\nlab c is down\nno lab is up: `midflight \
                     lab up` sets one up\n";
     assert_eq!(said.stdout, expected, "{said:?}");
     assert!(said.stderr.contains("/run/midflight") && said.stderr.lines().count() == 1, "{said:?}");

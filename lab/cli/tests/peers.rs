@@ -1,4 +1,4 @@
-//! `midflight bench peers` with made-up peers: none of these tests needs Python, Go or a network.
+//! `midflight-lab bench peers` with made-up peers: none of these tests needs Python, Go or a network.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

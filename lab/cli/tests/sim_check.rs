@@ -1,4 +1,4 @@
-//! `midflight sim check` and `midflight sim mutants`: what a script sees of them.
+//! `midflight-lab sim check` and `midflight-lab sim mutants`: what a script sees of them.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 // In a build with planted bugs the campaign may find some, and `sim mutants` runs.

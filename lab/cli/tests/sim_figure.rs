@@ -1,4 +1,4 @@
-//! `midflight sim figure`: a small one from cells to report, and what a script sees.
+//! `midflight-lab sim figure`: a small one from cells to report, and what a script sees.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -22,7 +22,7 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
     }
     let read = |out: &str, name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
     let page = read(&out, "index.html");
-    for part in ["id=\"bolt-17\"", "What differs, and why", "midflight sim figure bolt-17", "A quick run"] {
+    for part in ["id=\"bolt-17\"", "What differs, and why", "midflight-lab sim figure bolt-17", "A quick run"] {
         assert!(page.contains(part), "no {part:?} in the report");
     }
     assert_eq!(page.matches("<svg").count(), 2);

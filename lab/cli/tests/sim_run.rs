@@ -1,4 +1,4 @@
-//! `midflight sim run`: what a script sees of it.
+//! `midflight-lab sim run`: what a script sees of it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight sim sweep` and `sim cell`: the same results whatever the number of processes, and nothing that was done is done again.
+//! `midflight-lab sim sweep` and `sim cell`: the same results whatever the number of processes, and nothing that was done is done again.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight lab soak`, short, by the best engine that this machine has. Needs root and iproute2; skips loudly without.
+//! `midflight-lab soak`, short, by the best engine that this machine has. Needs root and iproute2; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Operations succeed again within this time. R5 says 300 ms, which `midflight bench failover` measures; this machine may have
+/// Operations succeed again within this time. R5 says 300 ms, which `midflight-lab bench failover` measures; this machine may have
 /// other things to do.
 const AGAIN: Duration = Duration::from_millis(1500);
 /// How long a process is stopped: the store must go on without it.

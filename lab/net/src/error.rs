@@ -71,16 +71,16 @@ pub enum LabError {
     #[error("the kernel has no IPv6, and a lab has both families: start it without ipv6.disable=1")]
     NoIpv6,
     /// The name is taken.
-    #[error("lab {0} is up already: `midflight lab down --name {0}` takes it down; or give another --name")]
+    #[error("lab {0} is up already: `midflight-lab net down --name {0}` takes it down; or give another --name")]
     Exists(String),
     /// No lab of that name.
     #[error(
-        "there is no lab {0}: `midflight lab up --name {0}` sets it up, `midflight lab status` lists what there is"
+        "there is no lab {0}: `midflight-lab net up --name {0}` sets it up, `midflight-lab net status` lists what there is"
     )]
     NotFound(String),
     /// It is not set up completely, or not yet.
     #[error(
-        "lab {0} is not complete: it is being set up, or that was cut off; then `midflight lab down --name {0}` takes \
+        "lab {0} is not complete: it is being set up, or that was cut off; then `midflight-lab net down --name {0}` takes \
          it away"
     )]
     Incomplete(String),

@@ -108,7 +108,7 @@ fn kinds_of(program: Program) -> BTreeSet<&'static str> {
     kinds
 }
 
-/// Who changes a program compiles it anew: `midflight check p4 --report p4/reports`, with the tools.
+/// Who changes a program compiles it anew: `midflight-lab check p4 --report p4/reports`, with the tools.
 #[test]
 fn the_reports_are_of_these_sources() {
     for (program, target) in Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (program, target))) {

@@ -169,7 +169,7 @@ impl Report {
         let text = toml::to_string(self);
         let text = text.map_err(|error| P4Error::Report { program: "this program", what: error.to_string() })?;
         Ok(format!(
-            "# Written by `midflight check p4 --report p4/reports`; a test says when the sources have changed since.\n{text}"
+            "# Written by `midflight-lab check p4 --report p4/reports`; a test says when the sources have changed since.\n{text}"
         ))
     }
 }

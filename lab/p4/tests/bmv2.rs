@@ -57,7 +57,7 @@ fn planted_errors_are_found() {
     }
 }
 
-/// The packets of some transcripts; `midflight check p4` runs all.
+/// The packets of some transcripts; `midflight-lab check p4` runs all.
 #[test]
 fn t4_t5_t7_transcripts_in_bmv2() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts/tasks");

@@ -62,19 +62,19 @@ pub const POLL_AGAIN_NS: Nanos = 500_000;
 pub const SUBMIT_AGAIN_NS: Nanos = 200_000_000;
 
 /// What one core of a Linux machine takes for a packet to the switch in its kernel, beside its records, without the frame around it.
-/// `midflight bench xdp` on 22 November 2026, one core of an Intel Xeon (a virtual machine), Linux 6.18: a SUBMIT of one task takes 33 ns and
+/// `midflight-lab bench xdp` on 22 November 2026, one core of an Intel Xeon (a virtual machine), Linux 6.18: a SUBMIT of one task takes 33 ns and
 /// one of 32 544 ns, a RETRIEVE of one slot 45 and one of 13 416. So a record takes 17 ns or 31, and the rest 17 or 14; of both the dearer.
 pub const XDP_PACKET_NS: Nanos = 17;
 /// What it takes for each record: a task of a SUBMIT, a slot of a RETRIEVE. See [`XDP_PACKET_NS`].
 pub const XDP_RECORD_NS: Nanos = 31;
 /// What it takes for a frame beside the program's decision: to parse it, to read the clock, to find the next hop, to rewrite it.
-/// `midflight bench xdp --program reads`, part by part (docs/internals/reads-switch.md): 140 ns of which the program takes 33, on a
+/// `midflight-lab bench xdp --program reads`, part by part (docs/internals/reads-switch.md): 140 ns of which the program takes 33, on a
 /// virtual machine that was busy, with an AMD EPYC. Counted for the packet and for each of its records, as each may be answered by a frame of its own. Not
 /// measured: what the driver takes before XDP and the copies of TC, as nothing measures them alone.
 pub const XDP_FRAME_NS: Nanos = 107;
 
 /// From program to program through the switch and back a task takes 23 µs in the median and 58 in 99 of 100 cases, with programs that poll
-/// their sockets: `midflight bench lab --engine kernel` on 21 November 2026, two cores of an AMD EPYC, Linux 6.18. Two ways, each late by an
+/// their sockets: `midflight-lab bench lab --engine kernel` on 21 November 2026, two cores of an AMD EPYC, Linux 6.18. Two ways, each late by an
 /// exponential distribution with a mean of 7 µs, have these two quantiles if a way without that takes 5.6 µs; of it the links take a tenth. How
 /// the rest is divided between the two ends is an estimate, as for [`SEND_NS`].
 pub const LINUX_SEND_NS: Nanos = 1_900;
@@ -85,7 +85,7 @@ pub const LINUX_JITTER_NS: Nanos = 7_000;
 /// A link between a host and the switch, each way: veth, which is no cable. See [`LINUX_SEND_NS`].
 pub const LINUX_WAY_NS: Nanos = 300;
 /// What it takes to wake a program up that does not poll its socket, as packets come in intervals of more than 100 µs: 5 to 20 µs on a
-/// virtual machine (docs/internals/endpoints.md); `midflight bench loop` takes 60 µs without polling instead of 30, with three such.
+/// virtual machine (docs/internals/endpoints.md); `midflight-lab bench loop` takes 60 µs without polling instead of 30, with three such.
 pub const LINUX_WAKE_NS: Nanos = 10_000;
 
 /// Hardware threads of a node: an Intel Xeon Silver with 10 cores (Falcon §3.5, Bolt §5.1.1). As many packets are in its network

@@ -48,7 +48,7 @@ fn a_register_is_touched_once() {
     assert_eq!((a.file(), a.line(), second.line()), (file!(), first, line));
     let text = refusal.to_string();
     assert!(
-        text.starts_with("touches register twice: counter, ingress stage 1, at crates/rmt/tests/laws.rs:"),
+        text.starts_with("touches register twice: counter, ingress stage 1, at lab/rmt/tests/laws.rs:"),
         "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! Small instances of the safe queue, searched to the end: seconds. `midflight check asic --full` has large ones.
+//! Small instances of the safe queue, searched to the end: seconds. `midflight-lab check asic --full` has large ones.
 
 mod common;
 #[path = "common/ways.rs"]

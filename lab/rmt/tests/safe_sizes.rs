@@ -1,4 +1,4 @@
-//! Whether the size of a queue matters: the small instances again, in larger ones. `midflight check asic --full` has all of them.
+//! Whether the size of a queue matters: the small instances again, in larger ones. `midflight-lab check asic --full` has all of them.
 
 use midflight_rmt::tasks::check::instances::{Named, named, planted_grown};
 use midflight_rmt::tasks::check::{Verdict, shifted};

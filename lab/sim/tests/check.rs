@@ -1,4 +1,4 @@
-//! The fault campaign, small: what `midflight sim check tasks` does with many more seeds.
+//! The fault campaign, small: what `midflight-lab sim check tasks` does with many more seeds.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 

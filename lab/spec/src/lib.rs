@@ -8,7 +8,7 @@
 //!   model that is searched exhaustively;
 //! - [`transcript`] runs the text files in `transcripts/`: packets in, packets out.
 //!
-//! Only tests, fuzzers, the fault campaign and `midflight check` use this crate. The switch and the library do not.
+//! Only tests, fuzzers, the fault campaign and `midflight-lab check` use this crate. The switch and the library do not.
 
 pub mod model;
 pub mod reads;

@@ -99,7 +99,7 @@ fn only_state_is_longer_than_its_question() {
     assert!(!reads.owes_more(client, &mut write, 0), "its answer is not longer than itself");
 }
 
-/// Random packets, orders and time; `crates/spec/tests/reads_model.rs` has more of them.
+/// Random packets, orders and time; `lab/spec/tests/reads_model.rs` has more of them.
 #[test]
 fn random_input_does_what_the_model_says() {
     let mut random = rand_pcg::Pcg64Mcg::new(13);

@@ -1,4 +1,4 @@
-//! The model of the reads protocol, as far as it is searched within seconds; `midflight check reads` searches all of it.
+//! The model of the reads protocol, as far as it is searched within seconds; `midflight-lab check reads` searches all of it.
 
 use midflight_rmt::Watch;
 use midflight_spec::reads::protocol::{Planted, ReplyCheck, Scope, all, search, with};

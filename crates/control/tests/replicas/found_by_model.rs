@@ -1,4 +1,4 @@
-//! Traces that the model of `crates/spec/src/replicas/control` has found, with the product's controllers
+//! Traces that the model of `lab/spec/src/replicas/control` has found, with the product's controllers
 //! (`docs/internals/replicas-controller.md#the-model`).
 
 use crate::world::{MS, Path, World, times};

@@ -1,5 +1,5 @@
 //! Three replicas, two switches and a user, on one clock: datagrams, links and disks that are late, but do not fail. (What fails is the
-//! simulator's: `midflight sim check reads`.)
+//! simulator's: `midflight-lab sim check reads`.)
 
 use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};

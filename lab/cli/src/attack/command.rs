@@ -1,4 +1,4 @@
-//! `midflight lab attack`: a cluster in a lab, and everything that a host off its path can send to it.
+//! `midflight-lab attack`: a cluster in a lab, and everything that a host off its path can send to it.
 
 use crate::attack::{self, Attack, Family, KINDS, Plan};
 use crate::engines::LabEngines;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab attack                      all kinds, both engines: about half an hour, as root
-  midflight lab attack --engine user --seconds 2 --json
-  midflight lab attack --engine kernel --ip 6     over IPv6
-  midflight lab attack --kinds reset_all,complete
-  midflight lab attack --list                     the kinds
+  midflight-lab attack                      all kinds, both engines: about half an hour, as root
+  midflight-lab attack --engine user --seconds 2 --json
+  midflight-lab attack --engine kernel --ip 6     over IPv6
+  midflight-lab attack --kinds reset_all,complete
+  midflight-lab attack --list                     the kinds
 
 One host runs a client with 100,000 no-op tasks, two run executors, one attacks: he sees nobody's
 packets, knows all addresses and ports and the format, and sends from whatever address he likes.
@@ -103,7 +103,7 @@ fn kinds(names: &[String]) -> Result<Vec<&'static Attack>> {
         return Ok(KINDS.iter().collect());
     }
     let unknown =
-        |name| usage::error(anyhow!("there is no kind of attack {name:?}: `midflight lab attack --list` has them"));
+        |name| usage::error(anyhow!("there is no kind of attack {name:?}: `midflight-lab attack --list` has them"));
     names.iter().map(|name| attack::named(name).ok_or_else(|| unknown(name))).collect()
 }
 

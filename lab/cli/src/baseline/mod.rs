@@ -1,4 +1,4 @@
-//! `midflight baseline`: schedulers to compare with, over real sockets.
+//! `midflight-lab baseline`: schedulers to compare with, over real sockets.
 
 mod scheduler;
 pub(crate) mod sparrow;
@@ -15,9 +15,9 @@ const WORKER: &str = "127.0.0.1:7801";
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight baseline sparrow worker --slots 4
-  midflight baseline sparrow scheduler --worker 127.0.0.1:7801/4
-  midflight baseline sparrow submit sleep 10ms -n 100
+  midflight-lab baseline sparrow worker --slots 4
+  midflight-lab baseline sparrow scheduler --worker 127.0.0.1:7801/4
+  midflight-lab baseline sparrow submit sleep 10ms -n 100
 
 Sparrow asks a few executors at random where Midflight has one queue for all. It is here to be
 measured, with the same functions and the same kind of packets: docs/baselines.md.

@@ -1,4 +1,4 @@
-//! `midflight baseline sparrow scheduler`.
+//! `midflight-lab baseline sparrow scheduler`.
 
 use super::SCHEDULER;
 use anyhow::Result;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight baseline sparrow scheduler --worker 127.0.0.1:7801/4
-  midflight baseline sparrow scheduler --listen [::]:7800 --worker 10.0.0.2:7801/16,10.0.0.3:7801/16
-  midflight baseline sparrow scheduler --no-probing       workers that --ask it come by themselves
+  midflight-lab baseline sparrow scheduler --worker 127.0.0.1:7801/4
+  midflight-lab baseline sparrow scheduler --listen [::]:7800 --worker 10.0.0.2:7801/16,10.0.0.3:7801/16
+  midflight-lab baseline sparrow scheduler --no-probing       workers that --ask it come by themselves
 
 SIGTERM or SIGINT ends it and prints what it has counted.
 

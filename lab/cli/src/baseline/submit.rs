@@ -1,4 +1,4 @@
-//! `midflight baseline sparrow submit`.
+//! `midflight-lab baseline sparrow submit`.
 
 use super::SCHEDULER;
 use crate::commands::ends::{Ends, LOOK_EVERY, signals};
@@ -17,9 +17,9 @@ use std::time::Instant;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight baseline sparrow submit noop -n 100000
-  midflight baseline sparrow submit sleep 10ms -n 280 --job 28
-  midflight baseline sparrow submit noop --scheduler 10.0.0.1:7800,10.0.0.2:7800 --json
+  midflight-lab baseline sparrow submit noop -n 100000
+  midflight-lab baseline sparrow submit sleep 10ms -n 280 --job 28
+  midflight-lab baseline sparrow submit noop --scheduler 10.0.0.1:7800,10.0.0.2:7800 --json
 
 Jobs go to the schedulers in turn, all at once. The summary goes to stderr. Results are not sent
 back. Ctrl-C ends it; what was submitted is still run.

@@ -1,4 +1,4 @@
-//! `midflight baseline sparrow worker`.
+//! `midflight-lab baseline sparrow worker`.
 
 use super::WORKER;
 use anyhow::Result;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight baseline sparrow worker                        a slot for each core
-  midflight baseline sparrow worker --listen 10.0.0.2:7801 --slots 16
-  midflight baseline sparrow worker --ask 10.0.0.1:7800    schedulers with --no-probing
+  midflight-lab baseline sparrow worker                        a slot for each core
+  midflight-lab baseline sparrow worker --listen 10.0.0.2:7801 --slots 16
+  midflight-lab baseline sparrow worker --ask 10.0.0.1:7800    schedulers with --no-probing
 
 Listen on the address that the schedulers name, not on 0.0.0.0: they know a worker by it.
 It runs noop, sleep, spin and exec; only whether a task succeeded goes back.

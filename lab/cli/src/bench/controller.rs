@@ -1,4 +1,4 @@
-//! `midflight bench controller`: what the controller of replicas costs, in a network as large as the paper's.
+//! `midflight-lab bench controller`: what the controller of replicas costs, in a network as large as the paper's.
 
 use super::How;
 use crate::median::median;
@@ -28,10 +28,10 @@ const ROUNDS: usize = 50;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench controller
-  midflight bench controller --quick     one run instead of five
-  midflight bench controller --json
-  midflight bench controller --against ../before/target/release/midflight
+  midflight-lab bench controller
+  midflight-lab bench controller --quick     one run instead of five
+  midflight-lab bench controller --json
+  midflight-lab bench controller --against ../before/target/release/midflight
 
 A controller and 320 operators with their real cores, in a 16-ary fat-tree with 100 servers and
 500 clients; messages take no time. Only what the controller does is measured, on one core.

@@ -1,4 +1,4 @@
-//! `midflight bench core`: what a decision costs. Measures the C core of a program alone, on packets in memory; here that of tasks.
+//! `midflight-lab bench core`: what a decision costs. Measures the C core of a program alone, on packets in memory; here that of tasks.
 
 use super::How;
 use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};
@@ -15,11 +15,11 @@ const DEEP: usize = 1 << 20;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench core
-  midflight bench core --quick           two seconds, less exact
-  midflight bench core --json
-  midflight bench core --program reads
-  midflight bench core --against ../before/target/release/midflight
+  midflight-lab bench core
+  midflight-lab bench core --quick           two seconds, less exact
+  midflight-lab bench core --json
+  midflight-lab bench core --program reads
+  midflight-lab bench core --against ../before/target/release/midflight
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

@@ -1,4 +1,4 @@
-//! `midflight bench core --program reads`: what the switch's core costs on each packet of reads and writes, in memory.
+//! `midflight-lab bench core --program reads`: what the switch's core costs on each packet of reads and writes, in memory.
 
 use super::How;
 use super::reads_packets::{

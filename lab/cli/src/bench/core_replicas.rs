@@ -1,4 +1,4 @@
-//! `midflight bench core --program replicas`: what the rules of an operator cost, in memory.
+//! `midflight-lab bench core --program replicas`: what the rules of an operator cost, in memory.
 
 use super::How;
 use super::replicas_packets::{

@@ -1,4 +1,4 @@
-//! `midflight bench foreign`: what packets that are not Midflight's cost on their way through operators in the kernel (N9). The same traffic
+//! `midflight-lab bench foreign`: what packets that are not Midflight's cost on their way through operators in the kernel (N9). The same traffic
 //! passes the switches of a lab with and without operators, in turns.
 
 use super::How;
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench foreign               as root; four minutes
-  midflight bench foreign --quick --json
+  midflight-lab bench foreign               as root; four minutes
+  midflight-lab bench foreign --quick --json
 
 A lab with two racks, in which three switches are between the two ends. In each round the same
 traffic passes them with an operator in the kernel of each, and without: redis-benchmark against

@@ -1,4 +1,4 @@
-//! `midflight bench ilp`: how long a plan of RSNodes takes, and how often it is proven optimal.
+//! `midflight-lab bench ilp`: how long a plan of RSNodes takes, and how often it is proven optimal.
 
 use super::How;
 use crate::median::median;
@@ -17,9 +17,9 @@ const LOADS: u64 = 9;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench ilp
-  midflight bench ilp --quick            20 instances instead of 200
-  midflight bench ilp --json
+  midflight-lab bench ilp
+  midflight-lab bench ilp --quick            20 instances instead of 200
+  midflight-lab bench ilp --json
 
 Instances of the generator `uniform`, seeds 1, 2, 3, ..; loads 0.1 to 0.9 in turn; E = 20 %.
 `midflight plan --topology fat-tree:16 --generate uniform --seed 1 --load 0.1` prints the first.

@@ -1,4 +1,4 @@
-//! `midflight bench lab`: the whole path between hosts, of a task and of a read. Client, switch, executor and replicas are processes
+//! `midflight-lab bench lab`: the whole path between hosts, of a task and of a read. Client, switch, executor and replicas are processes
 //! in network namespaces of their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, SLOTS};
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench lab                        both engines, as root
-  midflight bench lab --engine kernel --quick
-  midflight bench lab --json
-  midflight bench lab --against ../before/target/release/midflight
+  midflight-lab bench lab                        both engines, as root
+  midflight-lab bench lab --engine kernel --quick
+  midflight-lab bench lab --json
+  midflight-lab bench lab --against ../before/target/release/midflight
 
 RESULTS (medians of the runs; ENGINE is user or kernel)
   lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us

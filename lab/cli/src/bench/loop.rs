@@ -1,4 +1,4 @@
-//! `midflight bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
+//! `midflight-lab bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
 
 use super::How;
 use super::load::{self, Effort, SLOTS, WithArguments};
@@ -22,10 +22,10 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench loop
-  midflight bench loop --quick           a few seconds, less exact
-  midflight bench loop --json
-  midflight bench loop --against ../before/target/release/midflight
+  midflight-lab bench loop
+  midflight-lab bench loop --quick           a few seconds, less exact
+  midflight-lab bench loop --json
+  midflight-lab bench loop --against ../before/target/release/midflight
 
 RESULTS (medians of the runs)
   loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result

@@ -1,4 +1,4 @@
-//! `midflight bench map`: command lines by `midflight map`, `xargs -P`, GNU parallel, and a bare loop of `posix_spawn`.
+//! `midflight-lab bench map`: command lines by `midflight map`, `xargs -P`, GNU parallel, and a bare loop of `posix_spawn`.
 
 use super::How;
 use super::ratio::Ratio;
@@ -21,9 +21,9 @@ const LINE: usize = 60;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench map
-  midflight bench map --quick            fewer lines and rounds, less exact
-  midflight bench map --json
+  midflight-lab bench map
+  midflight-lab bench map --quick            fewer lines and rounds, less exact
+  midflight-lab bench map --json
 
 5,000 lines of 60 bytes, each of which runs /bin/true, in as many slots as there are cores. The
 others run each line by /bin/sh -c. map does so with the same lines behind \":;\", and without a

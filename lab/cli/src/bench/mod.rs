@@ -1,4 +1,4 @@
-//! `midflight bench`: numbers of this machine. Each file measures one thing.
+//! `midflight-lab bench`: numbers of this machine. Each file measures one thing.
 
 mod against;
 mod child;

@@ -1,4 +1,4 @@
-//! `midflight bench netrs`: one default run of NetRS's evaluation, on one core.
+//! `midflight-lab bench netrs`: one default run of NetRS's evaluation, on one core.
 
 use super::How;
 use crate::median::median;
@@ -11,10 +11,10 @@ use std::process::{ExitCode, Stdio};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench netrs
-  midflight bench netrs --quick          one run instead of five
-  midflight bench netrs --json
-  midflight bench netrs --against ../before/target/release/midflight
+  midflight-lab bench netrs
+  midflight-lab bench netrs --quick          one run instead of five
+  midflight-lab bench netrs --json
+  midflight-lab bench netrs --against ../before/target/release/midflight
 
 The default cell of `sim figure netrs-4` with NetRS-ILP: 600,000 reads, 500 clients, 100 servers,
 1,024 hosts, with the run that counts the traffic and the integer program. Needs the ILP.

@@ -1,4 +1,4 @@
-//! `midflight bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
+//! `midflight-lab bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
 //!
 //! How a peer is installed and measured is in the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
 //! JSON for each row. This file calls them, ends every process that they leave behind, and makes a table of their rows. A
@@ -24,10 +24,10 @@ use table::{Absent, Ratios};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench peers                         all; the first time also downloads and builds them
-  midflight bench peers --quick --only dask,midflight-user
-  midflight bench peers --plot peers.svg
-  midflight bench peers --json
+  midflight-lab bench peers                         all; the first time also downloads and builds them
+  midflight-lab bench peers --quick --only dask,midflight-user
+  midflight-lab bench peers --plot peers.svg
+  midflight-lab bench peers --json
 
 RESULTS (NAME is midflight-user, midflight-kernel, sparrow, nats, nats-jetstream: batches of
 no-op tasks inside a process; midflight-python, ray, ray-actors, ray-compiled, dask: calls of a

@@ -1,4 +1,4 @@
-//! `midflight bench python`: calls of Python functions, and whole programs, on Midflight, joblib's loky, Dask and Ray, in turns.
+//! `midflight-lab bench python`: calls of Python functions, and whole programs, on Midflight, joblib's loky, Dask and Ray, in turns.
 //!
 //! How a system is installed and measured is in the folder bench/python: `setup` prepares it, `run` is one turn of it, from its start
 //! to its end, and prints a line of JSON. This file calls them, ends every process that they leave behind, and compares. So systems
@@ -23,9 +23,9 @@ use turn::Turn;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench python                       all; the first time also downloads them
-  midflight bench python --quick --only midflight,joblib
-  midflight bench python --json
+  midflight-lab bench python                       all; the first time also downloads them
+  midflight-lab bench python --quick --only midflight,joblib
+  midflight-lab bench python --json
   ./do bench-python                            builds package and command before
 
 Two workers each, on this machine, in turns; a turn starts a system, measures, and ends it. Pickled

@@ -1,4 +1,4 @@
-//! `midflight bench select`: what it costs to choose a replica, and to learn from a response, for each selector.
+//! `midflight-lab bench select`: what it costs to choose a replica, and to learn from a response, for each selector.
 
 use super::How;
 use crate::median::median;
@@ -20,10 +20,10 @@ const STEP: Nanos = MS;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench select
-  midflight bench select --quick         a second, less exact
-  midflight bench select --json
-  midflight bench select --against ../before/target/release/midflight
+  midflight-lab bench select
+  midflight-lab bench select --quick         a second, less exact
+  midflight-lab bench select --json
+  midflight-lab bench select --against ../before/target/release/midflight
 
 RESULTS (medians of blocks of 512 requests, then of the runs; one core; 3 candidates of 100 servers)
   select.NAME_ns                         one choice

@@ -1,4 +1,4 @@
-//! `midflight bench sim`: how fast the simulator is, on one core.
+//! `midflight-lab bench sim`: how fast the simulator is, on one core.
 
 use super::How;
 use crate::median::median;
@@ -28,10 +28,10 @@ const RUN_NS: u64 = 500_000;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench sim
-  midflight bench sim --quick            two seconds, less exact
-  midflight bench sim --json
-  midflight bench sim --against ../before/target/release/midflight
+  midflight-lab bench sim
+  midflight-lab bench sim --quick            two seconds, less exact
+  midflight-lab bench sim --json
+  midflight-lab bench sim --against ../before/target/release/midflight
 
 RESULTS (medians of the runs; one core)
   sim.bare_events_per_s                  the heap of events alone, 10,000 of them pending

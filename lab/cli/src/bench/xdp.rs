@@ -1,4 +1,4 @@
-//! `midflight bench xdp`: what a decision costs in the kernel, here of tasks. The same core and packets as `bench core`, as BPF: a block of
+//! `midflight-lab bench xdp`: what a decision costs in the kernel, here of tasks. The same core and packets as `bench core`, as BPF: a block of
 //! packets lies in the arena, `BPF_PROG_RUN` starts a program that takes them one by one, each under the lock, and the
 //! kernel's clock is read around all.
 
@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench xdp
-  midflight bench xdp --quick            two seconds, less exact
-  midflight bench xdp --json
-  midflight bench xdp --program reads
-  midflight bench xdp --program replicas
-  midflight bench xdp --against ../before/target/release/midflight
+  midflight-lab bench xdp
+  midflight-lab bench xdp --quick            two seconds, less exact
+  midflight-lab bench xdp --json
+  midflight-lab bench xdp --program reads
+  midflight-lab bench xdp --program replicas
+  midflight-lab bench xdp --against ../before/target/release/midflight
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
   xdp.submit_ns, xdp.retrieve_ns         one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

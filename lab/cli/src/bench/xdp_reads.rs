@@ -1,4 +1,4 @@
-//! `midflight bench xdp --program reads`: what the switch in the kernel costs on each frame of reads and writes: parsing, the
+//! `midflight-lab bench xdp --program reads`: what the switch in the kernel costs on each frame of reads and writes: parsing, the
 //! program, the frame rewritten. A program in the kernel takes frame after frame, and reads its clock before and after.
 
 use super::How;

@@ -1,4 +1,4 @@
-//! `midflight bench xdp --program replicas`: what the rules of an operator cost in the kernel. A rule alone, as BPF with the lock included;
+//! `midflight-lab bench xdp --program replicas`: what the rules of an operator cost in the kernel. A rule alone, as BPF with the lock included;
 //! and frames, from their arrival at XDP to their departure.
 
 use super::How;

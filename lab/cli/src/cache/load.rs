@@ -1,4 +1,4 @@
-//! `midflight cache bench`: gets at a fixed rate.
+//! `midflight-lab load cache`: gets at a fixed rate.
 
 use super::gets::{FAILURES, Gets, Measured, Watch};
 use super::keys::{KEYS_MAX, Keys};
@@ -21,9 +21,9 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Of the help.
 pub const EXAMPLES: &str = "\
 EXAMPLES
-  midflight cache bench --cache cache.toml --rate 5000 --duration 10s
-  midflight cache bench --cache cache.toml --clients 20
-  midflight cache bench --direct c3 --server a:7800,b:7800,c:7800 --clients 20 --json
+  midflight-lab load cache --cache cache.toml --rate 5000 --duration 10s
+  midflight-lab load cache --cache cache.toml --clients 20
+  midflight-lab load cache --direct c3 --server a:7800,b:7800,c:7800 --clients 20 --json
 
 Sets the keys (their names begin with `bench:`), then gets them at a fixed rate, at random times, by
 independent clients on this machine, whatever becomes of the gets before. A latency is counted from

@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `load` | `midflight cache bench`: the command |
+//! | `load` | `midflight-lab load cache`: the command |
 //! | `gets` | gets at a fixed rate, whatever becomes of those before |
 //! | `keys` | the keys and values, and how keys are drawn |
 //! | `lab` | a cache in a lab that is a small tree |

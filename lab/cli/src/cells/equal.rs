@@ -1,5 +1,5 @@
 //! Versions of the sources that are known to give the same results: what was computed before a change that changes no result stays valid.
-//! `midflight sim figure --recheck` finds out whether it does; the file `equal.toml` beside the packs says so.
+//! `midflight-lab sim figure --recheck` finds out whether it does; the file `equal.toml` beside the packs says so.
 
 use super::store::write_whole;
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ const FILE: &str = "equal.toml";
 
 const HEAD: &str = "\
 # Results of the version `old` of the sources are those of `new`: so many cells of them were run again with it, and gave the same.
-# `midflight sim figure --recheck` writes this (docs/figures.md, Cells).
+# `midflight-lab sim figure --recheck` writes this (docs/figures.md, Cells).
 
 ";
 

@@ -1,4 +1,4 @@
-//! Several cells at a time, each as `midflight sim cell --with-parent`.
+//! Several cells at a time, each as `midflight-lab sim cell --with-parent`.
 
 use super::INTERRUPTED;
 use super::store::{Kept, Store};

@@ -1,4 +1,4 @@
-//! `midflight check asic`: the programs of the asic engine, built and measured; those of tasks searched.
+//! `midflight-lab check asic`: the programs of the asic engine, built and measured; those of tasks searched.
 
 use super::larger::{self, Telling};
 use super::planted;
@@ -26,12 +26,12 @@ use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight check asic                                  half a minute
-  midflight check asic --full                           millions of states: tens of minutes, 1.4 GB
-  midflight check asic --instance hazard-9 --transcript the fewest steps to a lost task
-  midflight check asic --planted                        does the check find bugs? half a minute
-  midflight check asic --planted late-credit            how this defect does harm, step by step
-  midflight check asic --full --json | jq .results
+  midflight-lab check asic                                  half a minute
+  midflight-lab check asic --full                           millions of states: tens of minutes, 1.4 GB
+  midflight-lab check asic --instance hazard-9 --transcript the fewest steps to a lost task
+  midflight-lab check asic --planted                        does the check find bugs? half a minute
+  midflight-lab check asic --planted late-credit            how this defect does harm, step by step
+  midflight-lab check asic --full --json | jq .results
 
 Every state of small queues on the real programs: packets that recirculate overtake each other in
 all orders. hazard-… are of the published program, all others of the safe one. network… has what

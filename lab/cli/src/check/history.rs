@@ -1,4 +1,4 @@
-//! `midflight check history`: whether what clients of a store did and saw is linearizable.
+//! `midflight-lab check history`: whether what clients of a store did and saw is linearizable.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight kv load --keys 10 --history h.jsonl
-  midflight check history h.jsonl
+  midflight-lab load store --keys 10 --history h.jsonl
+  midflight-lab check history h.jsonl
 
 docs/histories.md has the format, which other checkers can read too.
 

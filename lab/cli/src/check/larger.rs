@@ -1,4 +1,4 @@
-//! `midflight check asic`: what never ends, and, with `--full`, the small instances in larger queues.
+//! `midflight-lab check asic`: what never ends, and, with `--full`, the small instances in larger queues.
 
 use super::progress::shown;
 use anyhow::Result;

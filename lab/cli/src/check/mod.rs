@@ -1,4 +1,4 @@
-//! `midflight check`: exhaustive search of small instances, and of histories. Each file is a subcommand.
+//! `midflight-lab check`: exhaustive search of small instances, and of histories. Each file is a subcommand.
 
 mod asic;
 mod history;

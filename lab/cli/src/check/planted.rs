@@ -1,4 +1,4 @@
-//! `midflight check asic --planted`: defects planted in the safe program, one at a time, each of which the search must refute.
+//! `midflight-lab check asic --planted`: defects planted in the safe program, one at a time, each of which the search must refute.
 
 use super::progress::shown;
 use super::table::found;

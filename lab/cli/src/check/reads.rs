@@ -1,4 +1,4 @@
-//! `midflight check reads`: the model of the reads protocol, searched with all its rules, then with each planted error.
+//! `midflight-lab check reads`: the model of the reads protocol, searched with all its rules, then with each planted error.
 
 use super::progress::shown;
 use crate::memory;
@@ -17,11 +17,11 @@ use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight check reads                                  all but drift-election: minutes, 3 GB
-  midflight check reads --quick                          the small searches: ten seconds
-  midflight check reads --scope drift-election           the largest: 32 million states, 9 GB
-  midflight check reads --scope lost-chunk --transcript  how this error does harm, step by step
-  midflight check reads --json | jq .results
+  midflight-lab check reads                                  all but drift-election: minutes, 3 GB
+  midflight-lab check reads --quick                          the small searches: ten seconds
+  midflight-lab check reads --scope drift-election           the largest: 32 million states, 9 GB
+  midflight-lab check reads --scope lost-chunk --transcript  how this error does harm, step by step
+  midflight-lab check reads --json | jq .results
 
 Every state of two switches, three replicas and a few operations on one key, in scopes that each
 admit some kinds of faults. All rules must hold in them (R1: histories are linearizable; R4: one

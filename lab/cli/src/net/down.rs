@@ -1,4 +1,4 @@
-//! `midflight lab down`
+//! `midflight-lab net down`
 
 use super::{Name, lab_error};
 use anyhow::Result;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab down
-  midflight lab down --name large
-  midflight lab down --all
+  midflight-lab net down
+  midflight-lab net down --name large
+  midflight-lab net down --all
 
 Processes inside are asked to end (SIGTERM) and a second later killed. Nothing of the lab is left,
 also where setting it up was cut off.

@@ -1,4 +1,4 @@
-//! `midflight lab exec`: becomes a command at a place of a lab.
+//! `midflight-lab net exec`: becomes a command at a place of a lab.
 
 use super::{Name, lab_error};
 use anyhow::Result;
@@ -15,9 +15,9 @@ const NOT_FOUND: u8 = 127;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab exec host0 -- ping -c 3 10.77.255.1
-  midflight lab exec switch -- midflight switch --listen 10.77.255.1:7700
-  midflight lab exec --name large host7               a shell there
+  midflight-lab net exec host0 -- ping -c 3 10.77.255.1
+  midflight-lab net exec switch -- midflight switch --listen 10.77.255.1:7700
+  midflight-lab net exec --name large host7               a shell there
 
 Only the network is that of the place: files, users and processes are the machine's. The command
 takes the place of this process, so signals reach it and its exit code comes back.

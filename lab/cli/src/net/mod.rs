@@ -1,4 +1,4 @@
-//! `midflight lab`: hosts and a switch on this machine, in network namespaces. One file a subcommand.
+//! `midflight-lab net`: hosts and a switch on this machine, in network namespaces. One file a subcommand.
 
 mod down;
 mod exec;
@@ -19,11 +19,11 @@ const DEFAULT_NAME: &str = "demo";
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab up --hosts 4
-  midflight lab up --hosts 6 --racks 2
-  midflight lab exec switch -- midflight switch --listen 10.77.255.1:7700
-  midflight lab status
-  midflight lab down
+  midflight-lab net up --hosts 4
+  midflight-lab net up --hosts 6 --racks 2
+  midflight-lab net exec switch -- midflight switch --listen 10.77.255.1:7700
+  midflight-lab net status
+  midflight-lab net down
 
 A lab is a star of network namespaces: one is the switch, which forwards between the others, the
 hosts; or a tree, where each rack has a switch of its own. Nothing leads out of it, and it needs

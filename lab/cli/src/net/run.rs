@@ -1,4 +1,4 @@
-//! `midflight lab run`: a lab for as long as a command takes.
+//! `midflight-lab net run`: a lab for as long as a command takes.
 
 use super::exec::not_run;
 use super::{NAME_VARIABLE, Wanted};
@@ -20,11 +20,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab run --hosts 3 -- ./test.sh
-  midflight lab run -- midflight lab exec host0 -- ping -c 3 10.77.255.1
-  midflight lab run --loss 1% -- bash               a shell; the lab goes with it
+  midflight-lab net run --hosts 3 -- ./test.sh
+  midflight-lab net run -- midflight-lab net exec host0 -- ping -c 3 10.77.255.1
+  midflight-lab net run --loss 1% -- bash               a shell; the lab goes with it
 
-The command runs outside; `midflight lab exec PLACE -- …` in it finds the lab by the environment
+The command runs outside; `midflight-lab net exec PLACE -- …` in it finds the lab by the environment
 variable MIDFLIGHT_LAB. Ctrl-C, SIGTERM and SIGHUP go on to the command. When it ends, so do all
 processes that it left in the lab.
 

@@ -1,4 +1,4 @@
-//! `midflight lab status`
+//! `midflight-lab net status`
 
 use super::{count_of_hosts, lab_error};
 use anyhow::Result;
@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab status
-  midflight lab status --name large
-  midflight lab status --json | jq -r '.labs[].hosts[].ipv4'
+  midflight-lab net status
+  midflight-lab net status --name large
+  midflight-lab net status --json | jq -r '.labs[].hosts[].ipv4'
 
 It needs no root.
 
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let labs: Vec<_> = labs.iter().map(|(name, lab)| for_scripts(name, lab.as_ref())).collect();
         stdout::print(&format!("{}\n", json!({ "labs": labs })))?;
     } else if labs.is_empty() {
-        stdout::print("no lab is up: `midflight lab up` sets one up\n")?;
+        stdout::print("no lab is up: `midflight-lab net up` sets one up\n")?;
     } else {
         let labs: Vec<_> = labs.iter().map(|(name, lab)| for_people(name, lab.as_ref())).collect();
         stdout::print(&labs.join("\n"))?;
@@ -87,7 +87,7 @@ fn for_scripts(name: &str, lab: Option<&Lab>) -> Value {
 
 fn for_people(name: &str, lab: Option<&Lab>) -> String {
     let Some(lab) = lab else {
-        return format!("lab {name} is not complete: being set up, or cut off; midflight lab down --name {name}\n");
+        return format!("lab {name} is not complete: being set up, or cut off; midflight-lab net down --name {name}\n");
     };
     let mut text = format!("lab {name}: {}, {} loss\n", count_of_hosts(lab), lab.loss());
     let width = lab.switch_netns().len();

@@ -1,4 +1,4 @@
-//! `midflight lab up`
+//! `midflight-lab net up`
 
 use super::{DEFAULT_NAME, Name, Wanted, count_of_hosts};
 use anyhow::Result;
@@ -11,10 +11,10 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab up                    a switch and two hosts; the lab is called demo
-  midflight lab up --hosts 16 --name large
-  midflight lab up --hosts 6 --racks 2     two racks with a switch and three hosts each
-  midflight lab up --loss 0.1%        each link loses one packet in a thousand, either way
+  midflight-lab net up                    a switch and two hosts; the lab is called demo
+  midflight-lab net up --hosts 16 --name large
+  midflight-lab net up --hosts 6 --racks 2     two racks with a switch and three hosts each
+  midflight-lab net up --loss 0.1%        each link loses one packet in a thousand, either way
 
 The namespaces are mf-NAME-switch, mf-NAME-host0, mf-NAME-rack0 and so on, as `ip netns` lists
 them. Every host reaches the switch at 10.77.255.1 and fd77::1, and the others through it. Ctrl-C
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn greeting(lab: &Lab) -> String {
     let (name, hosts) = (lab.name(), lab.hosts().len());
     let of_lab = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
-    let exec = format!("midflight lab exec{of_lab}");
+    let exec = format!("midflight-lab net exec{of_lab}");
     let switch = format!("{SWITCH_IPV4}:{DEFAULT_PORT}");
     let (client, executor) = (&lab.hosts()[0].name, &lab.hosts()[hosts.min(2) - 1].name);
     let hosts = count_of_hosts(lab);
@@ -56,6 +56,6 @@ fn greeting(lab: &Lab) -> String {
          {exec} switch -- midflight switch --listen {switch}\n  \
          {exec} {executor} -- midflight executor --switch {switch}\n  \
          {exec} {client} -- midflight submit noop -n 100000 --switch {switch}\n\n\
-         midflight lab down{of_lab} takes it down.\n"
+         midflight-lab net down{of_lab} takes it down.\n"
     )
 }

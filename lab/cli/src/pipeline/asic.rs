@@ -105,7 +105,7 @@ impl Engine for AsicEngine {
         self.tasks.stats()
     }
 
-    /// Nothing to do here: `midflight check asic` checks the model of the pipeline.
+    /// Nothing to do here: `midflight-lab check asic` checks the model of the pipeline.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }

@@ -188,7 +188,7 @@ fn reading(how: &HowRun) -> Markup {
                 (VALUE_WITHIN) " of its time, a bound kept, or a statement true. " b { "Unsure" } ": it straddles. "
                 b { "Shape" } ": the value is another, but within a factor of " (SHAPE_WITHIN) ", and the order of the schemes is as in the paper. "
                 b { "Fail" } ": none of these." }
-            p { "Constants and rules are frozen; their hash is " code { (RULES_VERSION) } ". All that stand for the papers' hardware and software are in one file, " code { "crates/papers/src/calibration.rs" }
+            p { "Constants and rules are frozen; their hash is " code { (RULES_VERSION) } ". All that stand for the papers' hardware and software are in one file, " code { "lab/papers/src/calibration.rs" }
                 ", each with its reason; no figure has constants of its own but the loads that the papers do not give. "
                 b { "Bolt" } " and " b { "Falcon" } " are the published protocol, whose executors poll; "
                 b { "Midflight" } " is the code of this project, whose executors are parked." }
@@ -233,7 +233,7 @@ fn earlier(spent: &Spent) -> String {
 }
 
 fn command(figure: &Figure, how: &HowRun) -> String {
-    format!("midflight sim figure {} {}", figure.name, how.flags)
+    format!("midflight-lab sim figure {} {}", figure.name, how.flags)
 }
 
 fn table(rows: &[Row]) -> Markup {
@@ -371,7 +371,7 @@ mod tests {
             most: 40,
             quick: false,
             absent: Some("LEFT OUT: all".into()),
-            command: "midflight sim figure --all".into(),
+            command: "midflight-lab sim figure --all".into(),
         };
         let page = page(&shown, &how, &Envelope::new("figure", vec![]));
         for figure in &ALL {

@@ -1,4 +1,4 @@
-//! `midflight sim cell`: runs one cell: a description in, a result out. Figures and sweeps run each of their cells like this.
+//! `midflight-lab sim cell`: runs one cell: a description in, a result out. Figures and sweeps run each of their cells like this.
 
 use super::{SMALLER, traces};
 use crate::cells::{self, Store};
@@ -18,9 +18,9 @@ const CELL_MAX: u64 = 16 * MIB;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight sim figure bolt-13a --list | head -1 > cell.json
-  midflight sim cell cell.json
-  midflight sim cell --store ./cells < cell.json
+  midflight-lab sim figure bolt-13a --list | head -1 > cell.json
+  midflight-lab sim cell cell.json
+  midflight-lab sim cell --store ./cells < cell.json
 
 A cell is one run: a scheme, a cluster, a load, a seed (docs/figures.md lists the keys). The result
 is one JSON object on stdout: \"cell\", \"result\" (the same on every machine), \"cost\" (wall time
@@ -69,7 +69,7 @@ fn read(args: &Args) -> Result<(String, String)> {
     let mut text = String::new();
     match &args.file {
         Some(file) => {
-            text = file::read(file, "`midflight sim figure NAME --list` prints some").map_err(usage::error)?;
+            text = file::read(file, "`midflight-lab sim figure NAME --list` prints some").map_err(usage::error)?;
         }
         None if args.with_parent => {
             let stdin = BoundedReader::new(std::io::stdin().lock(), CELL_MAX);

@@ -1,4 +1,4 @@
-//! `midflight sim check`: the fault campaign: random clusters with faults of all kinds, checked against the rules.
+//! `midflight-lab sim check`: the fault campaign: random clusters with faults of all kinds, checked against the rules.
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -19,14 +19,14 @@ use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight sim check tasks                          200 seeds, some seconds
-  midflight sim check tasks --seeds 10000 -j 2       a campaign
-  midflight sim check tasks --seed 4711              that one again, the same in every detail
-  midflight sim check tasks --seed 4711 --trace all.txt
-  midflight sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
-  midflight sim check tasks --trial trial-4711.toml  a trial from a file
-  midflight sim check reads                          the same for the linearizable store
-  midflight sim check replicas                       the same for the choice of replicas
+  midflight-lab sim check tasks                          200 seeds, some seconds
+  midflight-lab sim check tasks --seeds 10000 -j 2       a campaign
+  midflight-lab sim check tasks --seed 4711              that one again, the same in every detail
+  midflight-lab sim check tasks --seed 4711 --trace all.txt
+  midflight-lab sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
+  midflight-lab sim check tasks --trial trial-4711.toml  a trial from a file
+  midflight-lab sim check reads                          the same for the linearizable store
+  midflight-lab sim check replicas                       the same for the choice of replicas
 
 RESULTS
   check.seeds                  that were tried: all, or those up to the first violation
@@ -112,11 +112,11 @@ fn check<S: Subject>(args: &Args) -> Result<ExitCode> {
 }
 
 fn replay_seed<S: Subject>(seed: u64) -> String {
-    format!("midflight sim check {} --seed {seed}", S::NAME)
+    format!("midflight-lab sim check {} --seed {seed}", S::NAME)
 }
 
 fn replay_file<S: Subject>(file: &Path) -> String {
-    format!("midflight sim check {} --trial {}", S::NAME, file.display())
+    format!("midflight-lab sim check {} --trial {}", S::NAME, file.display())
 }
 
 fn campaign<S: Subject>(args: &Args) -> Result<ExitCode> {

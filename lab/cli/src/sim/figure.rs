@@ -1,4 +1,4 @@
-//! `midflight sim figure`: reproduces the papers' figures in the simulator.
+//! `midflight-lab sim figure`: reproduces the papers' figures in the simulator.
 
 mod compare;
 mod output;
@@ -24,13 +24,13 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight sim figure bolt-12                   its verdicts; plots and report in ./figures
-  midflight sim figure falcon-8 bolt-13a --quick
-  midflight sim figure --all -j 8 --out docs/figures
-  midflight sim figure bolt-13b --json
-  midflight sim figure --all --first-seed 1001 --out again --compare figures/results.json
-  midflight sim figure scale --list              its cells, one JSON object a line, to run elsewhere
-  midflight sim figure --recheck --cells docs/figures/cells
+  midflight-lab sim figure bolt-12                   its verdicts; plots and report in ./figures
+  midflight-lab sim figure falcon-8 bolt-13a --quick
+  midflight-lab sim figure --all -j 8 --out docs/figures
+  midflight-lab sim figure bolt-13b --json
+  midflight-lab sim figure --all --first-seed 1001 --out again --compare figures/results.json
+  midflight-lab sim figure scale --list              its cells, one JSON object a line, to run elsewhere
+  midflight-lab sim figure --recheck --cells docs/figures/cells
 
 FIGURES
   falcon-8, falcon-9-10, bolt-11, bolt-12, bolt-13a, bolt-13b, bolt-14, bolt-15, bolt-16,
@@ -294,6 +294,6 @@ fn how(args: &Args, seeds: u64, most: u64, columns: &Columns, absent: Option<Str
     let traces = if columns.present.is_empty() { String::new() } else { format!(" --traces {asked}") };
     let first = if args.first_seed == 1 { String::new() } else { format!(" --first-seed {}", args.first_seed) };
     let flags = format!("--seeds {seeds} --most-seeds {most}{first}{quick}{trace}{traces}");
-    let command = format!("midflight sim figure {names} {flags} --out {}", args.out.display());
+    let command = format!("midflight-lab sim figure {names} {flags} --out {}", args.out.display());
     HowRun { flags, most, quick: args.quick, absent, command }
 }

@@ -1,4 +1,4 @@
-//! `midflight sim`: the simulator. Each file is a subcommand.
+//! `midflight-lab sim`: the simulator. Each file is a subcommand.
 
 mod cell;
 mod check;

@@ -1,4 +1,4 @@
-//! `midflight sim run`: runs a scenario from a file.
+//! `midflight-lab sim run`: runs a scenario from a file.
 
 use super::SMALLER;
 use crate::memory;
@@ -21,10 +21,10 @@ use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight sim run docs/scenarios/restart.toml
-  midflight sim run docs/scenarios/restart.toml --seed 7
-  midflight sim run docs/scenarios/asic.toml --engine asic-published
-  midflight sim run docs/scenarios/million.toml --json | jq .results
+  midflight-lab sim run docs/scenarios/restart.toml
+  midflight-lab sim run docs/scenarios/restart.toml --seed 7
+  midflight-lab sim run docs/scenarios/asic.toml --engine asic-published
+  midflight-lab sim run docs/scenarios/million.toml --json | jq .results
 
 docs/simulator.md explains every key of a scenario and every line of the result. The same scenario
 and seed print the same, byte for byte.

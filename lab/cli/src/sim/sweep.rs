@@ -1,4 +1,4 @@
-//! `midflight sim sweep`: runs all combinations of some values of a cell's parameters.
+//! `midflight-lab sim sweep`: runs all combinations of some values of a cell's parameters.
 
 mod results;
 mod spec;
@@ -15,13 +15,13 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight sim sweep ratio.toml                 results in ./sweep
-  midflight sim sweep ratio.toml -j 16 --out ratio
-  midflight sim sweep ratio.toml --list          its cells, one JSON object a line, to run elsewhere
+  midflight-lab sim sweep ratio.toml                 results in ./sweep
+  midflight-lab sim sweep ratio.toml -j 16 --out ratio
+  midflight-lab sim sweep ratio.toml --list          its cells, one JSON object a line, to run elsewhere
 
 SPEC.toml
   seeds = 5                                      each combination with the seeds 1 to 5
-  [cell]                                         as `midflight sim cell` takes it, without seed
+  [cell]                                         as `midflight-lab sim cell` takes it, without seed
   warmup_ms = 500
   duration_ms = 3000
   scheme = { name = \"sparrow-cpp\" }

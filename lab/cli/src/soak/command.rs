@@ -1,4 +1,4 @@
-//! `midflight lab soak`: a cluster in a lab under load and disturbance, for as long as one likes.
+//! `midflight-lab soak`: a cluster in a lab under load and disturbance, for as long as one likes.
 
 use crate::engines::{LabEngine, Named};
 use crate::soak::{self, Plan};
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab soak                          two minutes, as root
-  midflight lab soak --minutes 30 --json
-  midflight lab soak --engine user --loss 1%
-  midflight lab soak --seed 17                the same events again, as far as time allows
+  midflight-lab soak                          two minutes, as root
+  midflight-lab soak --minutes 30 --json
+  midflight-lab soak --engine user --loss 1%
+  midflight-lab soak --seed 17                the same events again, as far as time allows
 
 Four hosts, five executors, two clients that stay: jobs of all sizes, priorities and resources,
 no-op, sleeping, computing and running commands, single tasks, cancelled ones. Meanwhile executors

@@ -1,4 +1,4 @@
-//! `midflight kv load`: clients that read and write a store as fast as it answers.
+//! `midflight-lab load store`: clients that read and write a store as fast as it answers.
 
 use super::worker::{Done, Plan, Shared, Worker};
 use anyhow::{Context, Result, anyhow, bail};
@@ -25,9 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Of the help.
 pub const EXAMPLES: &str = "\
 EXAMPLES
-  midflight kv load --seconds 10 --clients 16
-  midflight kv load --keys 10 --history h.jsonl    then: midflight check history h.jsonl
-  midflight kv load --config store.toml --json | jq .results
+  midflight-lab load store --seconds 10 --clients 16
+  midflight-lab load store --keys 10 --history h.jsonl    then: midflight-lab check history h.jsonl
+  midflight-lab load store --config store.toml --json | jq .results
 
 Each client does one operation after the other on random keys: reads are GET and one EXISTS in ten;
 of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client

@@ -2,10 +2,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `load` | `midflight kv load`: clients, each of which waits for its answers, and the history of what they did and saw |
+//! | `load` | `midflight-lab load store`: clients, each of which waits for its answers, and the history of what they did and saw |
 //! | `worker` | one such client |
 //! | `cluster`, `disks`, `slow_sync` | a store as processes, on loopback or in a lab; full and slow disks |
-//! | `faults` | `midflight lab reads`: what clients see while its parts fail |
+//! | `faults` | `midflight-lab faults`: what clients see while its parts fail |
 
 pub(crate) mod cluster;
 mod disks;

@@ -1,7 +1,7 @@
 //! The figures of the papers, run again: one file a figure. A figure is data (the cells to run) and a pure function from their
 //! results to rows, each with the paper's value and ours, a verdict, and what is drawn.
 //!
-//! Nothing here runs a cell: `midflight sim figure` does, each as a process, and gives the outcomes to
+//! Nothing here runs a cell: `midflight-lab sim figure` does, each as a process, and gives the outcomes to
 //! [`Figure::findings`].
 
 mod asic_passes;

@@ -1,5 +1,5 @@
 //! What a measurement has shown, as data: a table of rows with verdicts, estimates over seeds, and plots. Who prints or draws
-//! it is elsewhere. Nothing in this module knows the simulator, so that live measurements (`midflight bench live`) use the same.
+//! it is elsewhere. Nothing in this module knows the simulator, so that live measurements (`midflight-lab bench live`) use the same.
 
 mod estimate;
 mod holds;

@@ -9,7 +9,7 @@
 //! | `placing` | who chooses for whom: by rack, by plan |
 //! | `world` | the events of a run |
 //!
-//! Selectors and the planner are those of production. Packets have no bytes here; `midflight sim check replicas` runs the real parties.
+//! Selectors and the planner are those of production. Packets have no bytes here; `midflight-lab sim check replicas` runs the real parties.
 
 mod cell;
 mod deployment;

@@ -1,5 +1,5 @@
 //! The evaluation's world: clients, selectors beside switches or at clients, servers. Packets have no bytes here, and no queues but those of
-//! accelerators and servers; `midflight sim check replicas` runs the real parties in a real network instead.
+//! accelerators and servers; `midflight-lab sim check replicas` runs the real parties in a real network instead.
 
 use super::cell::{Cell, Selects};
 use super::deployment::Deployment;

@@ -1,4 +1,4 @@
-//! `midflight bench failover`: how long clients wait when a process dies.
+//! `midflight-lab bench failover`: how long clients wait when a process dies.
 //!
 //! | file | subject |
 //! |---|---|
@@ -21,12 +21,12 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench failover              three replicas, two switches on loopback; 20 failures each
-  midflight bench failover --quick      3 each
-  midflight bench failover --lab        the same, each process on a host of a lab, as root
-  midflight bench failover --lab --engine kernel --json
-  midflight bench failover --slow-disk --lab       the leader's disk becomes slow instead
-  midflight bench failover --program replicas --lab --engine kernel
+  midflight-lab bench failover              three replicas, two switches on loopback; 20 failures each
+  midflight-lab bench failover --quick      3 each
+  midflight-lab bench failover --lab        the same, each process on a host of a lab, as root
+  midflight-lab bench failover --lab --engine kernel --json
+  midflight-lab bench failover --slow-disk --lab       the leader's disk becomes slow instead
+  midflight-lab bench failover --program replicas --lab --engine kernel
 
 A process is killed (SIGKILL), and started again when its failure is over.
 

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench bolt-11                       about three minutes, as root
-  midflight bench bolt-11 --quick
-  midflight bench bolt-11 --svg decisions.svg --json
+  midflight-lab bench bolt-11                       about three minutes, as root
+  midflight-lab bench bolt-11 --quick
+  midflight-lab bench bolt-11 --svg decisions.svg --json
 
 Bolt's figure 11 live, in a lab: one client keeps 8,192 empty tasks in flight, for one executor
 process of 1 to 720 slots. Midflight with the kernel engine, with the switch in user space, and
@@ -25,7 +25,7 @@ a task that has ended. A measurement takes 1 s (--quick: 200 ms), after a warm-u
 else run.
 
 RESULTS (medians of the rounds; CONTENDER is kernel, user or sparrow)
-  live.bolt-11.ROW.paper, .ours, .ratio, .verdict  as of `midflight sim figure`
+  live.bolt-11.ROW.paper, .ours, .ratio, .verdict  as of `midflight-lab sim figure`
   live.bolt-11.pass, .shape, .fail                 rows
   live.bolt-11.CONTENDER.SLOTS.decisions_per_s
 

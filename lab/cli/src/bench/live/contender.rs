@@ -10,7 +10,7 @@ pub(super) enum Contender {
     Kernel,
     /// Midflight, its switch as a process.
     User,
-    /// `midflight baseline sparrow`.
+    /// `midflight-lab baseline sparrow`.
     Sparrow,
 }
 

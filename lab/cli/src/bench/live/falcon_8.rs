@@ -16,9 +16,9 @@ use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench falcon-8                      about five minutes, as root
-  midflight bench falcon-8 --quick
-  midflight bench falcon-8 --svg delay.svg --json
+  midflight-lab bench falcon-8                      about five minutes, as root
+  midflight-lab bench falcon-8 --quick
+  midflight-lab bench falcon-8 --svg delay.svg --json
 
 Falcon's figure 8 live, in a lab: two clients submit a job every 10.2 ms each (as in the simulated
 figure), of tasks that sleep for 10 ms, to 60 executor slots on 10 hosts. The tasks of a job set
@@ -28,7 +28,7 @@ Delay is from the call of submit to the start of the function. A measurement tak
 500 ms), after a warm-up. Let nothing else run.
 
 RESULTS (medians of the rounds; CONTENDER is kernel, user or sparrow; LOAD in percent)
-  live.falcon-8.ROW.paper, .ours, .ratio, .verdict  as of `midflight sim figure`
+  live.falcon-8.ROW.paper, .ours, .ratio, .verdict  as of `midflight-lab sim figure`
   live.falcon-8.pass, .shape, .fail                 rows
   live.falcon-8.CONTENDER.LOAD.delay_p50_us, .delay_p5_us, .delay_p95_us
 

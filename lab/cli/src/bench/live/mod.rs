@@ -1,4 +1,4 @@
-//! `midflight bench falcon-8` and `bench bolt-11`: two of the papers' figures live, in a lab. Midflight with each of its
+//! `midflight-lab bench falcon-8` and `bench bolt-11`: two of the papers' figures live, in a lab. Midflight with each of its
 //! engines and Sparrow run as processes on hosts of the same kind, one after the other, round by round.
 //!
 //! | file | subject |

@@ -1,4 +1,4 @@
-//! `midflight bench modes`: what reads from followers are worth. The same store in each read mode, its replicas on hosts of a lab
+//! `midflight-lab bench modes`: what reads from followers are worth. The same store in each read mode, its replicas on hosts of a lab
 //! with the same small share of a CPU each, so that replicas are what is scarce, as in a cluster; clients and switch have the rest.
 //!
 //! | file | subject |
@@ -35,9 +35,9 @@ use workload::{Keys, Mix};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench modes                 all modes, as root; a quarter of an hour
-  midflight bench modes --quick         two short rounds
-  midflight bench modes --json > modes.json
+  midflight-lab bench modes                 all modes, as root; a quarter of an hour
+  midflight-lab bench modes --quick         two short rounds
+  midflight-lab bench modes --json > modes.json
 
 WORKLOADS
   C is all reads, B is 5 % writes; keys alike, and by Zipf's law (C.zipf, B.zipf). 10,000 keys,

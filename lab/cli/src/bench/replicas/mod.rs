@@ -1,4 +1,4 @@
-//! `midflight bench replicas`: what it is worth that the switch selects replicas and not each client, live. One cache of three memcached,
+//! `midflight-lab bench replicas`: what it is worth that the switch selects replicas and not each client, live. One cache of three memcached,
 //! one of which stands still for a short time now and then; the same gets by independent clients that select for themselves, and through
 //! an operator with the same selector, in turns.
 //!
@@ -34,11 +34,11 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench replicas                          three selectors, ten rounds each; five minutes
-  midflight bench replicas --selectors c3 --rounds 3
-  midflight bench replicas --pause 0s               no store stands still
-  midflight bench replicas --lab --engine kernel    the same in a lab, as root
-  midflight bench replicas --json > replicas.json
+  midflight-lab bench replicas                          three selectors, ten rounds each; five minutes
+  midflight-lab bench replicas --selectors c3 --rounds 3
+  midflight-lab bench replicas --pause 0s               no store stands still
+  midflight-lab bench replicas --lab --engine kernel    the same in a lab, as root
+  midflight-lab bench replicas --json > replicas.json
 
 Starts `midflight up --replicas` (needs memcached), or (--lab) a small tree: a rack with clients,
 one with three stores, a switch between, each of the three an operator. One of the stores stands

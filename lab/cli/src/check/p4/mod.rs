@@ -1,4 +1,4 @@
-//! `midflight check p4`: the P4 programs in BMv2, beside the model, and with clients and executors; and compiled for Tofino.
+//! `midflight-lab check p4`: the P4 programs in BMv2, beside the model, and with clients and executors; and compiled for Tofino.
 
 mod e2e;
 mod tofino;
@@ -17,15 +17,15 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight check p4                             minutes; as root
-  midflight check p4 --packets 1000 --seed 7     less of it, other packets
-  P4C=~/p4c/build BMV2=~/bmv2/bin midflight check p4 --json | jq .results
-  midflight check p4 --only tofino --report p4/reports
+  midflight-lab check p4                             minutes; as root
+  midflight-lab check p4 --packets 1000 --seed 7     less of it, other packets
+  P4C=~/p4c/build BMV2=~/bmv2/bin midflight-lab check p4 --json | jq .results
+  midflight-lab check p4 --only tofino --report p4/reports
 
 Compiles each program for v1model, runs it in BMv2, and gives the same packets to it and to the
-model of a switch that `midflight check asic` searches: packets that come out and registers must
+model of a switch that `midflight-lab check asic` searches: packets that come out and registers must
 be equal. Then our client and executors run tasks of all levels and requirements through
-it in a lab (`midflight switch --engine bmv2`), and the switch is killed midway. It needs
+it in a lab (`midflight-lab pipeline --engine bmv2`), and the switch is killed midway. It needs
 p4c-bm2-ss and simple_switch, in PATH or where P4C and BMV2 say, and the right to make a network
 namespace. At last each program is compiled and assembled for Tofino 1 and 2, where p4c-barefoot
 and bfas are, in PATH or where P4C_TOFINO and BFAS say; TNA_INCLUDE is the folder of tna.p4, if the

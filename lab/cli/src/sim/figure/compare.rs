@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<Envelope> {
     let text = midflight_files::read_text(path, LARGEST).map_err(|error| bad(error.to_string()))?;
     let envelope = Envelope::parse(&text).context("no results").map_err(|error| bad(format!("{error:#}")))?;
     if verdicts(&envelope).is_empty() {
-        return Err(bad("no verdicts of figures; `midflight sim figure` writes them to results.json".into()));
+        return Err(bad("no verdicts of figures; `midflight-lab sim figure` writes them to results.json".into()));
     }
     Ok(envelope)
 }

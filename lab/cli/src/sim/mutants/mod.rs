@@ -1,4 +1,4 @@
-//! `midflight sim mutants`: plants bugs, to see whether the fault campaign finds them, and in rooms that it does not reach, a test.
+//! `midflight-lab sim mutants`: plants bugs, to see whether the fault campaign finds them, and in rooms that it does not reach, a test.
 
 mod beyond;
 mod suites;

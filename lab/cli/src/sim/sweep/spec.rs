@@ -61,7 +61,7 @@ impl Spec {
     /// Where the file cannot be read, or makes no sense: with its name, the key and what is allowed.
     pub(super) fn load(path: &Path) -> Result<Self> {
         let bad = |what: String| usage::error(format!("{}: {what}", path.display()));
-        let text = file::read(path, "`midflight sim sweep --help` shows one").map_err(usage::error)?;
+        let text = file::read(path, "`midflight-lab sim sweep --help` shows one").map_err(usage::error)?;
         let file: File = file::parse(&text, path).map_err(usage::error)?;
         if !(1..=1_000).contains(&file.seeds) {
             return Err(bad(format!("seeds: {}; allowed: 1 to 1000", file.seeds)));

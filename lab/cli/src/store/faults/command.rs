@@ -1,4 +1,4 @@
-//! The command line of `midflight lab reads`.
+//! The command line of `midflight-lab faults`.
 
 use super::kinds::{KINDS, Kind};
 use super::{Plan, hold, outcome};
@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab reads                        every kind 20 times, both engines: 50 minutes, as root
-  midflight lab reads --engine user --runs 1 --json
-  midflight lab reads --kinds leader-killed,switch-cut --runs 100
-  midflight lab reads --list                 the kinds
+  midflight-lab faults                        every kind 20 times, both engines: 50 minutes, as root
+  midflight-lab faults --engine user --runs 1 --json
+  midflight-lab faults --kinds leader-killed,switch-cut --runs 100
+  midflight-lab faults --list                 the kinds
 
 Replicas, the switch, one that stands by, and three clients run on hosts of their own. Six threads
 read, write, compare and count on six keys; meanwhile something fails, for 0.8 s. What they saw
@@ -109,6 +109,6 @@ fn kinds(names: &[String]) -> Result<Vec<&'static Kind>> {
         return Ok(KINDS.iter().collect());
     }
     let unknown =
-        |name| usage::error(anyhow!("there is no kind of fault {name:?}: `midflight lab reads --list` has them"));
+        |name| usage::error(anyhow!("there is no kind of fault {name:?}: `midflight-lab faults --list` has them"));
     names.iter().map(|name| Kind::named(name).ok_or_else(|| unknown(name))).collect()
 }

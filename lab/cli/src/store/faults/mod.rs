@@ -1,4 +1,4 @@
-//! `midflight lab reads`: a store in a lab, whose replicas, switches and links fail while clients use it. What the clients saw must be
+//! `midflight-lab faults`: a store in a lab, whose replicas, switches and links fail while clients use it. What the clients saw must be
 //! linearizable (R1 to R4), and afterwards the store must serve again (R5, R6).
 //!
 //! | file | subject |

@@ -20,7 +20,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(129, "old-session-writes", "crates/reads/src/replica/datagrams.rs", 1500),
     Mutant::new(130, "one-sid-twice", "crates/reads/src/replica/session.rs", 1500),
     Mutant::new(131, "restart-unnoticed", "crates/reads/src/replica/session.rs", 1500),
-    Mutant::new(132, "incarnation-kept", "crates/sim/src/reads/nodes.rs", 1500),
+    Mutant::new(132, "incarnation-kept", "lab/sim/src/reads/nodes.rs", 1500),
     Mutant::new(141, "reordered-ignored", "crates/reads/src/replica/writes.rs", 1500),
     Mutant::new(142, "repeat-runs-again", "crates/reads/src/replica/clients.rs", 1500),
     Mutant::new(143, "repeat-leaves-open", "crates/reads/src/replica/writes.rs", 1500),

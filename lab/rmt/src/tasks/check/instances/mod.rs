@@ -1,4 +1,4 @@
-//! The instances to search, by name: the tests, `midflight check asic` and the pages use them.
+//! The instances to search, by name: the tests, `midflight-lab check asic` and the pages use them.
 
 mod endless;
 mod sizes;
