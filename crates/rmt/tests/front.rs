@@ -208,7 +208,7 @@ fn defects_of_the_front_that_only_faults_show() {
 fn copies_and_repeats_do_what_the_page_says() {
     for name in ["copied-submit", "repeated-search"] {
         assert!(named(name).is_some());
-        page_shows_way("asic.md", name);
+        page_shows_way("printed/asic.md", name);
     }
 }
 
