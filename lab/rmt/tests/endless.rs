@@ -29,6 +29,6 @@ fn the_page_shows_what_never_ends() {
     let lasting = lasting().into_iter().find(|lasting| lasting.name == "turns-in-order").expect("an instance");
     let found = searched(&lasting);
     let (request, task) = (found.request.expect("a request"), found.task.expect("a task"));
-    page_shows("asic.md", "turn: request", &format!("```text\n{request}```\n"));
-    page_shows("asic.md", "turn: task", &format!("```text\n{task}```\n"));
+    page_shows("printed/asic.md", "turn: request", &format!("```text\n{request}```\n"));
+    page_shows("printed/asic.md", "turn: task", &format!("```text\n{task}```\n"));
 }

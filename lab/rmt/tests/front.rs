@@ -208,7 +208,7 @@ fn defects_of_the_front_that_only_faults_show() {
 fn copies_and_repeats_do_what_the_page_says() {
     for name in ["copied-submit", "repeated-search"] {
         assert!(named(name).is_some());
-        page_shows_way("asic.md", name);
+        page_shows_way("printed/asic.md", name);
     }
 }
 
@@ -222,9 +222,9 @@ fn the_page_shows_the_front_and_what_the_whole_takes() {
     let front = ["epoch", "slot", "counter", "forward", "control", "front", "answer"];
     let is_front = |line: &&str| front.iter().any(|name| line.split(" | ").nth(1) == Some(name));
     let rows: Vec<&str> = stages.lines().take(2).chain(stages.lines().filter(is_front)).collect();
-    page_shows("asic.md", "front: stages", &(rows.join("\n") + "\n"));
+    page_shows("printed/asic.md", "front: stages", &(rows.join("\n") + "\n"));
     let parts: Vec<&str> = report.split("\n\n").collect();
     let shown = |part: &&&str| !part.starts_with("| register ") && !part.starts_with("| packet ");
     let shown: Vec<&str> = parts.iter().filter(shown).map(|part| part.trim_end()).collect();
-    page_shows("asic.md", "front: report", &(shown.join("\n\n") + "\n"));
+    page_shows("printed/asic.md", "front: report", &(shown.join("\n\n") + "\n"));
 }

@@ -418,6 +418,6 @@ fn the_page_shows_this_program() {
     let program = published.program();
     let route = program.entries("route").expect("a table");
     for (name, shown) in [("stages", program.stages()), ("route", route), ("report", program.report().to_string())] {
-        page_shows("asic.md", &format!("published: {name}"), &shown);
+        page_shows("printed/asic.md", &format!("published: {name}"), &shown);
     }
 }

@@ -6,7 +6,7 @@ use common::page_shows;
 use midflight_rmt::reads::{Answer, Config, Did, Kind, NewSession, Passing, REPLICAS, Reads};
 use midflight_rmt::{Machine, Refusal, Target, Word};
 
-const PAGE: &str = "asic-reads.md";
+const PAGE: &str = "printed/asic-reads.md";
 const HASH: u32 = 0;
 
 fn build(config: Config) -> Reads {

@@ -9,7 +9,7 @@ use midflight_rmt::{Machine, Refusal, Target};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const PAGE: &str = "asic-replicas.md";
+const PAGE: &str = "printed/asic-replicas.md";
 const ILLEGAL: u16 = 65535;
 const SMALL: Config =
     Config { places: 16, racks: 4, groups: 4, rsnodes: 4, known: 4, masks: [0, 0xffff_0000, 0xffff_ffff, 0] };

@@ -352,6 +352,6 @@ fn the_page_shows_this_program() {
     let program = safe.program();
     let route = program.entries("route").expect("a table");
     for (name, shown) in [("stages", program.stages()), ("route", route), ("report", program.report().to_string())] {
-        page_shows("asic.md", &format!("safe: {name}"), &shown);
+        page_shows("printed/asic.md", &format!("safe: {name}"), &shown);
     }
 }

@@ -143,7 +143,7 @@ fn crossing_searches_change_the_order() {
 #[test]
 fn a_lost_packet_loses_what_it_carries() {
     for name in ["lost-swap", "lost-place", "lost-rest", "lost-rest-again"] {
-        page_shows_way("asic.md", name);
+        page_shows_way("printed/asic.md", name);
     }
 }
 

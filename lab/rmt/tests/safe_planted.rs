@@ -1,5 +1,5 @@
-//! Defects planted in the safe queue: the check finds each, by the rule and in the steps that `docs/internals/asic.md` says.
-//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test safe_planted` writes them there anew; then read the difference.
+//! Defects planted in the safe queue: the check finds each, by the rule and in the steps that `docs/internals/printed/asic.md` says.
+//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test safe_planted` writes them again; then read the difference.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn the_page_has_all_planted_defects() {
         let (rule, steps) = planted.finds().map_or(("nothing", String::new()), |(rule, n)| (rule, n.to_string()));
         text += &format!("| `{name}` | {about} | `{within}` | {rule} | {steps} |\n");
     }
-    page_shows("asic.md", "planted", &text);
+    page_shows("printed/asic.md", "planted", &text);
 }
 
 /// One in which packets overtake each other, and one after which the work cannot end.
@@ -51,6 +51,6 @@ fn the_page_shows_how_planted_defects_do_harm() {
         let named = planted().into_iter().find(|named| named.name == name).unwrap_or_else(|| panic!("no {name}"));
         let verdict = searched(&named);
         let [found @ Violation { shortest: true, .. }] = &verdict.violations[..] else { panic!("{verdict:?}") };
-        page_shows("asic.md", &format!("planted: {name}"), &format!("```text\n{found}```\n"));
+        page_shows("printed/asic.md", &format!("planted: {name}"), &format!("```text\n{found}```\n"));
     }
 }

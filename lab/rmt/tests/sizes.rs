@@ -70,7 +70,7 @@ fn the_page_shows_how_many_entries_fit() {
             text.push('\n');
         }
     }
-    page_shows("asic.md", "sizes", &text);
+    page_shows("printed/asic.md", "sizes", &text);
 }
 
 #[test]
@@ -89,6 +89,6 @@ fn the_page_shows_the_largest_programs_on_tofino_2() {
     let published = Published::build(published::Config::LARGEST_ON_TOFINO_2, target).expect("it fits");
     let safe = Safe::build(safe::Config::LARGEST_ON_TOFINO_2, target).expect("it fits");
     for (name, program) in [("published", published.program()), ("safe", safe.program())] {
-        page_shows("asic.md", &format!("{name}: on Tofino 2"), &program.report().to_string());
+        page_shows("printed/asic.md", &format!("{name}: on Tofino 2"), &program.report().to_string());
     }
 }
