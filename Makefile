@@ -164,8 +164,9 @@ mutants: ## plant known bugs, one at a time, and see check-faults or a test find
 	    -p midflight-lab --test usage $(BEYOND) --features midflight-lab/mutants $(addprefix --features midflight-lab/,$(HAS_KERNEL)) >$(MUTANTS)
 	@nice $$(sed -n 's/.*"executable":"\([^"]*\/midflight-lab\)".*/\1/p' $(MUTANTS)) sim mutants $(PROGRAM) --tests $(MUTANTS) $(ARGS)
 
-figures: ## the papers' figures anew into docs/figures: a minute with the kept results, seven hours on two cores without; goes on where it was
-	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure --all --out docs/figures $(ARGS)
+# docs/figures/cells has a sample of the cells, for `sim figure --recheck`; all of them take seven hours on two cores.
+figures: ## the papers' figures again into docs/figures; goes on where it was
+	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure --all --out docs/figures --cells $(TARGET)/figures/cells $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-spec --test transcripts
