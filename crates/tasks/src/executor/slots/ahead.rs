@@ -1,5 +1,5 @@
 //! Asking ahead: waits of further slots, whose tasks run when a worker becomes free; and what goes back because it did not
-//! start in time. `docs/internals/tasks.md` ("Asking ahead") is the protocol.
+//! start in time. `docs/internals/tasks.md` ("Prefetch") is the protocol.
 
 use super::{Kind, Slots, State};
 use crate::executor::{Run, RunKey};
