@@ -18,8 +18,8 @@ EXAMPLES
 
 The namespaces are mf-NAME-switch, mf-NAME-host0, mf-NAME-rack0 and so on, as `ip netns` lists
 them. Every host reaches the switch at 10.77.255.1 and fd77::1, and the others through it. Ctrl-C
-undoes what has been done; what is killed in the middle is removed by the next `lab up` or
-`lab down`.
+undoes what has been done; what is killed in the middle is removed by the next `net up` or
+`net down`.
 
 EXIT CODES
   0 up, 1 failed (no root, the name is taken), 2 wrong usage, 130 interrupted";
