@@ -4,7 +4,6 @@ use crate::commands::switch::{Prepared, Running, SwitchProgram};
 use crate::options;
 use anyhow::{Context, Result, ensure};
 use midflight_control::{Config, SwitchTable};
-use midflight_dataplane::TasksProgram;
 use midflight_host::{BlobOptions, CountedResource, Executor, ExecutorBuilder, PythonOptions, raise_open_files};
 use midflight_terminal::switches::ANSWER_WITHIN;
 use rustix::process::geteuid;

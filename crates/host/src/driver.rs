@@ -60,8 +60,10 @@ pub trait Handler<E: Endpoint>: Send {
     }
 }
 
+/// An endpoint, its handler and its socket.
 pub struct Driver<E, H> {
     core: Mutex<Driven<E, H>>,
+    /// Its socket.
     pub socket: Socket,
     waker: Waker,
     /// The packets of a turn of a user's thread, which are sent after the endpoint is unlocked.
@@ -96,6 +98,7 @@ struct Driven<E, H> {
 }
 
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
+    /// Not running yet.
     pub fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
         let core = Driven { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
         let flag = || AtomicBool::new(false);

@@ -138,6 +138,10 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// Listens on this address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Self::bind_with(address, SocketBuffers::default())
     }
@@ -201,10 +205,14 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// The address that it listens on.
+    #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
+    /// What it has counted.
+    #[must_use]
     pub fn counts(&self) -> SocketCounts {
         let c = &self.counters;
         SocketCounts {

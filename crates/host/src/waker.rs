@@ -15,6 +15,10 @@ pub struct Waker {
 }
 
 impl Waker {
+    /// One that nobody waits for yet.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor.
     pub fn new() -> Result<Self, Error> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
         let fd = fd.map_err(|source| Error::Resources { what: "create an eventfd", source: source.into() })?;

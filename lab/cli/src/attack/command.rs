@@ -36,7 +36,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 /// What the command line says.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// The switch's engine
     #[arg(long, value_enum, default_value_t = LabEngines::Both)]
     engine: LabEngines,
@@ -64,7 +64,7 @@ pub struct Args {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list { list() } else { hold(args) }
 }
 

@@ -12,7 +12,7 @@
 //! | `outcome` | the results, as numbers and as a table |
 
 mod attacker;
-pub mod command;
+pub(crate) mod command;
 mod connections;
 mod datagram;
 mod forge;

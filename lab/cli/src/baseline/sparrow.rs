@@ -4,8 +4,8 @@
 mod client;
 mod worker;
 
-pub use client::{Outcome, SparrowClient, Submitted};
-pub use worker::{SparrowWorker, Start};
+pub(crate) use client::{Outcome, SparrowClient, Submitted};
+pub(crate) use worker::{SparrowWorker, Start};
 
 use midflight_baselines::sparrow::{ConfigError, Scheduler, SchedulerConfig, scheduler};
 use midflight_endpoint::Endpoint;
@@ -50,7 +50,7 @@ impl Handler<Scheduler> for Silent {
 }
 
 /// A running Sparrow scheduler; dropping it ends it.
-pub struct SparrowScheduler(Running<Scheduler, Silent>);
+pub(crate) struct SparrowScheduler(Running<Scheduler, Silent>);
 
 impl std::fmt::Debug for SparrowScheduler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,20 +63,20 @@ impl SparrowScheduler {
     ///
     /// # Errors
     /// Where the configuration is out of bounds, or the address or a thread cannot be had.
-    pub fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
+    pub(crate) fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
         let driver = Driver::new(Scheduler::new(config).map_err(refused)?, Silent, Socket::bind(listen)?, Waker::new()?);
         Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
     }
 
     /// Its address.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
         self.0.driver.socket.local_addr()
     }
 
     /// Its counters.
     #[must_use]
-    pub fn counts(&self) -> (scheduler::Counters, SocketCounts) {
+    pub(crate) fn counts(&self) -> (scheduler::Counters, SocketCounts) {
         let counters = self.0.driver.peek(|scheduler, _| scheduler.counters());
         (counters, self.0.driver.socket.counts())
     }

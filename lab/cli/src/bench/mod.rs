@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 /// What the command line says.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     bench: Bench,
 }
@@ -167,7 +167,7 @@ type Alone = fn(&How) -> Result<ExitCode>;
 
 impl Args {
     /// Whether a reader that went away (`| head`) ends it at once; one that runs children ends them first.
-    pub fn ends_with_its_reader(&self) -> bool {
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
             Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) | Bench::Controller(args) => {
@@ -190,7 +190,7 @@ impl Args {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
         Bench::Core(args) => args.run("core", [core::run, core_reads::run, core_replicas::run]),
         Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_reads::run, xdp_replicas::run]),

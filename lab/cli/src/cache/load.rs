@@ -19,7 +19,7 @@ use std::time::Duration;
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Of the help.
-pub const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab load cache --cache cache.toml --rate 5000 --duration 10s
   midflight-lab load cache --cache cache.toml --clients 20
@@ -43,7 +43,7 @@ EXIT CODES
 
 /// What the command line says.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     cache: WhichCache,
     /// Gets a second, of all clients together
@@ -79,7 +79,7 @@ pub struct Args {
 }
 
 /// Runs it and returns the exit code.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check(args)?;
     let interrupted = interrupted_flag()?;
     let builder = args.cache.client(args.clients.into())?;

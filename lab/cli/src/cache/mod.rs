@@ -10,4 +10,4 @@
 pub(crate) mod gets;
 pub(crate) mod keys;
 pub(crate) mod lab;
-pub mod load;
+pub(crate) mod load;

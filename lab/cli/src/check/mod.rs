@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 /// What the command line says.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -37,7 +37,7 @@ enum Command {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),
         Command::Reads(args) => reads::run(args),

@@ -22,7 +22,7 @@ const SMALLER: &str = "fewer executors or slots, a lower load or a shorter durat
 
 /// What the command line says.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -50,7 +50,7 @@ enum Command {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),

@@ -35,7 +35,7 @@ const MINUTES_MAX: f64 = 525_600.0;
 /// What the command line says.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Duration in minutes, such as 30 or 0.5
     #[arg(long, value_name = "N", default_value = "2", value_parser = minutes)]
     minutes: Duration,
@@ -54,7 +54,7 @@ pub struct Args {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     midflight_net::available()?;
     if let Some(why) = args.engine.missing() {
         bail!("{why}");

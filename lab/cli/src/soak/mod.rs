@@ -13,7 +13,7 @@
 
 mod audit;
 mod cluster;
-pub mod command;
+pub(crate) mod command;
 mod disturbances;
 pub(crate) mod findings;
 mod gauges;

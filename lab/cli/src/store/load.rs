@@ -23,7 +23,7 @@ const LANES_MAX: usize = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Of the help.
-pub const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab load store --seconds 10 --clients 16
   midflight-lab load store --keys 10 --history h.jsonl    then: midflight-lab check history h.jsonl
@@ -45,7 +45,7 @@ EXIT CODES
 
 /// What the command line says.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     store: WhichStore,
     /// How long
@@ -77,7 +77,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Runs it and returns the exit code.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.history {
         files::check_output("--history", file)?;
     }

@@ -9,7 +9,7 @@
 
 pub(crate) mod cluster;
 mod disks;
-pub mod faults;
-pub mod load;
+pub(crate) mod faults;
+pub(crate) mod load;
 mod slow_sync;
 mod worker;

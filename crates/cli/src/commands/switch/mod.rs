@@ -22,7 +22,7 @@ use midflight_dataplane::program::Program;
 use midflight_host::{EnginePlace, Error, Hosted, Inheritance, SwitchEngine, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
-use program::Named;
+pub use program::Named;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How a task ended, or that no scheduler accepted a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It ended.
     Ended {
         /// How.
@@ -32,7 +32,7 @@ pub enum Outcome {
 
 /// A job that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submitted {
+pub(crate) struct Submitted {
     /// The client's number for it, as it is sent to workers.
     pub job: u32,
     /// When submit was called, by [`clock::now`].
@@ -67,7 +67,7 @@ impl Handler<Client> for Teller {
 }
 
 /// A client of Sparrow schedulers; dropping it forgets its jobs.
-pub struct SparrowClient {
+pub(crate) struct SparrowClient {
     identity: u64,
     running: Running<Client, Teller>,
     outcomes: Receiver<Outcome>,
@@ -84,7 +84,7 @@ impl SparrowClient {
     ///
     /// # Errors
     /// If there is no scheduler, or the system refuses a socket or a thread.
-    pub fn connect(schedulers: Vec<SocketAddr>) -> Result<Self, Error> {
+    pub(crate) fn connect(schedulers: Vec<SocketAddr>) -> Result<Self, Error> {
         let local = local_for(&schedulers);
         let identity = rand::random();
         let client = Client::new(ClientConfig::new(identity, schedulers)).map_err(refused)?;
@@ -95,7 +95,7 @@ impl SparrowClient {
 
     /// Identifies this client to workers: random, different for each client.
     #[must_use]
-    pub fn identity(&self) -> u64 {
+    pub(crate) fn identity(&self) -> u64 {
         self.identity
     }
 
@@ -103,7 +103,7 @@ impl SparrowClient {
     ///
     /// # Errors
     /// Where it is empty or too large.
-    pub fn submit(&self, tasks: &[TaskInfo]) -> Result<Submitted, Error> {
+    pub(crate) fn submit(&self, tasks: &[TaskInfo]) -> Result<Submitted, Error> {
         let submitted = self.running.driver.with(|now, client, teller| {
             let job = client.submit(tasks)?;
             teller.jobs.insert(job, (now, tasks.len() as u32));
@@ -115,13 +115,13 @@ impl SparrowClient {
 
     /// The next outcome; `None` if none comes in time.
     #[must_use]
-    pub fn next(&self, patience: Duration) -> Option<Outcome> {
+    pub(crate) fn next(&self, patience: Duration) -> Option<Outcome> {
         self.outcomes.recv_timeout(patience).ok()
     }
 
     /// Requests that were sent again.
     #[must_use]
-    pub fn repeated(&self) -> u64 {
+    pub(crate) fn repeated(&self) -> u64 {
         self.running.driver.peek(|client, _| client.repeated())
     }
 }

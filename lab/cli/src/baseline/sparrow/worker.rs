@@ -15,7 +15,7 @@ type WorkerDriver = Driver<Worker, Runner>;
 
 /// A task that was started: its name, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub(crate) struct Start {
     /// The client's [identity](super::SparrowClient::identity).
     pub client: u64,
     /// Its number for the job.
@@ -80,7 +80,7 @@ impl Handler<Worker> for Runner {
 }
 
 /// A running Sparrow worker, which knows `noop`, `sleep`, `spin` and `exec`; dropping it kills what it runs.
-pub struct SparrowWorker {
+pub(crate) struct SparrowWorker {
     running: Running<Worker, Runner>,
 }
 
@@ -95,7 +95,7 @@ impl SparrowWorker {
     ///
     /// # Errors
     /// Where the configuration is out of bounds, or the address or a thread cannot be had.
-    pub fn start(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
+    pub(crate) fn start(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
         Self::launch(listen, config, None)
     }
 
@@ -103,7 +103,7 @@ impl SparrowWorker {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_recorded(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
+    pub(crate) fn start_recorded(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
         Self::launch(listen, config, Some(Vec::new()))
     }
 
@@ -122,19 +122,19 @@ impl SparrowWorker {
 
     /// Its address.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
         self.running.driver.socket.local_addr()
     }
 
     /// What it has started since the last call, in that order; nothing unless that is recorded.
     #[must_use]
-    pub fn starts(&self) -> Vec<Start> {
+    pub(crate) fn starts(&self) -> Vec<Start> {
         self.running.driver.with(|_, _, runner| runner.starts.as_mut().map(std::mem::take).unwrap_or_default())
     }
 
     /// Its counters.
     #[must_use]
-    pub fn counts(&self) -> (Counters, SocketCounts) {
+    pub(crate) fn counts(&self) -> (Counters, SocketCounts) {
         let counters = self.running.driver.peek(|worker, _| worker.counters());
         (counters, self.running.driver.socket.counts())
     }

@@ -38,7 +38,7 @@ EXIT CODES
 /// What the command line says.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// The first switch's engine; the one that stands by is a process
     #[arg(long, value_enum, default_value_t = LabEngines::Both)]
     engine: LabEngines,
@@ -63,7 +63,7 @@ pub struct Args {
 }
 
 /// Runs the study and returns the exit code.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
         let lines: Vec<_> = KINDS.iter().map(|kind| [kind.name, kind.what].map(str::to_owned)).collect();
         stdout::print(&aligned(&lines, "ll"))?;

@@ -7,7 +7,7 @@
 //! | `run` | one fault: clients, their history, the verdict |
 //! | `outcome` | many of a kind, as numbers and as a table |
 
-pub mod command;
+pub(crate) mod command;
 mod kinds;
 mod outcome;
 mod run;
