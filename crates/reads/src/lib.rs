@@ -1,5 +1,5 @@
-//! The endpoints of the reads program, as state machines without I/O: a client of a linearizable store, and a replica of it.
-//! `docs/internals/reads.md` is the protocol.
+//! The endpoints of the reads program as state machines without I/O: client and replica of a linearizable store.
+//! Protocol: `docs/internals/reads.md`.
 
 pub mod client;
 #[cfg(feature = "replica")]

@@ -1,5 +1,4 @@
-//! The client and a store that is linearizable, with a network between them that is not kind: every operation ends, and every
-//! write is applied once (R3).
+//! The client against a linearizable store over a faulty network: every operation ends, and every write is applied once (R3).
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -18,17 +17,17 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
 
-/// The faults, in percent.
+/// Faults, in percent.
 #[derive(Clone, Debug)]
 struct Faults {
     seed: u64,
     lost: u32,
     repeated: u32,
-    /// A packet needs up to this long, so packets overtake each other.
+    /// Longest delay of a packet, so that packets are reordered.
     delay_max: Nanos,
-    /// Requests that the store refuses.
+    /// Requests refused by the store.
     refused: u32,
-    /// The active switch changes this often.
+    /// How often the active switch changes.
     moves: u32,
     lanes: usize,
     operations: usize,
@@ -56,7 +55,7 @@ enum Happening {
     Move,
 }
 
-/// An id is forgotten when it was not used for so long: longer than any packet needs.
+/// Idle time after which an id expires; longer than any packet's delay.
 const ID_KEPT: Nanos = 100 * MS;
 /// Operations are submitted within this time.
 const BUSY: Nanos = 3 * SECOND;
@@ -110,7 +109,7 @@ impl World {
         while self.step() {}
     }
 
-    /// Does what comes next, until nothing does.
+    /// Handles the next event, if any.
     fn step(&mut self) -> bool {
         let planned = self.agenda.peek().map(|Reverse((at, _))| *at);
         let Some(at) = planned.into_iter().chain(self.client.poll_timeout()).min() else { return false };
@@ -164,7 +163,7 @@ impl World {
         self.store.handle(asked)
     }
 
-    /// Sends a datagram over the network: once, twice or never.
+    /// Sends a datagram once, twice or never.
     fn send(&mut self, arrives: impl Fn(Vec<u8>) -> Happening, datagram: &[u8]) {
         let copies = 1 + u32::from(self.rng.random_range(0..100) < self.faults.repeated);
         for _ in 0..copies {
@@ -217,7 +216,7 @@ proptest! {
     }
 }
 
-/// The faults above do happen.
+/// These faults do occur.
 #[test]
 fn r3_ids_expire_under_writes_in_that_world() {
     let (mut unknown, mut again) = (0, 0);

@@ -1,4 +1,4 @@
-//! A set begins with replicas that write their founding state. A crash on the way leaves any part of it.
+//! A set begins with replicas that write their founding state. A crash may leave any part of it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -24,7 +24,7 @@ fn start(files: &Files, founds: bool) -> Result<Replica, StartError> {
     Replica::new(config(1, founds), files.iter().map(|(file, bytes)| (*file, bytes.clone())).collect(), NOW)
 }
 
-/// Its members, and where its log ends: term and index.
+/// Its number of members, and term and index of the end of its log.
 fn begun(replica: &Replica) -> (usize, u64, u64) {
     let status = replica.status(NOW);
     (status.members.len(), status.term, status.last_index)
@@ -42,7 +42,7 @@ fn link(peer: u64) -> Link {
     Link { peer, lane: Lane::Prompt, generation: 1 }
 }
 
-/// Three first members found a store: all batches of the first one.
+/// All batches of one of three founders.
 fn batches_of_a_founding() -> Vec<Vec<Change>> {
     let mut replicas: Vec<Replica> =
         (1..=3).map(|id| Replica::new(config(id, true), Vec::new(), NOW).unwrap()).collect();
@@ -70,7 +70,7 @@ fn batches_of_a_founding() -> Vec<Vec<Change>> {
     batches
 }
 
-/// What a crash may leave of a batch: any of its files, each as a whole or, where it was appended to, in part.
+/// What a crash may leave of a batch: any of its files, complete or, if appended to, in part.
 fn left_of(before: &Files, changes: &[Change]) -> Vec<Files> {
     let (mut states, mut whole) = (vec![before.clone()], before.clone());
     for change in changes {

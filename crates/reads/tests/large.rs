@@ -1,4 +1,4 @@
-//! A store that is as large as it may be: no turn of a replica takes long, while it takes a snapshot, sends it, and receives it.
+//! A store of maximal size: no turn of a replica takes long while it takes, sends and receives a snapshot.
 //!
 //! `cargo test --release -p midflight-reads --features replica --test large -- --ignored --nocapture`
 
@@ -13,8 +13,8 @@ use midflight_wire::reads::{Command, Status};
 use std::time::Duration;
 use world::World;
 
-/// A turn may take as long, of the processor's time: less than a lease. Most of what it is at worst, the allocator and the kernel take,
-/// who look for memory where half a million values were freed.
+/// Longest turn in processor time; less than a lease. At worst, most of it is the allocator and the kernel searching memory after half a
+/// million values were freed.
 const TURN_MAX: Duration = Duration::from_millis(100);
 const VALUE: [u8; 1000] = [b'x'; 1000];
 

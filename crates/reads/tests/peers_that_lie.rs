@@ -1,5 +1,4 @@
-//! Peers that say what no peer can say: raft-rs trusts them, and ends the process where one contradicts it. So nothing of it may reach
-//! raft-rs.
+//! Peer messages that no correct peer sends. raft-rs panics if a peer contradicts it, so none of these may reach it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,7 +13,7 @@ use std::net::SocketAddr;
 
 const SEEDS: u64 = 2000;
 const MESSAGES: usize = 400;
-/// The last byte of a letter with a message of Raft, and of any other.
+/// The last byte of a peer message: Raft's, or another.
 const OF_RAFT: u8 = 0;
 const OTHER: u8 = 1;
 const PEERS: [u64; 2] = [2, 3];
@@ -68,7 +67,7 @@ fn links(of: u64) -> impl Iterator<Item = Link> {
     (1..=3).filter(move |peer| *peer != of).flat_map(lanes)
 }
 
-/// Mostly a number that could be right, else one at the ends.
+/// Usually a plausible number, otherwise an extreme one.
 fn near(random: &mut StdRng, number: u64) -> u64 {
     match random.random_range(0..10) {
         0 => 0,
@@ -132,7 +131,7 @@ fn other_lie(random: &mut StdRng, status: &StatusReport, now: Nanos) -> (Link, V
         1 | 10 | 11 => part(random, status, peer, (a, b, c)),
         2 | 6 => postcard::to_allocvec(&(kind, a, b, c)),
         7 => postcard::to_allocvec(&(kind, a)),
-        // What its data is of: nothing, offers, accepts, or has begun with these members.
+        // Origin: nothing, offers, accepts, or has begun with these members.
         9 => match random.random_range(0..4u8) {
             0 => postcard::to_allocvec(&(10u8, 0u8)),
             1 => postcard::to_allocvec(&(10u8, 1u8, a, Vec::<u64>::new())),
@@ -167,7 +166,7 @@ fn part(
             postcard::to_allocvec(&(1u8, term, a, 0u64, 0u8, bytes))
         }
         1 => {
-            // A version, then whatever.
+            // A version, then arbitrary bytes.
             let content: Vec<u8> = [0, random.random_range(0..4)].into_iter().chain(c.to_be_bytes()).collect();
             postcard::to_allocvec(&(1u8, term, a, b % 3, 1u8, content))
         }
@@ -175,7 +174,6 @@ fn part(
     }
 }
 
-/// Until the replica has heard enough.
 fn run(seed: u64) {
     let (mut random, mut now) = (StdRng::seed_from_u64(seed), 1_000_000 * MS);
     let (mut replica, mut buffer) = (replica(now), Vec::new());
@@ -204,7 +202,7 @@ fn run(seed: u64) {
         while let Some(event) = replica.poll_event() {
             match event {
                 Event::Failed(why) => panic!("{why}"),
-                // The peer connects again.
+                // The peer reconnects.
                 Event::Ended(link) => replica.link_up(now, link),
                 _ => {}
             }
@@ -219,7 +217,7 @@ fn r7_no_lie_of_a_peer_ends_the_process() {
     }
 }
 
-/// A heartbeat that says, as the leader of the present term, that so much is committed.
+/// A heartbeat of the current term's leader with this commit index.
 fn heartbeat(term: u64, commit: u64) -> Vec<u8> {
     let mut heartbeat = Message { from: 2, to: 1, term, commit, ..Message::default() };
     heartbeat.set_msg_type(MessageType::MsgHeartbeat);

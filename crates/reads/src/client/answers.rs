@@ -1,5 +1,5 @@
-//! Answers. One counts only if it comes from a switch of the list and names an open request, whose number nobody else knows; or, from
-//! anywhere, if that request is a read that has asked for a direct reply.
+//! An answer counts only if it comes from a configured switch and names an open request, whose number is secret. A direct reply may come
+//! from any address, if its READ asked for one.
 
 use super::outcome::{failure, outcome};
 use super::requests::{Body, State};
@@ -8,11 +8,9 @@ use midflight_endpoint::Nanos;
 use midflight_wire::reads::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};
 use std::net::SocketAddr;
 
-/// A READ_REPLY or WRITE_REPLY.
 pub(super) struct Reply<'a> {
     pub(super) request: &'a Wire,
     pub(super) status: Status,
-    /// Of a READ_REPLY; empty where the switch answers.
     pub(super) key: Option<&'a [u8]>,
     pub(super) value: &'a [u8],
 }
@@ -40,7 +38,7 @@ impl Client {
         } else if sequence < request.sent_before {
             self.counters.old_answers += 1;
         } else if is_refusal(reply.status) {
-            // Only of the last transmission, and once: else each late refusal would cause a packet.
+            // Only for the last transmission, and only once; otherwise each late refusal would cause a packet.
             let is_present = sequence + 1 == request.sent && request.switch == switch && request.state == State::Sent;
             if is_present {
                 self.refused(now, number, switch, reply);
@@ -48,7 +46,7 @@ impl Client {
                 self.counters.old_answers += 1;
             }
         } else {
-            // (Where another switch answers the repeat, the first one has failed.)
+            // If another switch answers the repeat, the first switch has failed, and the direct reply is no evidence.
             let is_lost = request.asked_direct == Some(switch) && sequence > 0;
             if self.answered(now, number, switch, reply) && is_lost {
                 self.counters.direct_lost += 1;
@@ -57,7 +55,7 @@ impl Client {
         }
     }
 
-    /// A replica's reply that has not come through the switch. It answers the first sending, by which it was asked for.
+    /// A reply that a replica sent directly. It can only answer the first transmission, which asked for it.
     fn handle_direct(&mut self, now: Nanos, reply: &Reply<'_>) {
         let number = reply.request.request.get();
         let Some(request) = self.requests.get(number).filter(|_| reply.key.is_some()) else {
@@ -80,9 +78,9 @@ impl Client {
         }
     }
 
-    /// The request is not done, but may be.
+    /// Repeats the request, perhaps at another switch.
     fn refused(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) {
-        // Its repeats do not ask for a direct reply, so they show nothing.
+        // Repeats do not ask for a direct reply, so they prove nothing about it.
         self.direct.refused(number);
         if let Some(request) = self.requests.get_mut(number) {
             request.asked_direct = None;
@@ -117,9 +115,8 @@ impl Client {
         self.requests.send_at(number, again_at, now);
     }
 
-    /// The switch wants a cookie: the request is sent again with it at once, but in a flood of ever new cookies once in a
-    /// retransmission timeout. A cookie shows that the switch is alive, but not that it takes our packets, so it does not end
-    /// the switch's silence.
+    /// The switch requires a cookie. Repeats the request at once, but only once per retransmission timeout. The switch still counts as
+    /// silent, because it may not accept our packets.
     fn handle_cookie(&mut self, now: Nanos, number: u64, switch: usize, said: &Wire) {
         self.counters.cookies += 1;
         let mut cookie = [0; 8];
@@ -134,7 +131,6 @@ impl Client {
         }
     }
 
-    /// A replica has answered for good. Returns whether the answer fits the request.
     fn answered(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) -> bool {
         let Some(request) = self.requests.get(number) else { return false };
         let (is_write, measured_from) = (request.is_write(), request.sent_at(reply.request.header.sequence.get()));
@@ -165,7 +161,6 @@ impl Client {
         true
     }
 
-    /// The answer to the opening of a client id. Returns whether it is one.
     fn opening_answered(&mut self, now: Nanos, number: u64, reply: &Reply<'_>) -> bool {
         match (reply.status, <[u8; 8]>::try_from(reply.value)) {
             (Status::Done, Ok(id)) => {
@@ -176,7 +171,6 @@ impl Client {
                 self.counters.clients_full += 1;
                 self.may_open_from = now + self.config.pause_max;
                 match self.opening_ended(number, None) {
-                    // The lanes that are open serve it.
                     Some(write) if self.lanes.any_open() => self.put_back(write),
                     Some(write) => self.finish(write, Err(Failure::ClientsFull)),
                     None => {}
@@ -192,7 +186,7 @@ impl Client {
         true
     }
 
-    /// An opening has ended. If there is an id, the lane's write can be sent; else it is returned, and has the lane.
+    /// An opening has ended. With an id, sends the lane's write. Without one, returns the write, which keeps the lane.
     pub(super) fn opening_ended(&mut self, number: u64, id: Option<u64>) -> Option<u64> {
         let lane = self.requests.remove(number)?.lane?;
         let write = self.lanes.opened(lane, id)?;
@@ -203,8 +197,8 @@ impl Client {
         None
     }
 
-    /// The write's client id is unknown, so it has expired. If the write was sent once, and so recently that the id would
-    /// still be there if the write had run, then it has not, and can run under another id. Else nobody knows.
+    /// The write's client id has expired. If the write was sent once, and so recently that running would have kept the id, it did not run
+    /// and can use another id. Otherwise its outcome is unknown.
     fn id_unknown(&mut self, now: Nanos, number: u64) {
         self.counters.ids_unknown += 1;
         let Some(request) = self.requests.get_mut(number) else { return };
@@ -222,7 +216,6 @@ impl Client {
         }
     }
 
-    /// An operation ends.
     pub(super) fn finish(&mut self, number: u64, outcome: Result<Answer, Failure>) {
         let Some(request) = self.requests.remove(number) else { return };
         if let Some(lane) = request.lane {
@@ -241,7 +234,6 @@ impl Client {
     }
 }
 
-/// Whether a request with this answer is sent again.
 fn is_refusal(status: Status) -> bool {
     use Status::{Busy, Cookie, Inactive, NotLeader, Reordered, UnknownSet};
     matches!(status, Cookie | Inactive | UnknownSet | NotLeader | Reordered | Busy)

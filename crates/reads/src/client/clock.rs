@@ -1,5 +1,3 @@
-//! Timers: answers that do not come, pauses that end, operations that take too long.
-
 use super::requests::State;
 use super::{Client, Failure};
 use midflight_endpoint::Nanos;
@@ -10,13 +8,13 @@ impl Client {
         [self.requests.next_due(), self.next_read(), self.next_write()].into_iter().flatten().min()
     }
 
-    /// When reads are sent that wait for a session.
+    /// When reads that wait for a session are sent.
     fn next_read(&self) -> Option<Nanos> {
         let waits = !self.reads.is_empty() && self.reads_open < self.config.reads_max;
         Some(self.switches.held_until()).filter(|&until| waits && until > 0)
     }
 
-    /// The same of writes, and of those that wait for another client id, as the store had no room for one.
+    /// The same for writes, and for those that wait until the store has room for a client id.
     fn next_write(&self) -> Option<Nanos> {
         let waits = !self.writes.is_empty() && self.lanes.has_room(true);
         let needs_id = !self.lanes.has_room(false) && self.lanes.any_open();
@@ -53,7 +51,7 @@ impl Client {
         let reached = self.switches.reached_since(request.deadline.saturating_sub(self.config.timeout));
         self.counters.timed_out += 1;
         self.finish(number, Err(Failure::TimedOut { was_sent, reached }));
-        // All operations have as much time, so the oldest in the queues end first, and their places are free again.
+        // All operations have the same timeout, so the oldest in the queues end first and free their places.
         for queue in [&mut self.reads, &mut self.writes] {
             while queue.front().is_some_and(|&number| self.requests.get(number).is_none()) {
                 queue.pop_front();
@@ -61,14 +59,12 @@ impl Client {
         }
     }
 
-    /// How long the request waits for its answer.
     pub(super) fn timeout_of(&self, number: u64) -> Nanos {
         let Some(request) = self.requests.get(number) else { return self.config.rto_initial };
         let trip = if request.is_write() { &self.write_trip } else { &self.read_trip };
         request.patience.max(trip.timeout())
     }
 
-    /// The request waits longer from now on.
     fn be_patient(&mut self, number: u64) {
         let doubled = self.timeout_of(number).saturating_mul(2).min(self.config.repeat_max);
         if let Some(request) = self.requests.get_mut(number) {
@@ -76,7 +72,7 @@ impl Client {
         }
     }
 
-    /// The next wait of a request that was refused: longer each time, with jitter.
+    /// Next wait of a refused request: grows each time, with jitter.
     pub(super) fn pause(&mut self, number: u64) -> Nanos {
         let (min, max) = (self.config.pause_min, self.config.pause_max);
         let Some(request) = self.requests.get_mut(number) else { return min };

@@ -1,50 +1,48 @@
-//! The configuration of a client, with the default of every bound and time.
-
 use super::switches::same_host_and_port;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use std::net::SocketAddr;
 
-/// Switches, replica set and bounds of a client. [`ClientConfig::new`] has the defaults.
+/// Switches, replica set and bounds of a client. [`ClientConfig::new`] sets the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The switches of the set, the preferred one first: 1 to 16.
+    /// The set's switches, the preferred one first; 1 to 16.
     pub switches: Vec<SocketAddr>,
     /// The replica set.
     pub set: u16,
-    /// Seeds all random choices of this client. It must stay secret, and be another one for each client: request ids follow
-    /// from it, and who knows them can forge answers.
+    /// Seeds all random choices. Must be secret and unique per client: request ids follow from it, and knowing them allows forged
+    /// answers.
     pub seed: u64,
-    /// Writes that may be under way at once: 1 to 256, each under a client id of its own. Default 16.
+    /// Concurrent writes, each under its own client id; 1 to 256, default 16.
     pub lanes: usize,
-    /// Reads that may be under way at once: 1 to 65,536. Default 1,024.
+    /// Concurrent reads; 1 to 65,536, default 1,024.
     pub reads_max: usize,
-    /// Operations that may wait for their turn: 1 to 1,048,576. Default 4,096.
+    /// Bound on queued operations; 1 to 1,048,576, default 4,096.
     pub queued_max: usize,
-    /// An operation without an answer fails after this time. Default 10 s.
+    /// Timeout of an operation. Default 10 s.
     pub timeout: Nanos,
-    /// Retransmission timeout until a round trip is measured. Default 50 ms.
+    /// Retransmission timeout before the first measured round trip. Default 50 ms.
     pub rto_initial: Nanos,
     /// Smallest retransmission timeout. Default 5 ms.
     pub rto_min: Nanos,
     /// Largest retransmission timeout. Default 200 ms.
     pub rto_max: Nanos,
-    /// The timeout doubles with each repeat up to this, if it is not longer itself. Default 25 ms: what failed is found to
-    /// work again within that time (R5).
+    /// The timeout doubles with each repeat up to this, unless it is already longer. Default 25 ms, which bounds how late a recovery is
+    /// noticed (R5).
     pub repeat_max: Nanos,
     /// First wait after BUSY and NOT_LEADER; doubles each time. Default 1 ms.
     pub pause_min: Nanos,
     /// Longest wait after BUSY and NOT_LEADER. Default 20 ms.
     pub pause_max: Nanos,
-    /// First wait when no switch has a session of the set; doubles each time. Default 1 ms.
+    /// First wait if no switch has a session of the set; doubles each time. Default 1 ms.
     pub inactive_min: Nanos,
-    /// Longest wait when no switch has a session of the set. Default 50 ms.
+    /// Longest wait if no switch has a session of the set. Default 50 ms.
     pub inactive_max: Nanos,
-    /// The store keeps a client id for at least this long after its last write. Default 20 s. A write that was sent once and
-    /// is refused within this time because its id is unknown did not run, and is sent again under another id; with 0 it fails.
+    /// The store keeps an idle client id at least this long. Default 20 s. If a write was sent once and is refused within this time for
+    /// an unknown id, it did not run, and is repeated under another id; with 0 it fails.
     pub id_kept: Nanos,
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The same switch twice.
@@ -55,9 +53,9 @@ pub enum ConfigError {
     OutOfRange {
         /// The field.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The valid range.
         range: &'static str,
     },
     /// No switch, or too many.
@@ -65,11 +63,10 @@ pub enum ConfigError {
     SwitchCount(usize),
 }
 
-/// Switches of a client.
 const SWITCHES_MAX: usize = 16;
 
 impl ClientConfig {
-    /// The defaults. `seed` is a random number of the caller's.
+    /// The defaults, with a random `seed`.
     #[must_use]
     pub fn new(switches: Vec<SocketAddr>, set: u16, seed: u64) -> Self {
         Self {

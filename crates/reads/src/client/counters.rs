@@ -1,57 +1,55 @@
-//! The counters of a client: nothing is dropped without being counted.
-
-/// Counts since the start of the client.
+/// Counts since the start of the client. Nothing is dropped uncounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Operations that `submit` accepted.
     pub submitted: u64,
     /// Operations that ended with an answer.
     pub answered: u64,
-    /// Operations that ended with a failure; `timed_out` are among them.
+    /// Operations that failed, including `timed_out`.
     pub failed: u64,
     /// Operations without an answer in time.
     pub timed_out: u64,
-    /// Client ids that were opened.
+    /// Client ids opened.
     pub ids_opened: u64,
-    /// Writes that were refused because their client id had expired (R3).
+    /// Writes refused because their client id had expired (R3).
     pub ids_unknown: u64,
-    /// Times that the store had no room for another client id.
+    /// Openings refused because the store had no room for another client id.
     pub clients_full: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Of these: requests that were sent again.
+    /// Requests sent again; included in `sent`.
     pub repeated: u64,
-    /// Reads that a replica has answered directly, and not through the switch.
+    /// Reads that a replica answered directly.
     pub direct_answers: u64,
-    /// Reads whose direct replies were lost, so that they were answered when they were repeated.
+    /// Reads answered only by a repeat, because the direct reply was lost.
     pub direct_lost: u64,
-    /// Times that no answer came in time.
+    /// Timeouts.
     pub unanswered: u64,
-    /// Times that the client went to another switch.
+    /// Changes to another switch.
     pub failovers: u64,
-    /// Requests that the switch refused because their cookie was missing or old.
+    /// Requests that a switch refused because their cookie was missing or old.
     pub cookies: u64,
-    /// Requests that a switch without a session refused.
+    /// Requests refused by a switch without a session.
     pub inactive: u64,
-    /// Requests that a switch refused because it does not serve the set.
+    /// Requests refused by a switch that does not serve the set.
     pub unknown_set: u64,
-    /// Requests that a replica refused because it does not lead their session.
+    /// Requests refused by a replica that does not lead their session.
     pub not_leader: u64,
     /// Writes that the leader refused because a later one came first.
     pub reordered: u64,
-    /// Requests that a full replica refused.
+    /// Requests refused by a full replica.
     pub busy: u64,
-    /// Datagrams dropped: no packet of this protocol.
+    /// Datagrams dropped: not a packet of this protocol.
     pub malformed: u64,
-    /// Datagrams dropped: another version of the format.
+    /// Datagrams dropped: other version of the format.
     pub other_version: u64,
-    /// Datagrams dropped: an operation that is not for clients.
+    /// Datagrams dropped: operation not for clients.
     pub not_for_client: u64,
-    /// Answers dropped: not from a switch of the list, and not the direct reply to a read that asked for it.
+    /// Answers dropped: neither from a configured switch nor a direct reply that was asked for.
     pub foreign_address: u64,
-    /// Answers dropped: nothing waits for them (copies, late or forged ones).
+    /// Answers dropped: nothing waits for them (duplicates, late or forged ones).
     pub unexpected_answers: u64,
-    /// Answers dropped: they refuse what has been sent again since, or what was sent under another client id.
+    /// Answers dropped: they refuse an earlier transmission, or one under another client id.
     pub old_answers: u64,
     /// Answers dropped: they do not fit the request that they name.
     pub bad_answers: u64,

@@ -1,36 +1,29 @@
-//! Direct return: a replica sends its reply to the client, and not through the switch. Whether the network between them lets it pass, the
-//! client finds out: it asks with one READ at first, and stops asking for a while when such replies do not come.
+//! Direct return: a replica sends its reply to the client, not through the switch. The client probes with one READ whether the network
+//! permits it, and stops asking for a while if direct replies are lost.
 
 use midflight_endpoint::{Nanos, SECOND};
 use std::ops::RangeInclusive;
 
-/// READs in a row whose direct replies were lost, after which the client stops asking for them.
+/// Consecutive lost direct replies after which the client stops asking.
 const LOSSES: usize = 3;
-/// Direct replies in a row after which all is well again.
+/// Consecutive direct replies after which the pause is reset.
 const WELL: u32 = 100;
-/// For so long it does not ask then: twice as long each time, until all is well.
+/// How long the client stops asking; doubles each time.
 const PAUSE: RangeInclusive<Nanos> = 10 * SECOND..=600 * SECOND;
 
-/// What is known of the way from the replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// Nothing.
     Untried,
-    /// This READ tries it.
     Trying(u64),
-    /// Direct replies come.
     Works,
-    /// They did not. It is not tried again before this time.
     NotBefore(Nanos),
 }
 
 pub(super) struct Direct {
     trust: Trust,
-    /// The last READs in a row whose direct replies have not come.
+    /// The last consecutive READs whose direct replies are missing.
     lost: Vec<u64>,
-    /// Direct replies since the last loss.
     came: u32,
-    /// The next pause.
     pause: Nanos,
 }
 
@@ -39,8 +32,8 @@ impl Direct {
         Self { trust: Trust::Untried, lost: Vec::new(), came: 0, pause: *PAUSE.start() }
     }
 
-    /// Whether this READ, which has not been sent before, asks for a direct reply. `is_open` says which READs have not ended: one that
-    /// has, and of which nothing was heard here, has shown nothing.
+    /// Whether this READ, before its first transmission, asks for a direct reply. `is_open` tells which READs have not ended; an ended
+    /// one without a report here proves nothing.
     pub(super) fn asks(&mut self, now: Nanos, read: u64, is_open: impl FnOnce(u64) -> bool) -> bool {
         let tries = match self.trust {
             Trust::Works => return true,
@@ -55,7 +48,6 @@ impl Direct {
         tries
     }
 
-    /// A direct reply has come.
     pub(super) fn came(&mut self) {
         if matches!(self.trust, Trust::NotBefore(_)) {
             return;
@@ -68,7 +60,7 @@ impl Direct {
         }
     }
 
-    /// This READ asked for a direct reply, and was answered only when it was repeated through the same switch.
+    /// This READ asked for a direct reply, but was answered only by a repeat through the same switch.
     pub(super) fn was_lost(&mut self, now: Nanos, read: u64) {
         let is_trial = self.trust == Trust::Trying(read);
         if !is_trial && self.trust != Trust::Works {
@@ -82,7 +74,7 @@ impl Direct {
         }
     }
 
-    /// A direct reply to a READ that has ended. If it was counted as lost, it was only late: replicas or this client were busy.
+    /// A direct reply came after its READ had ended. If it counted as lost, it was only late.
     pub(super) fn came_late(&mut self, read: u64) {
         if self.lost.contains(&read) {
             self.trust = Trust::Works;
@@ -91,7 +83,7 @@ impl Direct {
         }
     }
 
-    /// This READ is refused: it will not be answered directly.
+    /// This READ was refused, so no direct reply will come.
     pub(super) fn refused(&mut self, read: u64) {
         if self.trust == Trust::Trying(read) {
             self.trust = Trust::Untried;
@@ -122,7 +114,7 @@ mod tests {
         let (mut direct, mut now, open) = (Direct::new(), 0, |_| true);
         for seconds in [10, 20, 40, 80, 160, 320, 600, 600] {
             assert!(direct.asks(now, 1, open));
-            // All that were under way at once are lost with it.
+            // The others in flight are lost with it.
             (1..20).for_each(|read| direct.was_lost(now, read));
             now += seconds * SECOND;
             assert!(!direct.asks(now - 1, 2, open), "{seconds} s");

@@ -1,26 +1,23 @@
-//! The events of a client for its driver, and what came of operations.
-
 use super::OperationKey;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// What the driver must know.
+/// What the driver is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An operation has ended. Once for each that was accepted.
+    /// An operation has ended. Exactly once for each accepted one.
     Done {
-        /// Which operation.
+        /// The operation.
         key: OperationKey,
-        /// What came of it.
+        /// Its outcome.
         outcome: Result<Answer, Failure>,
     },
-    /// A switch serves requests for the first time, or another one than before.
+    /// The first switch serves requests, or a different one than before.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,
     },
-    /// A switch of the list uses another version of the wire format and accepts nothing of ours. Once for each switch and
-    /// version.
+    /// A switch uses another version of the wire format and accepts none of our packets. Once per switch and version.
     OtherVersion {
         /// Its address.
         switch: SocketAddr,
@@ -29,38 +26,38 @@ pub enum Event {
     },
 }
 
-/// What the store answered.
+/// The store's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// GET: the value.
     Value(Vec<u8>),
-    /// GET and CAS: there is no such key.
+    /// GET and CAS: the key does not exist.
     NotFound,
-    /// PUT and CAS: it is done.
+    /// PUT and CAS: done.
     Done,
-    /// EXISTS: whether there is such a key; DELETE: whether there was.
+    /// EXISTS: whether the key exists; DELETE: whether it did.
     Existed(bool),
     /// CAS: the key has another value.
     Conflict {
-        /// This one.
+        /// That value.
         present: Vec<u8>,
     },
     /// INCR: the sum.
     Number(i64),
 }
 
-/// The last answer that a client got while an operation waited: to that or to another one.
+/// The last answer that the client got, to any operation, while this one waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reached {
-    /// There was none.
+    /// No answer.
     Nobody,
-    /// Of this switch: that it has no session.
+    /// This switch said that it has no session.
     Standby(SocketAddr),
-    /// Of this switch: that it does not know the set.
+    /// This switch said that it does not know the set.
     OtherSets(SocketAddr),
-    /// From this address: something that no switch of a store sends.
+    /// This address sent something that no switch of a store sends.
     Garbage(SocketAddr),
-    /// Of a replica, or to be repeated, through this switch.
+    /// A replica answered through this switch, or the switch asked for a repeat.
     Serving(SocketAddr),
 }
 
@@ -90,33 +87,33 @@ impl fmt::Display for Reached {
     }
 }
 
-/// Why an operation has no answer.
+/// Why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Failure {
-    /// No answer came in time. A write that was sent may have taken place, or may yet.
+    /// No answer in time. A write that was sent may have run, or may still run.
     #[error("no answer came in time: {reached}")]
     TimedOut {
-        /// Whether it was ever sent: else it has not taken place.
+        /// Whether it was ever sent; if not, it has not run.
         was_sent: bool,
-        /// Who has answered meanwhile.
+        /// What answered while it waited.
         reached: Reached,
     },
-    /// The write's client id had expired. Whether it took place is not known any more.
+    /// The write's client id had expired. Its outcome is unknown.
     #[error("the store has forgotten this client, and whether the write took place: read the key")]
     UnknownClient,
-    /// The store says that this client has begun a later write.
+    /// The store has seen a later write of this client.
     #[error("the store has a later write of this client, and does not say what became of this one: read the key")]
     Stale,
-    /// INCR: the value is no number of 64 bits, or the sum is none.
+    /// INCR: the value is not a 64-bit number, or the sum overflows.
     #[error("the value is no number of 64 bits, or the sum is none")]
     NotANumber,
-    /// The result would exceed what a value may have.
+    /// The result would exceed the bound on values.
     #[error("the result would be larger than a value may be")]
     TooLarge,
-    /// The store has as many bytes as it may.
+    /// The store has reached its bound on bytes.
     #[error("the store is full: delete some keys, or write shorter values")]
     Full,
-    /// No majority of the replicas has room on its disk.
+    /// No majority of the replicas has disk space.
     #[error(
         "the disks of the store are full: reads and deletes go on, other writes when there is room on a majority of the replicas. Free \
          space there; `midflight kv status` shows whose disks are full"
@@ -125,7 +122,7 @@ pub enum Failure {
     /// The store has no room for another client id.
     #[error("the store has no room for another client: close some, or wait until unused ids have expired")]
     ClientsFull,
-    /// The store does not know the command, or not with these arguments.
+    /// The store does not know the command with these arguments.
     #[error("the store does not know this command, or not with these arguments: use one release on all machines")]
     BadRequest,
     /// The store computes another hash of the key.
@@ -134,7 +131,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether a write that failed in this way may have taken place, or may yet.
+    /// Whether a write that failed this way may have run, or may still run.
     #[must_use]
     pub fn is_unknown(self) -> bool {
         matches!(self, Self::TimedOut { was_sent: true, .. } | Self::UnknownClient | Self::Stale)

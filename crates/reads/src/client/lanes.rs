@@ -1,19 +1,15 @@
-//! The lanes of a client. One write of a client id is outstanding at a time (R3), so a client has several ids: one for each lane.
+//! The lanes of a client. A client id allows one outstanding write (R3), so a client has several ids, one per lane.
 
-/// A lane.
 #[derive(Clone, Default)]
 struct Lane {
-    /// The client id; `None` before it is opened, and after it has expired.
+    /// `None` before it is opened and after it has expired.
     id: Option<u64>,
-    /// The number of the last write under this id.
     number: u64,
-    /// The request that opens an id.
     opening: Option<u64>,
-    /// The write that has the lane.
     write: Option<u64>,
 }
 
-/// All lanes. One without an opening and without a write is in one of two stacks: with an id, or without.
+/// All lanes. An idle lane is in one of two stacks: with an id, or without.
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     free: Vec<usize>,
@@ -25,14 +21,13 @@ impl Lanes {
         Self { lanes: vec![Lane::default(); count], free: Vec::new(), closed: (0..count).rev().collect() }
     }
 
-    /// Gives a lane to a write, one with an id if there is one. Where none is free, `may_open` says whether to open an id.
+    /// Assigns a lane to a write, preferably one with an id. If none is free, `may_open` permits one without an id.
     pub(super) fn take(&mut self, write: u64, may_open: bool) -> Option<usize> {
         let lane = self.free.pop().or_else(|| if may_open { self.closed.pop() } else { None })?;
         self.lanes[lane].write = Some(write);
         Some(lane)
     }
 
-    /// Whether a write could have a lane.
     pub(super) fn has_room(&self, may_open: bool) -> bool {
         !self.free.is_empty() || (may_open && !self.closed.is_empty())
     }
@@ -41,13 +36,11 @@ impl Lanes {
         self.lanes[lane].id
     }
 
-    /// The number of the lane's next write.
     pub(super) fn next_number(&mut self, lane: usize) -> u64 {
         self.lanes[lane].number += 1;
         self.lanes[lane].number
     }
 
-    /// Whether some lane has an id.
     pub(super) fn any_open(&self) -> bool {
         self.lanes.iter().any(|lane| lane.id.is_some())
     }
@@ -56,7 +49,7 @@ impl Lanes {
         self.lanes[lane].opening = Some(request);
     }
 
-    /// The opening of an id has ended, with one or without. Returns the write that has the lane.
+    /// The opening has ended, perhaps without an id. Returns the write that occupies the lane.
     pub(super) fn opened(&mut self, lane: usize, id: Option<u64>) -> Option<u64> {
         self.lanes[lane] = Lane { id, number: 0, opening: None, write: self.lanes[lane].write };
         let write = self.lanes[lane].write;
@@ -66,12 +59,10 @@ impl Lanes {
         write
     }
 
-    /// The id is not known any more.
     pub(super) fn expired(&mut self, lane: usize) {
         self.lanes[lane].id = None;
     }
 
-    /// The write has ended, or gives the lane back.
     pub(super) fn release(&mut self, lane: usize) {
         self.lanes[lane].write = None;
         if self.lanes[lane].opening.is_none() {

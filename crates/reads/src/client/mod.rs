@@ -1,8 +1,8 @@
 //! The client of a linearizable store: operations in, answers out.
 //!
-//! [`Client`] is the state machine. `transmit` writes packets, `answers` handles those that come back, `outcome` reads what they
-//! say, and `clock` handles timers. The data is in `requests` (what is open, and when it is due), `lanes` (client ids),
-//! `switches`, and `direct` (whether replies can come from replicas themselves). `docs/internals/reads.md` is the protocol.
+//! [`Client`] is the state machine. `transmit` writes packets, `answers` handles replies, `outcome` interprets them, `clock` handles
+//! timers. Data: `requests` (open ones), `lanes` (client ids), `switches`, `direct` (direct replies). Protocol:
+//! `docs/internals/reads.md`.
 
 mod answers;
 mod clock;
@@ -41,21 +41,21 @@ pub struct Client {
     config: ClientConfig,
     counters: Counters,
     rng: Pcg32,
-    /// What goes on the wire comes from a cipher, so that nobody can compute the seed or later numbers from it.
+    /// A cipher generates all numbers on the wire, so that they reveal neither the seed nor later numbers.
     secrets: StdRng,
     requests: Requests,
     /// Operations that have not been sent.
     reads: VecDeque<u64>,
     writes: VecDeque<u64>,
-    /// Reads that have been sent and are open.
+    /// Reads in flight.
     reads_open: usize,
     lanes: Lanes,
-    /// While the store has no room for more client ids, and some lane has one, no other is asked for before this time.
+    /// If the store has no room for client ids and some lane has one, no other is requested before this time.
     may_open_from: Nanos,
     switches: Switches,
     direct: Direct,
     read_trip: RoundTrip,
-    /// Writes take longer, so their round trip is measured apart.
+    /// Separate, because writes take longer.
     write_trip: RoundTrip,
     events: VecDeque<Event>,
 }
@@ -64,7 +64,7 @@ impl Client {
     /// A client that has sent nothing yet.
     ///
     /// # Errors
-    /// A [`ConfigError`] that says which field to change.
+    /// A [`ConfigError`] that names the field to change.
     pub fn new(config: ClientConfig, _now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
         let trip = RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max);
@@ -87,11 +87,10 @@ impl Client {
         })
     }
 
-    /// Begins an operation; [`Event::Done`] will say what came of it. Operations that are under way at once may take place in any
-    /// order.
+    /// Submits an operation; [`Event::Done`] reports its outcome. Concurrent operations may run in any order.
     ///
     /// # Errors
-    /// A [`SubmitError`]: then nothing was begun.
+    /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, operation: Operation) -> Result<OperationKey, SubmitError> {
         operation.check()?;
         let queued = self.reads.len() + self.writes.len();
@@ -110,7 +109,7 @@ impl Client {
         Ok(OperationKey(number))
     }
 
-    /// Adds a request under a random number. It never recurs, and who sees one knows none of the others: an answer counts by it.
+    /// Adds a request under a random number. An answer counts by this number, so it never recurs, and seeing one reveals no other.
     fn insert(&mut self, request: Request) -> u64 {
         let mut number = self.secrets.next_u64();
         while self.requests.get(number).is_some() {
@@ -120,7 +119,7 @@ impl Client {
         number
     }
 
-    /// Operations that have not ended, and openings of client ids.
+    /// Open operations and openings of client ids.
     #[must_use]
     pub fn open(&self) -> usize {
         self.requests.len()
@@ -132,7 +131,7 @@ impl Client {
         self.switches.current().1
     }
 
-    /// The smoothed round trips of reads and of writes; `None` before the first was measured.
+    /// Smoothed round trips of reads and of writes; `None` before the first measurement.
     #[must_use]
     pub fn round_trips(&self) -> [Option<Nanos>; 2] {
         [self.read_trip.smoothed(), self.write_trip.smoothed()]

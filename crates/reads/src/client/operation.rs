@@ -1,50 +1,48 @@
-//! What a client asks of the store.
-
 use midflight_wire::reads::{Command, DATA_MAX, KEY_MAX};
 
-/// Names an operation of this client.
+/// Identifies an operation of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationKey(pub u64);
 
-/// An operation on one key. Keys have 1 to [`KEY_MAX`] bytes; a key and the values beside it together at most [`DATA_MAX`].
+/// An operation on one key. A key has 1 to [`KEY_MAX`] bytes; a key and its values together have at most [`DATA_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The value of a key.
+    /// Reads a value.
     Get {
-        /// Which key.
+        /// The key.
         key: Vec<u8>,
     },
-    /// Whether there is such a key.
+    /// Whether a key exists.
     Exists {
-        /// Which key.
+        /// The key.
         key: Vec<u8>,
     },
     /// Sets a value.
     Put {
-        /// Of this key.
+        /// The key.
         key: Vec<u8>,
-        /// To this.
+        /// The value.
         value: Vec<u8>,
     },
     /// Removes a key.
     Delete {
-        /// Which key.
+        /// The key.
         key: Vec<u8>,
     },
-    /// Sets a value if the present one is as expected.
+    /// Sets a value if the current one is as expected.
     Cas {
-        /// Of this key.
+        /// The key.
         key: Vec<u8>,
-        /// What it must be.
+        /// The expected value.
         expected: Vec<u8>,
-        /// What it becomes.
+        /// The new value.
         new: Vec<u8>,
     },
-    /// Adds to a number; a key that does not exist counts as 0.
+    /// Adds to a number; a missing key counts as 0.
     Incr {
-        /// Of this key.
+        /// The key.
         key: Vec<u8>,
-        /// What to add.
+        /// The addend.
         by: i64,
     },
 }
@@ -58,16 +56,16 @@ pub enum SubmitError {
     /// A key that is too long.
     #[error("the key has {0} bytes: a key may have {KEY_MAX}")]
     KeyTooLong(usize),
-    /// Values that do not fit beside their key.
+    /// Key and values exceed [`DATA_MAX`].
     #[error("the key and its values have {0} bytes: together they may have {DATA_MAX}")]
     TooLarge(usize),
-    /// Too many operations wait.
+    /// The queue is full.
     #[error("{0} operations wait, the bound `queued_max`: submit again when some have ended")]
     QueueFull(usize),
 }
 
 impl Operation {
-    /// Its key.
+    /// The key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -80,7 +78,7 @@ impl Operation {
         }
     }
 
-    /// Its command if it is a write.
+    /// The command of a write.
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         match self {

@@ -1,9 +1,7 @@
-//! What an answer of a replica says of an operation.
-
 use super::{Answer, Failure, Operation};
 use midflight_wire::reads::Status;
 
-/// The outcome of an operation; `None` for an answer that does not fit it.
+/// The outcome of an operation; `None` if the answer does not fit it.
 pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Option<Result<Answer, Failure>> {
     match status {
         Status::Done => done(operation, value).map(Ok),
@@ -32,7 +30,7 @@ fn not_found(operation: &Operation) -> Option<Answer> {
     }
 }
 
-/// The failure that a status means; `None` for one that ends no operation.
+/// The failure that a status means; `None` if it ends no operation.
 pub(super) fn failure(status: Status) -> Option<Failure> {
     match status {
         Status::NotANumber => Some(Failure::NotANumber),

@@ -1,26 +1,18 @@
-//! The open requests: each operation, and each opening of a client id.
-
 use super::Operation;
 use midflight_endpoint::{Deadlines, Nanos};
 use std::collections::{HashMap, VecDeque};
 
-/// What a request asks for.
 pub(super) enum Body {
     Operation(Operation),
-    /// A new client id.
     Open,
 }
 
-/// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// In a queue, or until its lane has a client id.
     Waiting,
-    /// To be sent in this turn of the driver.
     Ready,
-    /// Waits for its answer.
     Sent,
-    /// Will be sent again later.
     Pausing,
 }
 
@@ -28,30 +20,27 @@ pub(super) struct Request {
     pub(super) body: Body,
     pub(super) state: State,
     pub(super) hash: u32,
-    /// Of writes and openings, once they have one.
+    /// Only writes and openings have one.
     pub(super) lane: Option<usize>,
-    /// The number of a write in its lane; of an opening random.
+    /// A write's number in its lane; random for an opening.
     pub(super) number: u64,
-    /// When it fails.
     pub(super) deadline: Nanos,
-    /// When something is to be done about it.
+    /// When the timer must look at it.
     due: Nanos,
-    /// Times that it was sent; the packet's sequence counts them, from 0.
+    /// Transmissions; the packet's sequence number counts them from 0.
     pub(super) sent: u32,
-    /// Of these, how many under an earlier client id.
+    /// Transmissions under an earlier client id.
     pub(super) sent_before: u32,
     pub(super) first_sent_at: Nanos,
     pub(super) last_sent_at: Nanos,
-    /// Where it was sent last, and with which cookie.
+    /// Switch and cookie of the last transmission.
     pub(super) switch: usize,
     pub(super) cookie: u64,
-    /// The switch through which it has asked for a direct reply, if it has.
     pub(super) asked_direct: Option<usize>,
-    /// From this time on a cookie may cause it to be sent again at once.
+    /// From this time on, a cookie may cause a transmission at once.
     pub(super) heeds_cookies_from: Nanos,
-    /// The present time for an answer; 0: as measured.
+    /// Current timeout for an answer; 0: the measured one.
     pub(super) patience: Nanos,
-    /// The last wait after a refusal.
     pub(super) pause: Nanos,
 }
 
@@ -89,7 +78,7 @@ impl Request {
         matches!(self.body, Body::Open)
     }
 
-    /// When the transmission with this sequence left, if that is known: of all but the first and the last it is not.
+    /// When the transmission with this sequence number left. Known for the first and the last only.
     pub(super) fn sent_at(&self, sequence: u32) -> Option<Nanos> {
         match sequence {
             _ if sequence + 1 == self.sent => Some(self.last_sent_at),
@@ -99,7 +88,6 @@ impl Request {
     }
 }
 
-/// All open requests by their number, with their deadlines.
 #[derive(Default)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
@@ -112,7 +100,7 @@ impl Requests {
         self.open.len()
     }
 
-    /// Adds a request under a number that no open one has.
+    /// `number` must not be in use.
     pub(super) fn insert(&mut self, number: u64, request: Request) {
         let due = request.due;
         self.open.insert(number, request);
@@ -134,7 +122,7 @@ impl Requests {
         Some(request)
     }
 
-    /// Something is to be done about the request at this time, or at its deadline if that is sooner.
+    /// Sets a timer for the request, at its deadline at the latest.
     pub(super) fn schedule(&mut self, number: u64, at: Nanos) {
         let Some(request) = self.open.get_mut(&number) else { return };
         request.due = at.min(request.deadline);
@@ -143,7 +131,6 @@ impl Requests {
         self.deadlines.tidy(|at, number| is_due(open, at, number));
     }
 
-    /// The request is to be sent in this turn.
     pub(super) fn make_ready(&mut self, number: u64) {
         let Some(request) = self.open.get_mut(&number) else { return };
         if request.state != State::Ready {
@@ -152,7 +139,6 @@ impl Requests {
         }
     }
 
-    /// The request is to be sent at this time.
     pub(super) fn send_at(&mut self, number: u64, at: Nanos, now: Nanos) {
         if at <= now {
             return self.make_ready(number);
@@ -163,7 +149,6 @@ impl Requests {
         }
     }
 
-    /// The next request to send.
     pub(super) fn pop_ready(&mut self) -> Option<u64> {
         while let Some(number) = self.ready.pop_front() {
             if self.open.get(&number).is_some_and(|request| request.state == State::Ready) {

@@ -1,4 +1,4 @@
-//! The list of switches: which one is in use. At most one is active (R4), so the client looks for the one that serves.
+//! The set's switches. At most one is active (R4), so the client searches for the one that serves.
 
 use super::{Counters, Reached};
 use midflight_endpoint::{Backoff, MS, Nanos};
@@ -6,40 +6,35 @@ use rand_pcg::Pcg32;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Timeouts in a row without any answer after which a client leaves the switch that served it.
+/// Consecutive timeouts after which a client leaves the switch that served it.
 const SILENCES: u32 = 2;
-/// A client that no switch has served for so long, though one has refused it, says so in its requests. Longer than switches that are
-/// looked for in vain for a moment, as packets were lost; much shorter than the 300 ms of R5.
+/// If no switch has served a client this long, though one has refused it, its requests say so. Longer than a search that fails by packet
+/// loss, and much shorter than the 300 ms of R5.
 const UNSERVED_AFTER: Nanos = 60 * MS;
 
 struct Switch {
     address: SocketAddr,
-    /// The last cookie that it gave us; 0 before the first.
     cookie: u64,
-    /// Whether its last reply of a replica has said that READs may ask for direct ones.
     offers_direct: bool,
 }
 
 pub(super) struct Switches {
     list: Vec<Switch>,
     current: usize,
-    /// The one that served last.
     serving: Option<usize>,
     /// When the current one last answered.
     heard_at: Option<Nanos>,
-    /// Timeouts in a row of the current one, and when the last was counted: what was sent before that does not count again.
+    /// Consecutive timeouts of the current one, and when the last was counted. Earlier transmissions do not count again.
     silences: u32,
     silence_from: Nanos,
-    /// A bit for each switch that has said in this round that it does not serve the set.
+    /// A bit for each switch that refused in this round because it does not serve the set.
     refusing: u32,
-    /// When the first switch refused us since one has served us.
+    /// The first refusal since a switch last served.
     refused_since: Option<Nanos>,
-    /// What the last answer said, and when it came.
     last: Option<(Nanos, Reached)>,
-    /// When the last round ended in which all said so, and the wait that follows.
+    /// End of the last round in which all refused, and the wait after it.
     round_ended: Option<Nanos>,
     backoff: Backoff,
-    /// Other versions that switches have answered with.
     other_versions: BTreeSet<(usize, u8)>,
 }
 
@@ -61,13 +56,12 @@ impl Switches {
         }
     }
 
-    /// Where to send: the switch's place, address and cookie.
+    /// Index, address and cookie of the switch in use.
     pub(super) fn current(&self) -> (usize, SocketAddr, u64) {
         let switch = &self.list[self.current];
         (self.current, switch.address, switch.cookie)
     }
 
-    /// The place of the switch with this address.
     pub(super) fn find(&self, from: SocketAddr) -> Option<usize> {
         self.list.iter().position(|switch| same_host_and_port(switch.address, from))
     }
@@ -76,32 +70,27 @@ impl Switches {
         self.list[switch].cookie = cookie;
     }
 
-    /// What the switch's last reply of a replica says of direct replies.
     pub(super) fn keep_offer(&mut self, switch: usize, offers_direct: bool) {
         self.list[switch].offers_direct = offers_direct;
     }
 
-    /// Whether READs through the current switch may ask for direct replies.
     pub(super) fn offers_direct(&self) -> bool {
         self.list[self.current].offers_direct
     }
 
-    /// When requests may be sent that have not been sent before.
     pub(super) fn held_until(&self) -> Nanos {
         self.backoff.until()
     }
 
-    /// Whether no switch has served us for a while, though one has refused us: the leader should know.
+    /// Whether no switch has served us for a while, though one has refused us. The leader should know.
     pub(super) fn is_unserved(&self, now: Nanos) -> bool {
         self.refused_since.is_some_and(|since| now >= since + UNSERVED_AFTER)
     }
 
-    /// What answers since then have shown.
     pub(super) fn reached_since(&self, since: Nanos) -> Reached {
         self.last.filter(|(at, _)| *at > since).map_or(Reached::Nobody, |(_, reached)| reached)
     }
 
-    /// The switch has answered.
     pub(super) fn heard(&mut self, switch: usize, now: Nanos, says: fn(SocketAddr) -> Reached) {
         self.last = Some((now, says(self.list[switch].address)));
         if switch == self.current {
@@ -110,7 +99,7 @@ impl Switches {
         }
     }
 
-    /// The switch has brought an answer of a replica. Returns its address if another one, or none, did so before.
+    /// The switch forwarded a replica's answer. Returns its address unless it already served before.
     pub(super) fn served(&mut self, switch: usize) -> Option<SocketAddr> {
         self.refused_since = None;
         if switch != self.current {
@@ -122,7 +111,7 @@ impl Switches {
         is_news.then(|| self.list[switch].address)
     }
 
-    /// The switch does not serve the set, it says of a request that was sent at `sent_at`. Returns when to send that again.
+    /// The switch refused a request sent at `sent_at`, as it does not serve the set. Returns when to repeat the request.
     pub(super) fn refused(
         &mut self,
         switch: usize,
@@ -147,8 +136,7 @@ impl Switches {
         self.backoff.until()
     }
 
-    /// A request that was sent at `sent_at` was not answered in time. A switch that answers nothing is left, sooner if it has
-    /// not served us since another one was left.
+    /// A request sent at `sent_at` timed out. The client leaves a silent switch, sooner if it has not served since the last change.
     pub(super) fn unanswered(&mut self, switch: usize, sent_at: Nanos, now: Nanos, counters: &mut Counters) {
         let was_heard = self.heard_at.is_some_and(|heard| heard > sent_at);
         if switch != self.current || was_heard || sent_at < self.silence_from {
@@ -164,7 +152,6 @@ impl Switches {
         }
     }
 
-    /// Uses the next switch that does not refuse.
     fn go_on(&mut self, counters: &mut Counters) {
         let count = self.list.len();
         let others = (1..count).map(|step| (self.current + step) % count);
@@ -177,21 +164,19 @@ impl Switches {
         self.silences = 0;
     }
 
-    /// A packet that cannot be parsed has arrived.
     pub(super) fn heard_garbage(&mut self, from: SocketAddr, now: Nanos) {
         if let Some(switch) = self.find(from) {
             self.last = Some((now, Reached::Garbage(self.list[switch].address)));
         }
     }
 
-    /// For a packet of another version: the switch that sent it, if this is news.
     pub(super) fn answers_with(&mut self, from: SocketAddr, version: u8) -> Option<SocketAddr> {
         let switch = self.find(from)?;
         self.other_versions.insert((switch, version)).then(|| self.list[switch].address)
     }
 }
 
-/// Whether two addresses are the same, where one may write IPv4 as an IPv4-mapped IPv6 address.
+/// Compares addresses; IPv4 may be written as an IPv4-mapped IPv6 address.
 pub(super) fn same_host_and_port(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

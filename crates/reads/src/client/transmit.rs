@@ -1,5 +1,3 @@
-//! Writes the packets to send.
-
 use super::requests::{Body, Request, State};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
@@ -21,7 +19,6 @@ impl Client {
         }
     }
 
-    /// Takes the next read from its queue.
     fn begin_read(&mut self) -> bool {
         if self.reads_open >= self.config.reads_max {
             return false;
@@ -34,7 +31,6 @@ impl Client {
         true
     }
 
-    /// Takes the next write from its queue, if there is a lane for it.
     fn begin_write(&mut self, now: Nanos) -> bool {
         let may_open = now >= self.may_open_from || !self.lanes.any_open();
         let Some(&number) = self.writes.front() else { return false };
@@ -52,7 +48,6 @@ impl Client {
         true
     }
 
-    /// The write is the lane's next one.
     pub(super) fn send_in_lane(&mut self, write: u64, lane: usize) {
         let number = self.lanes.next_number(lane);
         if let Some(request) = self.requests.get_mut(write) {
@@ -61,7 +56,6 @@ impl Client {
         self.requests.make_ready(write);
     }
 
-    /// The write waits for another lane.
     pub(super) fn put_back(&mut self, write: u64) {
         let lane = self.requests.get_mut(write).and_then(|request| request.lane.take());
         if let Some(lane) = lane {
@@ -70,7 +64,7 @@ impl Client {
         self.writes.push_front(write);
     }
 
-    /// Asks for a client id. Its key group is random: else all clients would write in one.
+    /// Requests a client id. The key group is random, so that openings do not all write to the same one.
     pub(super) fn open_id(&mut self, lane: usize, now: Nanos) {
         let deadline = now.saturating_add(self.config.timeout);
         let mut opening = Request::new(Body::Open, self.secrets.next_u32(), deadline);
@@ -81,14 +75,13 @@ impl Client {
         self.requests.make_ready(number);
     }
 
-    /// Whether a request asks for a direct reply now: only where the switch offers that.
+    /// Whether a request asks for a direct reply. It may only if the switch offers them.
     fn asks_direct(&mut self, now: Nanos, number: u64) -> bool {
         let requests = &self.requests;
         let may_ask = requests.get(number).is_some_and(|request| request.sent == 0 && !request.is_write());
         may_ask && self.switches.offers_direct() && self.direct.asks(now, number, |read| requests.get(read).is_some())
     }
 
-    /// Writes a request, for the first time or again.
     fn send(&mut self, now: Nanos, number: u64, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let timeout = self.timeout_of(number);
         let (switch, address, cookie) = self.switches.current();
@@ -115,7 +108,6 @@ impl Client {
     }
 }
 
-/// The fields that READ and WRITE share, as far as the request knows them.
 fn first_part(request: &Request, cookie: u64) -> wire::Request {
     let operation = if request.is_write() { wire::Operation::Write } else { wire::Operation::Read };
     let mut fixed = wire::Request::new(operation);
@@ -124,10 +116,10 @@ fn first_part(request: &Request, cookie: u64) -> wire::Request {
     fixed.client.ip[..8].copy_from_slice(&cookie.to_be_bytes());
     fixed.slot = NO_SLOT;
     if let Body::Operation(operation) = &request.body {
-        fixed.key_length = (operation.key().len() as u16).into(); // checked when it was submitted
+        fixed.key_length = (operation.key().len() as u16).into(); // `submit` checked the length
         fixed.flags = if matches!(operation, Operation::Exists { .. }) { FLAG_EXISTS } else { 0 };
     }
-    // Only the first time: where direct replies are lost, the others must come.
+    // Only the first time: if direct replies are lost, repeats must get through.
     if request.asked_direct.is_some() && request.sent == 0 {
         fixed.flags |= FLAG_DIRECT;
     }

@@ -1,7 +1,5 @@
-//! Raft's entries, snapshots and messages as bytes, in the log and on links.
-//!
-//! raft-rs keeps them as structures of protobuf. They are written from mirrors of those structures by `postcard`, which cannot be
-//! made to take more memory than what it reads is long.
+//! Encodes Raft entries, snapshots and messages for the log and for links: mirrors of raft-rs's protobuf structures, in `postcard`, whose
+//! memory use is bounded by the input's length.
 
 use bytes::Bytes;
 use midflight_endpoint::MESSAGE_MAX;
@@ -10,31 +8,31 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::marker::PhantomData;
 
-/// Entries of one message. Each takes more memory than bytes on a link, so their number has a bound of its own.
+/// Most entries in a message. An entry takes more memory than bytes on a link, so the bound on bytes is not enough.
 pub const ENTRIES_MAX: usize = 1 << 18;
-/// Members of each kind in a configuration: more than any replica set has.
+/// Bound on the members of each kind in a configuration.
 const MEMBERS_MAX: usize = 1024;
 
-/// Why a message cannot be written or read.
+/// Why a message cannot be encoded or decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
-    /// It is longer than a link carries.
+    /// Longer than [`MESSAGE_MAX`].
     #[error(
         "a message of {0} bytes is longer than {MESSAGE_MAX}, the most that a link carries: propose smaller values"
     )]
     TooLong(usize),
-    /// It has too many entries.
+    /// More than [`ENTRIES_MAX`] entries.
     #[error("a message with {0} entries has more than {ENTRIES_MAX}: lower Raft's bound on the bytes of a message")]
     TooManyEntries(usize),
-    /// No message begins like this, or something follows it.
+    /// Not a message, or followed by other bytes.
     #[error("the bytes are no message: use one release of Midflight on all replicas")]
     Malformed,
 }
 
-/// Writes a message into `buffer` (cleared before). Fields that raft-rs no longer uses are left out.
+/// Encodes a message into `buffer`, which is cleared first. Omits fields that raft-rs no longer uses.
 ///
 /// # Errors
-/// If it is beyond a bound.
+/// If the message exceeds a bound.
 pub fn encode_message(message: &Message, buffer: &mut Vec<u8>) -> Result<(), BadMessage> {
     if message.entries.len() > ENTRIES_MAX {
         return Err(BadMessage::TooManyEntries(message.entries.len()));
@@ -44,10 +42,10 @@ pub fn encode_message(message: &Message, buffer: &mut Vec<u8>) -> Result<(), Bad
     if buffer.len() > MESSAGE_MAX { Err(BadMessage::TooLong(buffer.len())) } else { Ok(()) }
 }
 
-/// Reads a message.
+/// Decodes a message.
 ///
 /// # Errors
-/// If the bytes are no message, or one beyond a bound.
+/// If the bytes are not a message, or exceed a bound.
 pub fn decode_message(bytes: &[u8]) -> Result<Message, BadMessage> {
     if bytes.len() > MESSAGE_MAX {
         return Err(BadMessage::TooLong(bytes.len()));
@@ -56,18 +54,17 @@ pub fn decode_message(bytes: &[u8]) -> Result<Message, BadMessage> {
     Ok(mirror.into_message())
 }
 
-/// Appends what `postcard` makes of a value.
 pub(super) fn write(value: &impl Serialize, buffer: &mut Vec<u8>) {
     let written = postcard::to_extend(value, std::mem::take(buffer));
     *buffer = written.expect("postcard writes integers, bytes and lists of them into a vector without fail");
 }
 
-/// The value that these bytes are, if they are all of one.
+/// Decodes a value that must take all of `bytes`.
 pub(super) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
-/// Bytes that are written and read at once.
+/// Bytes that serde reads and writes as one string, not one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Blob<'a>(pub(super) &'a [u8]);
 
@@ -185,7 +182,7 @@ impl<'a> SnapshotMirror<'a> {
     }
 }
 
-/// In raft-rs's order, which is that of its numbers.
+/// Indexed by raft-rs's own numbers.
 const MESSAGE_TYPES: [MessageType; 19] = [
     MessageType::MsgHup,
     MessageType::MsgBeat,
@@ -208,7 +205,7 @@ const MESSAGE_TYPES: [MessageType; 19] = [
     MessageType::MsgRequestPreVoteResponse,
 ];
 
-/// A message's type, by its number in [`MESSAGE_TYPES`].
+/// A message type, encoded as its index in [`MESSAGE_TYPES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 struct TypeMirror(MessageType);
@@ -295,7 +292,7 @@ impl<'a> MessageMirror<'a> {
     }
 }
 
-/// A list of at most this many.
+/// A list with at most this many elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 struct Bounded<T, const MOST: usize>(Vec<T>);

@@ -1,5 +1,3 @@
-//! What of the log goes to disk, in which batches, and what is safe there.
-
 use super::codec::{self, Blob, ConfMirror, EntryMirror};
 use super::format::{
     Batch, Birth, PartHeader, Piece, Point, Position, Record, SafeHeader, SnapshotHeader, SnapshotPlace, Start, State,
@@ -10,42 +8,37 @@ use midflight_endpoint::{Change, File, Persist};
 use raft::prelude::{Entry, HardState, SnapshotMetadata};
 use std::collections::VecDeque;
 
-/// A part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) number: u64,
-    /// The highest index of an entry in it.
     pub(super) highest: u64,
 }
 
-/// What is to do once a batch is safe.
+/// What to do once a batch is durable.
 #[derive(Debug)]
 enum Then {
-    /// The snapshot of this number is safe, so entries below the floor are not needed, nor any in parts below `part`.
+    /// Snapshot `snapshot` is durable, so entries below `floor` and parts below `part` are no longer needed.
     Forget { snapshot: u64, floor: u64, part: u64 },
-    /// Nothing needs these files.
+    /// These files are no longer needed.
     Remove(Vec<File>),
 }
 
-/// A snapshot that is being written. Until its end is safe nothing counts on it: a recovery ignores its file.
+/// A snapshot in progress. Until its end is durable, recovery ignores its file.
 #[derive(Debug)]
 struct Draft {
     number: u64,
-    /// Where its file ends.
     offset: u64,
     last: Point,
     written: u64,
     safe: u64,
 }
 
-/// A batch that may not be safe yet.
+/// A batch that may not be durable yet.
 #[derive(Debug)]
 struct UnderWay {
     id: u64,
-    /// Number and parts of the draft, as far as this batch has them.
     draft: (u64, u64),
     bytes: usize,
-    /// Where the log ends after it.
     end: Position,
     then: Vec<Then>,
 }
@@ -54,49 +47,41 @@ struct UnderWay {
 pub(super) struct Disk {
     identity: Identity,
     run: u64,
-    /// The first part of this run.
     run_part: u64,
     pub(super) part_bytes: u64,
-    /// The number of the last batch.
     last_id: u64,
-    /// Changes that come before all others.
+    /// Changes that must precede all others.
     repairs: Vec<Change>,
-    /// Entries to write, as payloads of records, and the last of them.
+    /// Record payloads of the entries to write, and the last entry's place.
     entries: Vec<Vec<u8>>,
     last_entry: Point,
     highest: u64,
-    /// The log must be written, even without entries.
+    /// Write the log even if there are no entries.
     is_due: bool,
-    /// The next batch begins a part, with this.
     next_part: Option<Start>,
     draft: Option<Draft>,
-    /// Of the draft's file: to write, and whether the snapshot is then whole.
+    /// Pending changes to the draft's file, and what to do once the snapshot is complete.
     pieces: Vec<Change>,
     whole: Option<Then>,
-    /// The highest number that a snapshot on disk may have.
+    /// Upper bound of the snapshot numbers on disk.
     last_snapshot: u64,
-    /// The numbers of snapshots that are whole, and may be on disk, or are about to be.
     snapshots: VecDeque<u64>,
     parts: VecDeque<Part>,
-    /// What the next batch says about files, beside what is safe.
+    /// What the next batch says about files, besides what is durable.
     known: Batch,
-    /// The newest part that `File::Safe` names.
     named: u64,
-    /// `File::Safe` is to say where the log ends.
+    /// `File::Safe` must record the end of the log.
     seals: bool,
-    /// Files that nothing needs once the next batch of the log is safe.
     retired: Vec<File>,
-    /// Files that nothing needs.
+    /// Files to remove now.
     removals: Vec<File>,
     end: Position,
-    /// The last entry in the log, as far as it was handed out.
     written: Point,
     under_way: VecDeque<UnderWay>,
     unsafe_bytes: usize,
 }
 
 impl Disk {
-    /// Of a node that has no files.
     pub(super) fn new(identity: Identity, disk: u64) -> Self {
         Self { repairs: vec![birth(identity, disk)], ..Self::empty(identity, 0) }
     }
@@ -132,7 +117,7 @@ impl Disk {
         }
     }
 
-    /// Of a node whose files were read. It begins a new part, so that nothing is appended to what a crash left.
+    /// A recovered node. Starts a new part, so that nothing is appended to what a crash left.
     pub(super) fn after(identity: Identity, left: recover::Left) -> Self {
         let recover::Left { run, repairs, retired, parts, end, known, named, start, snapshot, last_snapshot } = left;
         let (Start::After(written) | Start::Snapshot { last: written, .. }) = start;
@@ -171,7 +156,7 @@ impl Disk {
         self.is_due = true;
     }
 
-    /// Begins to write a snapshot. One that was being written is given up.
+    /// Begins a snapshot; drops an unfinished one.
     pub(super) fn begin_snapshot(&mut self, metadata: &SnapshotMetadata) {
         self.drop_draft();
         self.last_snapshot += 1;
@@ -186,7 +171,6 @@ impl Disk {
         self.pieces.push(Change::Replace { file: File::Snapshot(number), bytes: writer.finish() });
     }
 
-    /// Writes a part of the snapshot that is being written.
     pub(super) fn write_snapshot(&mut self, part: &[u8]) {
         self.write_piece(&Piece::Part(Blob(part)));
     }
@@ -201,20 +185,19 @@ impl Disk {
         self.pieces.push(Change::Append { file, bytes: writer.finish() });
     }
 
-    /// Parts of the snapshot that is being written: all, and those that are safe.
+    /// Parts of the draft: written, durable.
     pub(super) fn draft(&self) -> Option<(u64, u64)> {
         self.draft.as_ref().map(|draft| (draft.written, draft.safe))
     }
 
-    /// Gives up the snapshot that is being written.
     pub(super) fn drop_draft(&mut self) {
         let Some(draft) = self.draft.take() else { return };
         self.pieces.clear();
         self.removals.push(File::Snapshot(draft.number));
     }
 
-    /// The snapshot that is being written is whole: it makes entries below `floor` needless, and all before it void if it `replaces`
-    /// them. Returns whether it is that of `last`.
+    /// Completes the draft, if it is the snapshot of `last`. Entries below `floor` are no longer needed; if it `replaces` the log, all
+    /// earlier entries are void.
     pub(super) fn end_snapshot(&mut self, last: Point, floor: u64, replaces: bool) -> bool {
         if self.draft.as_ref().is_none_or(|draft| draft.last != last) {
             return false;
@@ -233,7 +216,6 @@ impl Disk {
         true
     }
 
-    /// The log begins again after `last`.
     fn void(&mut self, number: u64, last: Point) {
         self.entries.clear();
         (self.highest, self.last_entry) = (0, Point::default());
@@ -241,7 +223,7 @@ impl Disk {
         self.written = last;
     }
 
-    /// All changes since the last call; `state` is Raft's at present.
+    /// All changes since the last call. `state` is Raft's current state.
     pub(super) fn poll(&mut self, state: &HardState) -> Option<Persist> {
         let mut then = Vec::new();
         let mut changes = std::mem::take(&mut self.repairs);
@@ -267,7 +249,7 @@ impl Disk {
             }
         }
         changes.extend(self.removals.drain(..).map(|file| Change::Remove { file }));
-        // Only now: in the batch that makes a part, a crash could keep this file without it.
+        // After the part was made, not with it: a crash could keep this file and lose the part.
         if self.known.safe.part > self.named || std::mem::take(&mut self.seals) {
             self.named = self.known.safe.part;
             changes.push(self.write_safe());
@@ -325,7 +307,6 @@ impl Disk {
         writer
     }
 
-    /// This batch and all before it are safe.
     pub(super) fn persisted(&mut self, id: u64) {
         while self.under_way.front().is_some_and(|batch| batch.id <= id) {
             let Some(batch) = self.under_way.pop_front() else { return };
@@ -343,12 +324,13 @@ impl Disk {
         }
     }
 
-    /// Older snapshots and parts that are not needed are removed once the log says so: a file that is missing otherwise is noticed.
+    /// Retires older snapshots and parts that are no longer needed. They are removed after the log says so, because recovery reports a
+    /// missing file.
     fn forget(&mut self, snapshot: u64, floor: u64, part: u64) {
         while self.snapshots.front().is_some_and(|&number| number < snapshot) {
             self.retired.extend(self.snapshots.pop_front().map(File::Snapshot));
         }
-        // The part that is safe to its present end stays: it holds Raft's state.
+        // Keep the part that is durable to its current end: it holds Raft's state.
         let safe = self.known.safe.part;
         let is_needless = |oldest: &mut Part| oldest.number < safe && (oldest.number < part || oldest.highest < floor);
         while let Some(oldest) = self.parts.pop_front_if(is_needless) {
@@ -359,12 +341,11 @@ impl Disk {
         self.is_due = true;
     }
 
-    /// The next batch says where the log ends, unless it goes on before.
+    /// Lets the next batch record the end of the log, unless the log grows first.
     pub(super) fn seal(&mut self) {
         self.seals = self.is_safe() && self.known.safe == self.end && self.end.part > 0;
     }
 
-    /// Whether all changes so far are safe.
     pub(super) fn is_safe(&self) -> bool {
         let is_written = self.repairs.is_empty() && self.pieces.is_empty() && !self.is_due;
         is_written && self.under_way.is_empty()
@@ -375,7 +356,6 @@ impl Disk {
     }
 }
 
-/// Writes down whose directory this is.
 pub(super) fn birth(identity: Identity, disk: u64) -> Change {
     let mut writer = Writer::create(File::Identity);
     writer.value(&Birth { identity, disk: Some(disk) });

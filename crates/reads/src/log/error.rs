@@ -1,5 +1,3 @@
-//! Why a directory's files are no log of this node.
-
 use super::Identity;
 use midflight_endpoint::File;
 use std::fmt::{self, Display, Formatter};
@@ -7,30 +5,30 @@ use std::fmt::{self, Display, Formatter};
 /// Why a log cannot be recovered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// The directory is another node's.
+    /// The directory belongs to another node.
     #[error("{} belongs to {found}, and this is {ours}: give this node its own data directory", Named(*.file))]
     OtherIdentity {
-        /// In which file that stands.
+        /// The file that says so.
         file: File,
-        /// Whose it is.
+        /// Its owner.
         found: Identity,
-        /// Who we are.
+        /// This node.
         ours: Identity,
     },
-    /// A newer release wrote it.
+    /// A newer release wrote the file.
     #[error(
         "{} has format version {version}, and this release knows up to {ours}: use the release that wrote it, or a newer one",
         Named(*.file)
     )]
     NewerVersion {
-        /// Which file.
+        /// The file.
         file: File,
         /// Its version.
         version: u32,
-        /// The newest that this release knows.
+        /// The newest version this release reads.
         ours: u32,
     },
-    /// What was safe once has changed.
+    /// Durable bytes have changed.
     #[error(
         "{} is damaged at byte {offset}: {why}. The disk has changed what was safely written. Do not repair the file: replace \
          the disk if need be, remove this node from the replica set, and let it join again under a new identity with an \
@@ -38,26 +36,25 @@ pub enum LogError {
         Named(*.file)
     )]
     Damaged {
-        /// Which file.
+        /// The file.
         file: File,
-        /// Where.
+        /// Offset in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong.
         why: &'static str,
     },
-    /// A file that was safe once is gone.
+    /// A file that was durable is gone.
     #[error(
         "{} is missing from the data directory. Put it back; if it is lost, remove this node from the replica set, and let it \
          join again under a new identity with an empty data directory",
         Named(*.file)
     )]
     Missing {
-        /// Which file.
+        /// The file.
         file: File,
     },
 }
 
-/// A file by its name in the data directory.
 struct Named(File);
 
 impl Display for Named {

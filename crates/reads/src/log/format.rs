@@ -1,4 +1,4 @@
-//! The files' format: a preamble, then records. `docs/internals/reads-log.md` explains it.
+//! File format: a preamble, then records. See `docs/internals/reads-log.md`.
 
 use super::codec::{self, Blob, ConfMirror, EntryMirror};
 use super::recover::NUMBER_MAX;
@@ -7,24 +7,22 @@ use midflight_endpoint::File;
 use raft::prelude::{Entry, HardState};
 use serde::{Deserialize, Serialize};
 
-/// Counts up when the files change, so that an older program refuses them.
+/// Increased when the format changes, so that an older release refuses the files.
 pub(super) const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"MFREADS\n";
-/// Magic, version, and the checksum of both: the same in all versions.
+/// Magic, version, and a checksum of both. The same in all versions.
 pub(super) const PREAMBLE_BYTES: usize = 16;
-/// Length and checksum of a record.
 const FRAME_BYTES: usize = 8;
-/// Bytes of a [`Record::Batch`] at most: its kind and four numbers of up to ten bytes.
+/// Upper bound of an encoded [`Record::Batch`]: its kind and four numbers of up to ten bytes.
 const BATCH_BYTES_MAX: usize = 41;
 
-/// A byte of the log: which part, which offset. Later bytes compare greater.
+/// A byte of the log, ordered by part, then offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Position {
     pub(super) part: u64,
     pub(super) offset: u64,
 }
 
-/// The place of an entry in Raft's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) index: u64,
@@ -37,64 +35,57 @@ impl Point {
     }
 }
 
-/// The first record of `File::Identity`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Birth {
     pub(super) identity: Identity,
-    /// Drawn when the directory was made. Stores of former versions have none.
+    /// Random number of the directory; former versions wrote none.
     pub(super) disk: Option<u64>,
 }
 
-/// The first record of `File::Safe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SafeHeader {
     pub(super) identity: Identity,
-    /// As in a batch. The newest part holds what else is known, and cannot say so if it is gone.
+    /// As in a batch. Stored here because the newest part, which holds the rest, cannot report its own loss.
     pub(super) known: Batch,
 }
 
-/// The first record of a part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartHeader {
     pub(super) identity: Identity,
-    /// How often the log had been recovered.
+    /// Number of recoveries before this part.
     pub(super) run: u64,
-    /// Where the part before ends.
     pub(super) before: u64,
     pub(super) start: Start,
-    /// Bytes of the first batch. The file was made with them, at once, so that they are all there or damaged.
+    /// Bytes of the first batch. The file was created with them in one step, so they are complete or damaged.
     pub(super) first_bytes: u64,
 }
 
 impl PartHeader {
-    /// Whether its numbers can be a log's.
     pub(super) fn is_sane(&self) -> bool {
         let (Start::After(last) | Start::Snapshot { last, .. }) = self.start;
         self.run <= NUMBER_MAX && last.index <= NUMBER_MAX
     }
 }
 
-/// What a part of the log begins with.
+/// What precedes a part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Start {
-    /// It goes on after this entry.
+    /// The part continues after this entry.
     After(Point),
-    /// Entries in parts before it are void: a snapshot from the leader has replaced all up to this entry.
+    /// The leader's snapshot has replaced the log up to `last`; entries in earlier parts are void.
     Snapshot { number: u64, last: Point },
 }
 
-/// The first record of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SnapshotHeader {
     pub(super) identity: Identity,
-    /// How often the log had been recovered, and the first part since: those of earlier runs from there on do not count.
+    /// Number of recoveries, and the first part since the last one. Parts of earlier runs from there on are void.
     pub(super) run: u64,
     pub(super) run_part: u64,
-    /// All of the log before this was safe.
     pub(super) safe: Position,
 }
 
-/// A record of a snapshot, behind its first one: the place, then parts, then the end. Without its end a snapshot does not count.
+/// A record of a snapshot after the header: the place, parts, the end. A snapshot without its end is void.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Piece<'a> {
     Place(SnapshotPlace),
@@ -105,24 +96,20 @@ pub(super) enum Piece<'a> {
     },
 }
 
-/// The last entry that is in a snapshot, and the members then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SnapshotPlace {
     pub(super) last: Point,
     pub(super) members: ConfMirror,
 }
 
-/// A record of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Record<'a> {
-    /// A batch begins.
     Batch(Batch),
-    /// Raft's state, from now on.
     State(State),
-    /// An entry; those from its index on are void.
+    /// An entry. It replaces those from its index on.
     #[serde(borrow)]
     Entry(EntryMirror<'a>),
-    /// What followed here was cut off by the recovery of this number, and parts of earlier ones behind this part do not count.
+    /// The recovery of this number cut the log here. Later parts of earlier recoveries are void.
     Cut(u64),
 }
 
@@ -138,21 +125,21 @@ impl Record<'_> {
 /// What was known when a batch was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Batch {
-    /// All before this is safe.
+    /// All before this is durable.
     pub(super) safe: Position,
-    /// Parts below this one are not needed.
+    /// Parts below this one are no longer needed.
     pub(super) first: u64,
-    /// This snapshot is safe, and earlier ones are not needed; 0: there is none.
+    /// The newest durable snapshot, or 0; earlier ones are no longer needed.
     pub(super) snapshot: u64,
 }
 
 impl Batch {
-    /// Whether a file can know this that was written when `part` was the newest one. The part that is safe is always needed.
+    /// Whether a file can contain this if `part` was the newest one at that time. The durable part is always needed.
     pub(super) fn is_sane(&self, part: u64) -> bool {
         self.first <= self.safe.part.max(1) && self.safe.part <= part && self.snapshot <= NUMBER_MAX
     }
 
-    /// It is known, too, what another batch says.
+    /// Merges what another batch knows.
     pub(super) fn learn(&mut self, other: Self) {
         self.safe = self.safe.max(other.safe);
         self.first = self.first.max(other.first);
@@ -177,17 +164,14 @@ impl State {
     }
 }
 
-/// Writes the bytes of one file.
 #[derive(Debug)]
 pub(super) struct Writer {
     file: File,
-    /// Where in the file `bytes` begins.
     offset: u64,
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// Of a whole file.
     pub(super) fn create(file: File) -> Self {
         let mut bytes = Vec::with_capacity(PREAMBLE_BYTES);
         bytes.extend(MAGIC);
@@ -196,12 +180,11 @@ impl Writer {
         Self { file, offset: 0, bytes }
     }
 
-    /// Of what follows `offset` in a file.
     pub(super) fn append(file: File, offset: u64) -> Self {
         Self { file, offset, bytes: Vec::new() }
     }
 
-    /// Writes the record that `fill` writes the payload of.
+    /// Writes a record whose payload `fill` appends.
     pub(super) fn record(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.bytes.len();
         self.bytes.extend([0; FRAME_BYTES]);
@@ -217,12 +200,10 @@ impl Writer {
         self.record(|buffer| codec::write(value, buffer));
     }
 
-    /// Bytes of the records with these payloads.
     pub(super) fn length_of(payloads: &[Vec<u8>]) -> u64 {
         payloads.iter().map(|payload| (FRAME_BYTES + payload.len()) as u64).sum()
     }
 
-    /// Where the next record begins.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
@@ -232,7 +213,7 @@ impl Writer {
     }
 }
 
-/// The checksum of a record. It covers where the record stands, so that a copy of it elsewhere is none.
+/// Checksum of a record. It covers the record's position, so that a copy elsewhere does not match.
 fn checksum(file: File, offset: u64, length: u32, payload: &[u8]) -> u32 {
     let (kind, number) = match file {
         File::Identity => (0, 0),
@@ -248,8 +229,8 @@ fn checksum(file: File, offset: u64, length: u32, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), payload)
 }
 
-/// A file with a right preamble and right checksums, from a list of payloads: the length of each as one byte, then its bytes. For
-/// fuzzers, which guess no checksum.
+/// For fuzzers, which cannot guess checksums: a file with a valid preamble and checksums, from a list of payloads. Each payload is one
+/// byte of length, then its bytes.
 #[must_use]
 pub fn sealed(file: File, mut payloads: &[u8]) -> Vec<u8> {
     let mut writer = Writer::create(file);
@@ -261,7 +242,6 @@ pub fn sealed(file: File, mut payloads: &[u8]) -> Vec<u8> {
     writer.finish()
 }
 
-/// Reads one file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     pub(super) file: File,
@@ -270,7 +250,6 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Past the preamble.
     pub(super) fn open(file: File, bytes: &'a [u8]) -> Result<Self, LogError> {
         let reader = Self { file, bytes, offset: PREAMBLE_BYTES };
         let Some((preamble, _)) = bytes.split_first_chunk::<PREAMBLE_BYTES>() else {
@@ -295,7 +274,6 @@ impl<'a> Reader<'a> {
         self.offset == self.bytes.len()
     }
 
-    /// The next record.
     pub(super) fn value<T: Deserialize<'a>>(&mut self) -> Result<T, &'static str> {
         let payload = self.payload()?;
         let value = codec::read(payload).ok_or("a record has the right checksum, but makes no sense")?;
@@ -303,7 +281,6 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// The payload of the next record.
     fn payload(&self) -> Result<&'a [u8], &'static str> {
         const SHORT: &str = "a record is longer than what is left of the file";
         let rest = &self.bytes[self.offset..];
@@ -315,7 +292,7 @@ impl<'a> Reader<'a> {
         if found == u32::from_le_bytes(*expected) { Ok(payload) } else { Err("a record's checksum is wrong") }
     }
 
-    /// What batches say that begin anywhere from here on, whatever stands between them.
+    /// Batches that begin at any later offset, whatever is between them.
     pub(super) fn batches_beyond(mut self) -> impl Iterator<Item = Batch> {
         std::iter::from_fn(move || {
             while self.offset < self.bytes.len() {

@@ -1,13 +1,13 @@
-//! The log of a Raft node: entries, Raft's state and the newest snapshot, in memory and, as batches of changes to files, on disk.
-//! `docs/internals/reads-log.md` explains the files and how they are recovered.
+//! The log of a Raft node: entries, Raft's state and the newest snapshot, in memory and on disk. `docs/internals/reads-log.md` explains
+//! the files and their recovery.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `mod` | the log in memory |
-//! | `storage` | the same as raft-rs reads it |
-//! | `disk` | what is written, in which batches, and when files may be removed |
-//! | `format` | preamble, records and their checksums |
-//! | `recover`, `parts`, `replay` | from files to a log: what each file says, where the log ends, what it was |
+//! | `storage` | raft-rs's view of it |
+//! | `disk` | what is written in which batch, and when files may be removed |
+//! | `format` | preamble, records, checksums |
+//! | `recover`, `parts`, `replay` | recovery: what each file says, where the log ends, what it contains |
 //! | `codec` | entries, snapshots and messages as bytes |
 
 mod codec;
@@ -37,23 +37,23 @@ use replay::Replayed;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Whose log this is.
+/// The owner of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Drawn when the cluster was made.
+    /// Random number of the cluster.
     pub cluster: u64,
-    /// The node's number; one that lost its disk comes back under another.
+    /// The node's number. A node that lost its disk gets another one.
     pub node: u64,
     /// The replica set.
     pub set: u16,
 }
 
-/// How much is kept.
+/// Bounds of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// A part of the log that is longer gets no more batches; 16 MiB unless told.
+    /// A longer part of the log gets no more batches. Default 16 MiB.
     pub part_bytes: u64,
-    /// Entries before a snapshot that are kept for followers that lag; 1,024 unless told.
+    /// Entries before a snapshot to keep for followers that lag. Default 1,024.
     pub keep_entries: u64,
 }
 
@@ -63,35 +63,35 @@ impl Default for Options {
     }
 }
 
-/// A log as it was left.
+/// A recovered log.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The log. Raft's `applied` begins at the index of the snapshot, or at 0.
+    /// The log. Raft's `applied` starts at the snapshot's index, or at 0.
     pub log: Log,
     /// The newest snapshot.
     pub snapshot: Option<Stored>,
-    /// What a crash left unfinished, and is cut off.
+    /// The incomplete end that was cut off, if any.
     pub cut: Option<Cut>,
 }
 
-/// A snapshot as it was written.
+/// A snapshot as read from disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// Index and term of the last entry in it, and the members. Its data is not here.
+    /// Index and term of its last entry, and the members; without data.
     pub snapshot: Snapshot,
-    /// Its data.
+    /// The data.
     pub parts: Vec<Bytes>,
 }
 
-/// The end of a log that a crash left unfinished. It was never safe, unless the disk changed the very last batch (see
+/// An incomplete end of a log after a crash. It was never durable, unless the disk changed the very last batch (see
 /// `docs/internals/reads-log.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The part in which the log ends now.
+    /// The part in which the log now ends.
     pub file: File,
-    /// Where it ends.
+    /// Offset of the end.
     pub offset: u64,
-    /// How much followed, in this file and later ones.
+    /// Bytes cut off, in this file and later ones.
     pub bytes: u64,
 }
 
@@ -103,21 +103,19 @@ pub struct Log {
     /// The entry before the first one.
     before: Point,
     entries: VecDeque<Entry>,
-    /// The newest snapshot, without its data.
     snapshot: Option<Snapshot>,
-    /// Entries below this one may go.
+    /// Entries below this index may be removed.
     floor: u64,
     keep_entries: u64,
-    /// The number of the directory.
     number: Option<u64>,
     disk: Disk,
 }
 
 impl Log {
-    /// From the files of a node's directory; without any, that of a new node, whose directory gets the number `drawn`.
+    /// Recovers a log from a node's files. Without files, creates an empty log whose directory gets the number `drawn`.
     ///
     /// # Errors
-    /// If the files are another node's, a newer release's, damaged, or not all there.
+    /// If the files belong to another node or a newer release, are damaged, or are incomplete.
     pub fn recover(identity: Identity, files: Vec<(File, Vec<u8>)>, drawn: u64) -> Result<Recovered, LogError> {
         recover::recover(identity, files.into_iter().collect(), drawn)
     }
@@ -135,17 +133,17 @@ impl Log {
         self
     }
 
-    /// From now on this much is kept.
+    /// Changes what is kept.
     pub fn set_options(&mut self, options: Options) {
         let Options { part_bytes, keep_entries } = options;
         self.keep_entries = keep_entries;
         self.disk.part_bytes = part_bytes;
     }
 
-    /// Appends entries, which replace those that have their indexes and all that follow.
+    /// Appends entries, which replace those with the same or a higher index.
     ///
     /// # Panics
-    /// If there is a hole before them, or if the first is no more in the log: Raft never does that.
+    /// If they leave a gap, or begin in the compacted part.
     pub fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
         assert!(self.before.index < first.index && first.index <= self.last_index() + 1, "no place for {first:?}");
@@ -154,7 +152,7 @@ impl Log {
         self.disk.append(entries);
     }
 
-    /// Raft's term, vote and commit index.
+    /// Sets Raft's term, vote and commit index.
     pub fn set_hard_state(&mut self, state: &HardState) {
         if self.hard_state != *state {
             self.hard_state = state.clone();
@@ -162,7 +160,7 @@ impl Log {
         }
     }
 
-    /// A commit index that is worth no batch: it goes with the next one.
+    /// Sets a commit index that the next batch writes; it causes no batch itself.
     pub fn set_commit(&mut self, commit: u64) {
         self.hard_state.commit = commit;
     }
@@ -173,43 +171,43 @@ impl Log {
         &self.hard_state
     }
 
-    /// The members by what is applied. They are on disk with the next snapshot only: after a restart, the entries that follow the
-    /// snapshot are applied again, and those that change members with them.
+    /// Sets the members as of the last applied entry. Only the next snapshot stores them; after a restart, later entries are applied
+    /// again.
     pub fn set_conf_state(&mut self, state: ConfState) {
         self.conf_state = state;
     }
 
-    /// The members by what is applied.
+    /// The members as of the last applied entry.
     #[must_use]
     pub fn conf_state(&self) -> &ConfState {
         &self.conf_state
     }
 
-    /// Begins to write a snapshot, whose data follows in parts. One that was being written is given up.
+    /// Begins a snapshot, whose data follows in parts. Drops an unfinished one.
     pub fn begin_snapshot(&mut self, metadata: &SnapshotMetadata) {
         self.disk.begin_snapshot(metadata);
     }
 
-    /// Writes a part of the snapshot that is being written.
+    /// Writes a part of the unfinished snapshot.
     pub fn write_snapshot(&mut self, part: &[u8]) {
         self.disk.write_snapshot(part);
     }
 
-    /// Parts of the snapshot that is being written, if there is one: how many there are, and how many of them are safe.
+    /// Parts of the unfinished snapshot, if any: written, and durable.
     #[must_use]
     pub fn snapshot_parts(&self) -> Option<(u64, u64)> {
         self.disk.draft()
     }
 
-    /// Gives up the snapshot that is being written.
+    /// Drops the unfinished snapshot.
     pub fn drop_snapshot(&mut self) {
         self.disk.drop_draft();
     }
 
-    /// The snapshot that was written is the leader's, and replaces all entries.
+    /// Completes the leader's snapshot, which replaces all entries.
     ///
     /// # Panics
-    /// If another one was written: it would replace the log by something else.
+    /// If the unfinished snapshot is another one.
     pub fn install(&mut self, snapshot: Snapshot) {
         let metadata = snapshot.get_metadata();
         let last = Point { index: metadata.index, term: metadata.term };
@@ -222,8 +220,8 @@ impl Log {
         self.snapshot = Some(snapshot);
     }
 
-    /// The snapshot that was written is this node's own, of what is applied: most entries up to its index may go, but none from
-    /// `needed` on. One that is not newer than the last one is ignored.
+    /// Completes this node's own snapshot of the applied state. Then most entries up to its index may be removed, but none from `needed`
+    /// on. Ignored if not newer than the last one.
     pub fn compact(&mut self, snapshot: Snapshot, needed: u64) {
         let metadata = snapshot.get_metadata();
         let last = Point { index: metadata.index, term: metadata.term };
@@ -238,7 +236,7 @@ impl Log {
         }
     }
 
-    /// Removes at most `most` of the entries that may go. Returns whether others are left that may.
+    /// Removes at most `most` of the entries that may be removed. Returns whether more remain.
     pub fn trim(&mut self, most: usize) -> bool {
         let go = self.floor.saturating_sub(self.first_index()) as usize;
         for entry in self.entries.drain(..go.min(most)) {
@@ -247,32 +245,32 @@ impl Log {
         go > most
     }
 
-    /// The newest snapshot's index; 0: there is none.
+    /// Index of the newest snapshot; 0 if there is none.
     #[must_use]
     pub fn snapshot_index(&self) -> u64 {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.get_metadata().index)
     }
 
-    /// Whether it says nothing: no entry, no snapshot, no term and no vote.
+    /// Whether it has no entry, snapshot, term or vote.
     #[must_use]
     pub fn is_void(&self) -> bool {
         self.last_index() == 0 && self.snapshot.is_none() && self.hard_state == HardState::default()
     }
 
-    /// The number that was drawn when the directory was made: one that was emptied has another. `None`: a former version made it.
+    /// The directory's random number, which changes if the directory is emptied. `None` if a former version created it.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         self.number
     }
 
-    /// Whether all changes so far are safe on disk.
+    /// Whether all changes are durable.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         self.disk.is_safe()
     }
 
-    /// Where all is safe, the next batch says where the log ends: if it is shorter when it is recovered, the disk has lost something. Only
-    /// an end that is meant can say so: it costs two syncs.
+    /// If all is durable, lets the next batch record the end of the log, so that recovery detects a loss. Costs two syncs, so only for a
+    /// planned stop.
     pub fn seal(&mut self) {
         self.disk.seal();
     }
@@ -282,33 +280,33 @@ impl Log {
         self.disk.poll(&self.hard_state)
     }
 
-    /// Bytes of batches that are not safe yet.
+    /// Bytes in batches that are not durable yet.
     #[must_use]
     pub fn unsafe_bytes(&self) -> usize {
         self.disk.unsafe_bytes()
     }
 
-    /// This batch and all before it are safe.
+    /// Marks this batch and all earlier ones as durable.
     pub fn persisted(&mut self, id: u64) {
         self.disk.persisted(id);
     }
 
-    /// Index of the first entry; one more than the last if there is none.
+    /// Index of the first entry; last index + 1 if there is none.
     #[must_use]
     pub fn first_index(&self) -> u64 {
         self.before.index + 1
     }
 
-    /// Index of the last entry, or of the snapshot if there is none.
+    /// Index of the last entry; the snapshot's if there is none.
     #[must_use]
     pub fn last_index(&self) -> u64 {
         self.before.index + self.entries.len() as u64
     }
 
-    /// The term of an entry, or of the one before the first.
+    /// Term of an entry, or of the one before the first.
     ///
     /// # Errors
-    /// If it is no more there, or not yet.
+    /// If the entry is compacted or not yet there.
     pub fn term(&self, index: u64) -> Result<u64, StorageError> {
         if index == self.before.index {
             return Ok(self.before.term);
@@ -317,17 +315,17 @@ impl Log {
         self.entries.get(place as usize).map(|entry| entry.term).ok_or(StorageError::Unavailable)
     }
 
-    /// The entries from `low` up to, without, `high`, as far as they take `max_bytes`, but at least one.
+    /// Entries in `low..high` up to `max_bytes`, but at least one.
     ///
     /// # Errors
-    /// If one is no more there, or not yet.
+    /// If one is compacted or not yet there.
     pub fn entries(&self, low: u64, high: u64, max_bytes: Option<u64>) -> Result<Vec<Entry>, StorageError> {
         let place = |index: u64| index.checked_sub(self.first_index()).ok_or(StorageError::Compacted);
         let (low, high) = (place(low)? as usize, place(high)? as usize);
         if low > high || high > self.entries.len() {
             return Err(StorageError::Unavailable);
         }
-        // Not all are copied first: a follower that lags may want hundreds of thousands.
+        // Stop at the bound instead of copying all: a follower that lags may need hundreds of thousands.
         let (mut entries, mut bytes) = (Vec::new(), 0);
         for entry in self.entries.range(low..high) {
             bytes += u64::from(entry.compute_size());

@@ -1,26 +1,23 @@
-//! The parts of a log: which of them count, where the log ends, and whether it may end there.
-
 use super::format::{Batch, PartHeader, Position, Reader, Record, Start};
 use super::recover::{Files, NUMBER_MAX, Newest, check_identity, insane, read_safe, value};
 use super::{Cut, Identity, LogError};
 use midflight_endpoint::File;
 use std::collections::BTreeMap;
 
-/// The parts that count.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    /// In order, without a hole.
+    /// In order, without a gap.
     pub(super) kept: Vec<Scan<'a>>,
-    /// What a crash left behind them.
+    /// What a crash left after them.
     pub(super) cut: Option<Cut>,
-    /// How often the log was recovered, as far as any part says.
+    /// The highest number of recoveries in any part.
     pub(super) run: u64,
     pub(super) known: Batch,
     /// The newest part that `File::Safe` names.
     pub(super) named: u64,
 }
 
-/// Where the log ends, and what that would be if more had been safe.
+/// The end of the log, and the error if more had been durable.
 struct Tear {
     at: Position,
     damage: LogError,
@@ -51,7 +48,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// Keeps the parts up to where the log ends. A part of an earlier run than one before it is left over from a cut.
+    /// Keeps the parts up to the end of the log. A part of an earlier run than one before it is a remnant of a cut.
     fn link(&mut self, scans: BTreeMap<u64, Result<Scan<'a>, LogError>>, newest: Newest) -> Result<(), LogError> {
         let (mut run, mut tear, mut dropped) = (0, None, 0);
         for scan in scans.into_iter().filter(|(number, _)| *number >= self.known.first).map(|(_, scan)| scan) {
@@ -84,12 +81,10 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// The number of the part that follows the kept ones.
     fn next(&self) -> u64 {
         self.kept.last().map_or(self.known.first, |last| last.number + 1)
     }
 
-    /// Whether the log ends before this part.
     fn tear_before(&self, scan: &Scan<'_>, newest: Newest) -> Option<Tear> {
         let (end, expected) = (self.end(), self.next());
         let begin = Position { part: expected, offset: 0 };
@@ -105,34 +100,31 @@ impl<'a> Parts<'a> {
         (!goes_on).then(|| Tear { at: end, damage: self.too_short() })
     }
 
-    /// More was safe than there is.
+    /// The error if less is left than was durable.
     fn too_short(&self) -> LogError {
         let (end, why) = (self.end(), "it ends before what was once safe in it");
         LogError::Damaged { file: File::Log(end.part), offset: end.offset, why }
     }
 
-    /// Where the last part ends.
     pub(super) fn end(&self) -> Position {
         self.kept.last().map_or(Position::default(), Scan::end)
     }
 }
 
-/// A part and its records, up to the first bad one.
+/// A part and its records up to the first bad one.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     pub(super) number: u64,
     pub(super) header: PartHeader,
-    /// Each with its offset.
     pub(super) records: Vec<(u64, Record<'a>)>,
-    /// Where the last good one ends.
     pub(super) good_bytes: usize,
-    /// What is wrong there, if that is not the end of the file.
+    /// What is wrong there, unless it is the end of the file.
     bad: Option<&'static str>,
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Scan<'a> {
-    /// With the most that any batch in it knows.
+    /// Also returns the merged knowledge of its batches.
     fn read(identity: Identity, number: u64, bytes: &'a [u8]) -> Result<(Self, Batch), LogError> {
         let file = File::Log(number);
         let mut reader = Reader::open(file, bytes)?;
@@ -166,7 +158,6 @@ impl<'a> Scan<'a> {
         Ok((Self { number, header, records, good_bytes, bad, bytes }, known))
     }
 
-    /// The last recovery that made or cut it.
     fn run(&self) -> u64 {
         let cuts = self.records.iter().filter_map(|(_, record)| match record {
             Record::Cut(run) => Some(*run),
@@ -175,13 +166,11 @@ impl<'a> Scan<'a> {
         cuts.max().unwrap_or(0).max(self.header.run)
     }
 
-    /// Whether the log ends in this part, before the end of the file.
     fn tear(&self) -> Option<Tear> {
         let (file, at) = (File::Log(self.number), self.end());
         self.bad.map(|why| Tear { at, damage: LogError::Damaged { file, offset: at.offset, why } })
     }
 
-    /// Where it ends.
     pub(super) fn end(&self) -> Position {
         Position { part: self.number, offset: self.good_bytes as u64 }
     }

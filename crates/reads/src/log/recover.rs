@@ -1,5 +1,3 @@
-//! Recovers a log from the files that are left.
-
 use super::disk::{self, Disk, Part};
 use super::format::{
     Batch, Birth, PREAMBLE_BYTES, Piece, Position, Reader, Record, SafeHeader, SnapshotHeader, SnapshotPlace, Start,
@@ -14,33 +12,29 @@ use raft::prelude::Snapshot;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// No log has larger numbers and indexes; so a sum with a small number never overflows.
+/// Bound on numbers and indexes, so that adding a small number never overflows.
 pub(super) const NUMBER_MAX: u64 = u64::MAX >> 1;
 
 pub(super) type Files = BTreeMap<File, Vec<u8>>;
 
-/// What is left on disk, and what must be changed there first.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) run: u64,
     pub(super) repairs: Vec<Change>,
-    /// Files that nothing needs once the next batch is safe.
+    /// Files to remove once the next batch is durable.
     pub(super) retired: Vec<File>,
     pub(super) parts: Vec<Part>,
-    /// Where the last part ends.
     pub(super) end: Position,
     pub(super) known: Batch,
     /// The newest part that `File::Safe` names.
     pub(super) named: u64,
-    /// What the next part begins with.
     pub(super) start: Start,
-    /// The number of the snapshot; 0: there is none.
+    /// Number of the snapshot; 0 if there is none.
     pub(super) snapshot: u64,
-    /// The highest number of a file of a snapshot, whole or not.
     pub(super) last_snapshot: u64,
 }
 
-/// The newest snapshot, and what its header says; all zero: there is none.
+/// The newest snapshot and its header; all zero if there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newest {
     pub(super) number: u64,
@@ -70,7 +64,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Resul
     let removals = behind.map(|&file| Change::Remove { file });
     let repairs = birth.into_iter().chain(marked).chain(removals).collect();
     let retired = retired(&parts, &files, newest);
-    // Without the identity nothing is safe: should the next crash take it again, its absence must not look like damage.
+    // Without the identity nothing is durable: if the next crash loses it again, its absence must not look like damage.
     let safe = if is_born { parts.end() } else { Position::default() };
     let Parts { kept, cut, known, named, .. } = parts;
     let known = Batch { safe, ..known };
@@ -87,7 +81,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Resul
     Ok(Recovered { log, snapshot, cut })
 }
 
-/// The directory's number, and the change that writes one down if a crash in the very first batch has kept only other files.
+/// The directory's number, and the change that writes it if a crash in the very first batch has kept only other files.
 fn number(
     identity: Identity,
     files: &Files,
@@ -107,7 +101,7 @@ fn number(
     Ok((birth.disk, None))
 }
 
-/// What `File::Safe` says. Without it nothing is lost, and nothing tells its loss from a crash before it was made.
+/// Reads `File::Safe`. If it is missing nothing is lost, and its loss looks like a crash before it was created.
 pub(super) fn read_safe(identity: Identity, files: &Files) -> Result<Batch, LogError> {
     let file = File::Safe;
     let Some(bytes) = files.get(&file) else { return Ok(Batch::default()) };
@@ -118,14 +112,12 @@ pub(super) fn read_safe(identity: Identity, files: &Files) -> Result<Batch, LogE
     if header.known.is_sane(NUMBER_MAX) { Ok(header.known) } else { Err(insane(file)) }
 }
 
-/// What the files of snapshots say.
 struct Snapshots {
     newest: Newest,
-    /// The newest one that is whole, and where its parts stand in its file.
+    /// The newest complete one, and the ranges of its parts in its file.
     whole: Option<(Snapshot, Vec<Range<usize>>)>,
-    /// What is wrong with the oldest of those behind it. A crash leaves such while they are written: nothing counts on them yet.
+    /// Damage in the oldest of those after `whole`. A crash can leave such a file; nothing depends on it yet.
     damaged: Option<LogError>,
-    /// The highest number.
     last: u64,
 }
 
@@ -146,7 +138,6 @@ fn read_snapshots(identity: Identity, files: &Files) -> Result<Snapshots, LogErr
     Ok(found)
 }
 
-/// A snapshot, if it is whole.
 fn read_snapshot(
     identity: Identity,
     file: File,
@@ -163,7 +154,7 @@ fn read_snapshot(
     let mut ranges = Vec::new();
     loop {
         match value(&mut reader)? {
-            // A record ends with its part.
+            // A record ends where its part ends.
             Piece::Part(part) => ranges.push(reader.offset - part.0.len()..reader.offset),
             Piece::End { parts } if parts == ranges.len() as u64 => break,
             Piece::End { .. } | Piece::Place(_) => return Err(damaged(&reader, "its parts are not all there")),
@@ -181,12 +172,11 @@ fn read_snapshot(
     Ok((Newest { number, index: last.index, run, run_part, safe }, snapshot, ranges))
 }
 
-/// The next record of a file that is whole.
 pub(super) fn value<'a, T: serde::Deserialize<'a>>(reader: &mut Reader<'a>) -> Result<T, LogError> {
     reader.value().map_err(|why| LogError::Damaged { file: reader.file, offset: reader.offset as u64, why })
 }
 
-/// A file whose checksums are right, and that no replica wrote.
+/// The error for a file with valid checksums that no replica can have written.
 pub(super) fn insane(file: File) -> LogError {
     LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers cannot be right" }
 }
@@ -201,8 +191,8 @@ fn check_end(reader: &Reader<'_>) -> Result<(), LogError> {
     if reader.is_at_end() { Ok(()) } else { Err(damaged) }
 }
 
-/// Cuts the last part, if anything is cut off; and where that ends then. What follows it on disk must not come back, should the next
-/// crash take this recovery's own part: by then we may have told others how our log ends.
+/// Cuts off what follows the log's end, and returns the new end. If the next crash loses this recovery's own part, these bytes must not
+/// reappear: others may already know the end of this log.
 fn mark_cut(parts: &Parts<'_>, run: u64) -> (Position, Option<Change>) {
     let end = parts.end();
     let Some(last) = parts.kept.last().filter(|_| parts.cut.is_some()) else { return (end, None) };
@@ -214,7 +204,7 @@ fn mark_cut(parts: &Parts<'_>, run: u64) -> (Position, Option<Change>) {
     (end, Some(Change::Replace { file, bytes }))
 }
 
-/// Files that are not needed, once the log says so again: what said so may be cut off.
+/// Files to remove after the log has repeated that they are unneeded; the record that said so may be cut off.
 fn retired(parts: &Parts<'_>, files: &Files, newest: Newest) -> Vec<File> {
     let is_needless = |file: &&File| match file {
         File::Identity | File::Safe => false,

@@ -1,5 +1,3 @@
-//! What Raft's log was, by the records of its parts and the newest snapshot.
-
 use super::LogError;
 use super::format::{PREAMBLE_BYTES, Point, Record, Start};
 use super::parts::Scan;
@@ -8,16 +6,14 @@ use midflight_endpoint::File;
 use raft::prelude::{Entry, HardState, Snapshot};
 use std::collections::VecDeque;
 
-/// Raft's log.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     pub(super) state: HardState,
-    /// The entry before the first one.
     pub(super) before: Point,
     pub(super) entries: VecDeque<Entry>,
-    /// The snapshot has replaced all that the parts say.
+    /// The snapshot has replaced everything in the parts.
     pub(super) is_void: bool,
-    /// The highest index of an entry in each part.
+    /// The highest entry index in each part.
     pub(super) highest: Vec<u64>,
 }
 
@@ -33,7 +29,6 @@ pub(super) fn replay(parts: Vec<Scan<'_>>, snapshot: Option<&Snapshot>) -> Resul
 }
 
 impl Replayed {
-    /// The last entry.
     pub(super) fn last(&self) -> Point {
         self.entries.back().map_or(self.before, Point::of)
     }
@@ -59,7 +54,6 @@ impl Replayed {
         Ok(())
     }
 
-    /// All before `last` is void, or in a snapshot.
     fn restart(&mut self, last: Point) {
         self.before = last;
         self.entries.clear();
@@ -74,7 +68,7 @@ impl Replayed {
             *highest = (*highest).max(entry.index);
         }
         if entry.index <= self.before.index {
-            // The part that held what this entry replaced is gone, so both are in the snapshot.
+            // The part with the entry that this one replaced is gone, so the snapshot contains both.
             self.before = Point::of(&entry);
             self.entries.clear();
             return Some(());
@@ -84,7 +78,7 @@ impl Replayed {
         Some(())
     }
 
-    /// The log goes on after the snapshot, or gives way to it.
+    /// Joins the log and the snapshot: the log continues after it, or is replaced.
     fn meet(&mut self, snapshot: Option<&Snapshot>, first: u64) -> Result<(), LogError> {
         let begins = self.before.index;
         let Some(snapshot) = snapshot.map(Snapshot::get_metadata) else {
@@ -106,7 +100,7 @@ impl Replayed {
         Ok(())
     }
 
-    /// Raft's state may name what a crash has taken, or lack what came after it.
+    /// Corrects Raft's state: it may name entries that a crash lost, or lack what came after it.
     fn make_consistent(&mut self, snapshot: Option<&Snapshot>) {
         let (last, snapshot) = (self.last(), snapshot.map_or(0, |snapshot| snapshot.get_metadata().index));
         self.state.commit = self.state.commit.clamp(snapshot, last.index);

@@ -1,5 +1,3 @@
-//! The log as raft-rs reads it.
-
 use super::Log;
 use raft::prelude::{Entry, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
@@ -31,7 +29,7 @@ impl Storage for Log {
         Ok(Self::last_index(self))
     }
 
-    /// A node takes no snapshot of a set that it is not in.
+    /// Refuses a snapshot whose members do not include `to`: a node must not take one.
     fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
         let newest = self.snapshot.as_ref().filter(|snapshot| {
             let metadata = snapshot.get_metadata();

@@ -1,4 +1,4 @@
-//! The log against a model, through crashes, changed bits and cuts.
+//! The log against a model, through crashes, flipped bits and cuts.
 
 use super::format::{Batch, PartHeader, Position, Record, SafeHeader, Start, Writer};
 use super::*;
@@ -42,17 +42,17 @@ fn snapshot(index: u64, term: u64) -> Snapshot {
     snapshot
 }
 
-/// The data of the snapshot of this index, in its parts.
+/// The parts of the snapshot with this index.
 fn parts(index: u64) -> Vec<Vec<u8>> {
     (0..index % 4).map(|part| vec![index as u8; (index + part) as usize % 50]).collect()
 }
 
-/// What a log holds, as far as Raft can tell.
+/// What Raft can observe of a log.
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
     state: HardState,
     snapshot: Option<Snapshot>,
-    /// Those that follow the snapshot.
+    /// Entries after the snapshot.
     entries: Vec<Entry>,
 }
 
@@ -64,18 +64,16 @@ impl Content {
     }
 }
 
-/// A log and its disk.
 struct Machine {
     log: Log,
     safe_files: Files,
-    /// Not safe yet.
+    /// Not durable yet.
     waiting: Vec<Persist>,
-    /// What the log held when each batch was handed out.
     contents: Vec<Content>,
     safe: Content,
-    /// All entries that were ever appended.
+    /// All entries ever appended.
     ever: Vec<Entry>,
-    /// Where the bytes of the last append begin.
+    /// Offset of the last append.
     last_append: Option<usize>,
 }
 
@@ -108,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// The first `count` batches are safe.
+    /// Makes the first `count` batches durable.
     fn sync(&mut self, count: usize) {
         let count = count.min(self.waiting.len());
         for batch in self.waiting.drain(..count) {
@@ -125,7 +123,7 @@ impl Machine {
         }
     }
 
-    /// Until nothing is left to write.
+    /// Runs until nothing is left to write.
     fn settle(&mut self) {
         self.hand_out();
         while !self.waiting.is_empty() {
@@ -134,7 +132,6 @@ impl Machine {
         }
     }
 
-    /// As Raft does, votes once in a term.
     fn set_state(&mut self, term: u64, vote: u64, commit: u64) {
         let before = self.log.hard_state();
         let vote = if before.term == term && before.vote != 0 { before.vote } else { vote };
@@ -161,7 +158,6 @@ impl Machine {
         self.set_state(term, vote, (commit + ahead).min(self.log.last_index()));
     }
 
-    /// Writes a snapshot's parts, and hands each out alone.
     fn write(&mut self, snapshot: &Snapshot) {
         self.log.begin_snapshot(snapshot.get_metadata());
         self.hand_out();
@@ -180,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// Begins a snapshot that is given up, or overtaken by another one.
+    /// Begins a snapshot that is dropped or superseded.
     fn draft(&mut self, is_dropped: bool) {
         self.write(&snapshot(self.log.hard_state().commit + 3, self.last_term() + 1));
         if is_dropped {
@@ -197,7 +193,7 @@ impl Machine {
     }
 }
 
-/// Each change of the batches that are not safe: whether it survives, and of an append how much, and what garbage follows.
+/// For each change in the batches that are not durable: whether it survives, how much of an append survives, and the garbage after it.
 #[derive(Clone, Debug)]
 struct Fate {
     survives: bool,
@@ -261,7 +257,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was safe is there, as far as nothing that was handed out later has replaced it.
+/// What was durable is still there, unless a later batch replaced it.
 fn check_nothing_is_lost(machine: &Machine, log: &Log) -> Result<(), TestCaseError> {
     let (safe, found) = (&machine.safe, Content::of(log));
     prop_assert!((found.state.term, found.state.commit) >= (safe.state.term, 0));
@@ -320,7 +316,6 @@ proptest! {
     }
 }
 
-/// A log of several parts, with a snapshot and votes, all of it safe.
 fn settled() -> Machine {
     let mut machine = Machine::new();
     for round in 0..6 {
@@ -338,7 +333,7 @@ fn settled() -> Machine {
     machine
 }
 
-/// Where the last batch begins, which no later one can vouch for.
+/// Start of the last batch, which no later batch confirms.
 fn last_batch(machine: &Machine) -> (File, usize) {
     let file = *machine.safe_files.keys().rfind(|file| matches!(file, File::Log(_))).unwrap();
     (file, machine.last_append.unwrap())
@@ -405,7 +400,7 @@ fn a_file_that_was_safe_is_missed() {
     }
 }
 
-/// After any crash too: what was found is told to others.
+/// Also after a crash: others know what was found.
 #[test]
 fn r2_the_newest_part_is_missed_when_it_was_found_once() {
     let mut machine = Machine::new();
@@ -447,7 +442,7 @@ fn another_nodes_directory_and_a_newer_version_are_refused() {
     }
 }
 
-/// A part cannot know what only a later one could: to believe it would be to skip all parts that follow.
+/// A part cannot know what only a later one could. If recovery believed it, it would skip all following parts.
 #[test]
 fn a_batch_that_needs_only_later_parts_is_damage() {
     for known in [
@@ -476,7 +471,7 @@ fn a_directory_keeps_the_number_that_was_drawn_first() {
     let files: Vec<_> = machine.safe_files.into_iter().collect();
     let number = |files| Log::recover(IDENTITY, files, DRAWN + 1).unwrap().log.number();
     assert_eq!((number(files), number(Vec::new())), (Some(DRAWN), Some(DRAWN + 1)));
-    // As a former version made it: of the set's first voters there were none.
+    // As a former version wrote it, with an empty list of the set's first voters.
     let mut writer = Writer::create(File::Identity);
     writer.value(&(IDENTITY, Vec::<u64>::new()));
     assert_eq!(number(vec![(File::Identity, writer.finish())]), None);
@@ -527,7 +522,7 @@ fn r2_a_log_that_was_sealed_is_not_shortened_unnoticed() {
         let length = files[&file].len();
         assert_eq!((0..length).all(|length| noticed(&length)), is_sealed);
     }
-    // The next start goes on behind the seal.
+    // The next start continues after the seal.
     let mut again = Machine::with(machine.safe_files.clone()).unwrap();
     again.append(0, 3, 20);
     again.settle();

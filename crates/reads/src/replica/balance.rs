@@ -1,28 +1,27 @@
-//! Balancing of reads: the load that each replica reports, and the weights that the leader makes of it for the switch.
-//! `docs/internals/reads-replica.md`, "Balancing".
+//! Read balancing: replicas report their load, and the leader derives the switch's weights from it. `docs/internals/reads-replica.md`,
+//! "Balancing".
 
 use super::config::Timing;
 use midflight_endpoint::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Heartbeats from one change of the weights to the next. Replicas report as often.
+/// Interval of weight changes and of load reports, in heartbeats.
 const HEARTBEATS: u64 = 5;
-/// The most that one change takes from a weight, or gives to it.
+/// Largest relative change of a weight at once.
 const STEP: f64 = 1.0 / 8.0;
-/// How much of what it lacks each change gives back to the weight of a replica without a queue.
+/// Part of a weight's deficit that each change restores for a replica without a queue.
 const RETURN: f64 = 1.0 / 32.0;
-/// Requests before a read that are no load yet.
+/// Queue length that is not yet load.
 const LIGHT: f64 = 1.0;
-/// A longer queue counts as this one.
+/// Longer queues count as this one.
 const QUEUE_MAX: f64 = 1000.0;
-/// The weight of an even share.
 const EVEN: f64 = 100.0;
-/// An even share, as a HEARTBEAT has it.
+/// An even share in a HEARTBEAT.
 pub(super) const EVEN_SHARE: u8 = EVEN as u8;
 
-/// What a replica reports: since it started, how many READs came, and how many requests they found before them, all together. Both only
-/// grow, so a report that is lost takes nothing with it, and one that comes twice adds nothing.
+/// A replica's report: READs since it started, and the sum of the queue lengths they found. Both only grow, so reports may be lost or
+/// repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Load {
     pub(super) reads: u64,
@@ -30,7 +29,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Requests that a READ found before it since `earlier`, on average. `None`: no READ has come, or the replica has started again.
+    /// Mean queue length that READs found since `earlier`. `None` without READs, or after a restart.
     fn queue_since(self, earlier: Self) -> Option<f64> {
         let reads = self.reads.checked_sub(earlier.reads).filter(|reads| *reads > 0)?;
         let before = self.before.checked_sub(earlier.before)?;
@@ -38,31 +37,27 @@ impl Load {
     }
 }
 
-/// Measures a replica's own load. What comes in one turn of its driver, and so at one time, came while it did something else.
+/// Measures a replica's own load. All datagrams of one turn of the driver have the same time: they arrived while it was busy.
 #[derive(Debug, Default)]
 pub(super) struct Gauge {
     turn: Nanos,
-    /// Datagrams taken in this turn.
     taken: u64,
-    /// Datagrams that waited in the socket when this turn began.
     behind: u64,
     pub(super) load: Load,
 }
 
 impl Gauge {
-    /// A turn begins, which leaves so many datagrams in the socket. When the queue is as long as that behind those that are taken, it
-    /// was about as long when they came.
+    /// Begins a turn that leaves `behind` datagrams in the socket. The queue was about as long when the datagrams of this turn arrived.
     pub(super) fn begin_turn(&mut self, behind: u64) {
         self.behind = behind;
     }
 
-    /// A datagram is taken.
     pub(super) fn take(&mut self, now: Nanos) {
         self.taken = if now == self.turn { self.taken + 1 } else { 1 };
         self.turn = now;
     }
 
-    /// It is a READ; so many wait already for their answers.
+    /// The datagram is a READ; `waiting` earlier ones are unanswered.
     pub(super) fn read(&mut self, waiting: usize) {
         self.load.reads = self.load.reads.wrapping_add(1);
         let found = self.taken.saturating_sub(1).saturating_add(self.behind).saturating_add(waiting as u64);
@@ -70,18 +65,15 @@ impl Gauge {
     }
 }
 
-/// A replica, as the leader sees it.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// Its last report.
     reported: Load,
-    /// What it had reported when the weights were changed last.
     weighed: Load,
-    /// Of an even share, 1 at most.
+    /// Relative to an even share, at most 1.
     weight: f64,
 }
 
-/// The weights of a leader. All begin at an even share.
+/// A leader's weights. All start at an even share.
 #[derive(Debug, Default)]
 pub(super) struct Balance {
     shares: BTreeMap<u64, Share>,
@@ -89,13 +81,12 @@ pub(super) struct Balance {
 }
 
 impl Balance {
-    /// A member has reported. The first report says only from where its numbers go on.
+    /// A member's first report only sets the base of its counts.
     pub(super) fn report(&mut self, member: u64, load: Load) {
         let first = Share { reported: load, weighed: load, weight: 1.0 };
         self.shares.entry(member).or_insert(first).reported = load;
     }
 
-    /// Changes the weights, if it is time. Who is no member any more is forgotten.
     pub(super) fn weigh(&mut self, now: Nanos, timing: &Timing, leader: u64, is_member: impl Fn(u64) -> bool) {
         if now < self.next {
             return;
@@ -113,15 +104,15 @@ impl Balance {
         }
     }
 
-    /// The mean of the followers' queues, with which all are compared: what a leader gets depends on the policy of the switch, which is
-    /// not known here.
+    /// Mean queue length of the followers, the reference for all replicas. The leader's own depends on the switch's policy, which is
+    /// unknown here.
     fn usual_queue(&self, leader: u64) -> Option<f64> {
         let followers = self.shares.iter().filter(|(id, _)| **id != leader);
         let queues: Vec<f64> = followers.filter_map(|(_, share)| share.reported.queue_since(share.weighed)).collect();
         (!queues.is_empty()).then(|| queues.iter().sum::<f64>() / queues.len() as f64)
     }
 
-    /// A member's weight: 1 to 100.
+    /// 1 to 100.
     pub(super) fn weight(&self, member: u64) -> u8 {
         let share = self.shares.get(&member).map_or(1.0, |share| share.weight);
         (share * EVEN).round().clamp(1.0, EVEN) as u8
@@ -133,7 +124,7 @@ mod tests {
     use super::*;
     use midflight_endpoint::MS;
 
-    /// A leader, 1, and followers.
+    /// Leader 1 and followers.
     struct Set {
         now: Nanos,
         balance: Balance,
@@ -147,7 +138,7 @@ mod tests {
             set
         }
 
-        /// So many changes pass, in each of which 100 READs found queues of these lengths.
+        /// Runs `changes` changes; before each, 100 READs find these queue lengths.
         fn pass(&mut self, changes: u32, queues: &[(u64, u64)]) {
             for _ in 0..changes {
                 self.now += 100 * MS;

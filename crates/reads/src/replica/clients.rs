@@ -1,8 +1,7 @@
-//! The table of clients: what makes a write run once, however often it comes (R3).
+//! The client table, which makes a write run exactly once (R3).
 //!
-//! A client's id is the index of the entry that opened it. Ids are given up through the log only, by the store's time, which its
-//! entries carry: each replica gives up the same id at the same entry. An entry that opens one carries the host, too, so that none takes
-//! all.
+//! A client's id is the index of the entry that opened it. Ids expire only through the log, by the store's time in its entries, so all
+//! replicas expire the same id at the same entry. The opening entry also records the host, so that no host can take all ids.
 
 use super::store::Outcome;
 use midflight_endpoint::mutants::planted;
@@ -12,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// A source may open an id only while it holds fewer than this many times the ids that are free.
+/// A source may open an id only while it holds fewer than this many times the free ids.
 const SHARE: usize = 8;
-/// An id that was never used may be given up after so many milliseconds: its opener may never have heard of it.
+/// An unused id may expire after this many milliseconds, because its opener may never have received it.
 const UNUSED: u64 = 60_000;
 
-/// Where a client is: the number of its host.
+/// Number of a client's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Source(u64);
 
@@ -27,51 +26,42 @@ impl Source {
     }
 }
 
-/// The last write of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// Its number; 0 before the first.
+    /// Number of its last write; 0 before the first.
     pub(super) number: u64,
-    /// What came of it.
     pub(super) outcome: Outcome,
-    /// When it was, by the store's time.
+    /// Time of the write, by the store's clock.
     pub(super) used: u64,
-    /// Where the id was opened.
     pub(super) source: Source,
 }
 
-/// All clients that may write.
 #[derive(Clone, Debug)]
 pub(super) struct Clients {
     clients: BTreeMap<u64, Client>,
-    /// When each may be given up, the first one first, with its id.
+    /// (time from which the id may expire, id).
     by_end: BTreeSet<(u64, u64)>,
-    /// How many each source has.
     held: BTreeMap<Source, usize>,
     most: usize,
     idle: u64,
 }
 
-/// What the table says of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It has not run.
     New,
-    /// It has; this came of it.
     Ran(Outcome),
-    /// A later one has.
+    /// A later one has run.
     Stale,
-    /// There is no such client, or not any more.
+    /// Unknown or expired id.
     NoClient,
 }
 
 impl Clients {
-    /// Up to `most`; one that was idle for `idle` milliseconds makes room for another.
+    /// A table for `most` clients. If it is full, ids that were idle for `idle` milliseconds are evicted.
     pub(super) fn new(most: usize, idle: u64) -> Self {
         Self { clients: BTreeMap::new(), by_end: BTreeSet::new(), held: BTreeMap::new(), most, idle }
     }
 
-    /// When an id may be given up.
     fn end(&self, client: &Client) -> u64 {
         let idle = if client.number == 0 { self.idle.min(UNUSED) } else { self.idle };
         client.used.saturating_add(idle)
@@ -81,14 +71,14 @@ impl Clients {
         self.held.get(&source).copied().unwrap_or(0)
     }
 
-    /// Whether a source with `held` clients may add another one when there are `all` in total. A single source gets at most 8/9 of the
-    /// table, so a second one always finds room.
+    /// Whether a source with `held` ids may add one if there are `all` in total. A source gets at most 8/9 of the table, so a second one
+    /// always finds room.
     fn has_room(&self, held: usize, all: usize) -> bool {
         held < SHARE * self.most.saturating_sub(all)
     }
 
-    /// Whether [`open`](Self::open) gives an id to this source, after those that are under way to sources. The leader refuses others
-    /// before they are in the log: else who has its share could fill that.
+    /// Whether [`open`](Self::open) would accept this source, after the openings in the log for `under_way`. The leader refuses others
+    /// before they reach the log, so that they cannot fill it.
     pub(super) fn may_open(&self, time: u64, source: Source, under_way: &[Source]) -> bool {
         let mut all = self.clients.len() + under_way.len();
         let mut held = self.held_by(source) + under_way.iter().filter(|&&other| other == source).count();
@@ -112,7 +102,6 @@ impl Clients {
         }
     }
 
-    /// What it knows of a write.
     pub(super) fn knows(&self, client: u64, number: u64) -> Known {
         match self.clients.get(&client) {
             None => Known::NoClient,
@@ -123,7 +112,6 @@ impl Clients {
         }
     }
 
-    /// A client gets the id `index`.
     pub(super) fn open(&mut self, index: u64, time: u64, source: Source) -> Outcome {
         while !self.has_room(self.held_by(source), self.clients.len()) {
             let Some(&(_, id)) = self.by_end.first().filter(|(end, _)| *end <= time) else {
@@ -135,7 +123,6 @@ impl Clients {
         Outcome::done(index.to_be_bytes().to_vec())
     }
 
-    /// A new write of a client has run.
     pub(super) fn ran(&mut self, client: u64, number: u64, time: u64, outcome: Outcome) {
         let Some(known) = self.clients.get(&client) else { return };
         let next = Client { number, outcome, used: time, source: known.source };
@@ -144,19 +131,16 @@ impl Clients {
         self.clients.insert(client, next);
     }
 
-    /// Takes a client of a snapshot.
     pub(super) fn restore(&mut self, id: u64, client: Client) {
         self.by_end.insert((self.end(&client), id));
         *self.held.entry(client.source).or_default() += 1;
         self.clients.insert(id, client);
     }
 
-    /// All of them, by their ids.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&u64, &Client)> {
         self.clients.iter()
     }
 
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.clients.len()
     }

@@ -1,5 +1,3 @@
-//! The configuration of a replica, with the default of every bound and time.
-
 use super::founding::Founders;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos, SECOND};
@@ -8,26 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A replica of a set, as the others and the switches know it.
+/// A replica as its peers and the switches know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its Raft id: not 0, and never used again, because a replica without its disk is another one.
+    /// Raft id: not 0, and never reused, because a replica that lost its disk is a different one.
     pub id: u64,
-    /// Its place in the set: 0 to 7.
+    /// Slot in the set, 0 to 7.
     pub slot: u8,
-    /// Where it takes datagrams: from switches.
+    /// Address for datagrams from switches.
     pub address: SocketAddr,
-    /// Where it takes links: from replicas.
+    /// Address for links from replicas.
     pub links: SocketAddr,
 }
 
-/// The most bytes of a store.
 const STORE_MAX: usize = 512 << 20;
-/// The most client ids: a snapshot begins with a copy of their table.
+/// A snapshot begins with a copy of the client table, which bounds its size.
 const CLIENTS_MAX: usize = 16_384;
 
-/// Bounds that decide what comes of an entry of the log. They are frozen when the set is made: where two replicas had others, their
-/// data would differ.
+/// Bounds that affect the result of log entries. Fixed when the set is created; with different bounds, the replicas' data would diverge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Agreed {
     kgroup_bits: u8,
@@ -37,7 +33,7 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// The first setting in which another set, or replica, is not like this one: its name, and its value here and there.
+    /// The first setting that differs: name, own value, other value.
     pub(super) fn differs_from(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
         let all = [
             ("kgroup_bits", self.kgroup_bits.into(), other.kgroup_bits.into()),
@@ -49,8 +45,8 @@ impl Agreed {
     }
 }
 
-/// What a replica counts on at the others beside that: how long they keep leases and promises, and which leases there are. It may be
-/// changed while all processes are stopped, so it is in no snapshot.
+/// Other settings that peers rely on: leases, promises, and the read mode. They may change while all processes are stopped, so snapshots
+/// omit them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Habits {
     session_lease_us: u64,
@@ -78,26 +74,26 @@ impl Habits {
 /// How reads are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Mode {
-    /// By every consistent replica, as the switch says (FLAIR).
+    /// By every consistent replica, as the switch decides (FLAIR).
     Flair,
-    /// By the leader, after a round to a quorum for each batch (Raft's ReadIndex).
+    /// By the leader, after a quorum round per batch (Raft's ReadIndex).
     Raft,
-    /// By the leader, as long as it has its lease (FLAIR calls it Opt. Raft).
+    /// By the leader under its lease (FLAIR's Opt. Raft).
     LeaderLease,
-    /// By any replica: a follower asks the leader which index it must have applied (as etcd and TiKV do).
+    /// By any replica; a follower asks the leader for the index to apply first (as in etcd and TiKV).
     FollowerReadIndex,
-    /// By any replica: a follower that holds a lease, which each write revokes for its key group (FLAIR calls it FLeases).
+    /// By any replica; a follower needs a lease, which each write revokes for its key group (FLAIR's FLeases).
     FollowerLease,
-    /// By the only replica of the set, without any round: what replication costs is seen by it.
+    /// By the only replica of the set, without any round; a baseline for the cost of replication.
     Unreplicated,
 }
 
 impl Mode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 6] =
         [Self::Flair, Self::Raft, Self::LeaderLease, Self::FollowerReadIndex, Self::FollowerLease, Self::Unreplicated];
 
-    /// As configurations have it.
+    /// The name in configurations.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -110,7 +106,7 @@ impl Mode {
         }
     }
 
-    /// Whether each replica finds out itself whether it is up to date, so that the switch may send a READ to any.
+    /// Whether each replica checks itself that it is up to date, so that the switch may send a READ to any.
     #[must_use]
     pub fn uses_any_replica(self) -> bool {
         matches!(self, Self::FollowerReadIndex | Self::FollowerLease)
@@ -122,21 +118,20 @@ impl Mode {
     }
 }
 
-/// Times of a set. They are part of its safety: all its replicas and switches must have the same.
+/// Times of a set. Its safety depends on them: all replicas and switches must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How often the leader speaks to its followers and to switches. Default 20 ms.
+    /// Interval of the leader's messages to followers and switches. Default 20 ms.
     pub heartbeat: Nanos,
-    /// The lease of a session at its switch (T). Default 120 ms.
+    /// Lease of a session at its switch (T). Default 120 ms.
     pub session_lease: Nanos,
-    /// The leader's lease (L), from the sending of a round that a quorum answered. Default 100 ms.
+    /// The leader's lease (L), from when it sent the round that a quorum answered. Default 100 ms.
     pub leader_lease: Nanos,
-    /// For how long a replica neither votes nor campaigns after it has heard a leader, and the least time before an election.
-    /// Default 120 ms.
+    /// How long a replica neither votes nor campaigns after it has heard a leader; also the minimum election timeout. Default 120 ms.
     pub promise: Nanos,
-    /// By how much later each place of the set campaigns than the one before: so votes are rarely split. Default 25 ms.
+    /// Delay between the campaigns of successive slots, which makes split votes rare. Default 25 ms.
     pub stagger: Nanos,
-    /// Millionths by which the rates of two clocks may differ (ρ). Default 50,000: 5 %.
+    /// Bound on the relative rate difference of two clocks, in millionths (ρ). Default 50,000 (5 %).
     pub drift_ppm: u64,
 }
 
@@ -154,13 +149,13 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// A time of another machine's clock, at its longest by one's own: `time` (1 + ρ).
+    /// Upper bound, by the local clock, of a time measured on another machine: `time` (1 + ρ).
     #[must_use]
     pub fn with_drift(&self, time: Nanos) -> Nanos {
         time + time / 1_000_000 * self.drift_ppm + time % 1_000_000 * self.drift_ppm / 1_000_000 + 1
     }
 
-    /// How long a session may live on at a switch after the last answer from there.
+    /// How long a session may survive at a switch after that switch's last answer.
     #[must_use]
     pub fn fence(&self) -> Nanos {
         if planted(121) {
@@ -170,73 +165,73 @@ impl Timing {
     }
 }
 
-/// Identity, neighbours and bounds of a replica. [`ReplicaConfig::new`] has the defaults.
+/// Identity, peers and bounds of a replica. [`ReplicaConfig::new`] sets the defaults.
 #[derive(Clone, Debug)]
 pub struct ReplicaConfig {
-    /// Names the store: replicas of another one are not listened to.
+    /// Identifies the store; replicas of others are ignored.
     pub cluster: u64,
-    /// Which replica set.
+    /// The replica set.
     pub set: u16,
-    /// Its own Raft id.
+    /// Its Raft id.
     pub id: u64,
-    /// The members when the set was made. They matter only where a replica has no log yet. Empty: it waits to be added.
+    /// The members when the set was created. Used only while the replica has no log. Empty: it waits to be added.
     pub initial: Vec<Member>,
-    /// The set is made now: without files, this replica is one of its first members. Where this is not set, a replica that should
-    /// have files and finds none does not start: it would have forgotten what it has acknowledged.
+    /// Creates the set: without files, this replica is one of its first members. If false, a replica without the files it should have
+    /// does not start, because it has forgotten what it acknowledged.
     pub founds: bool,
-    /// Where one process makes the data of all first members: the numbers that it has drawn for their disks. Empty: the members learn
-    /// each other's before the store begins.
+    /// If one process creates the data of all first members: their disks' random numbers. Empty: the members exchange these before the
+    /// store begins.
     pub founders: BTreeMap<u64, u64>,
-    /// Members that it has links to while it waits to be added.
+    /// Members that it links to while it waits to be added.
     pub contacts: Vec<Member>,
     /// The set's switches, the preferred one first.
     pub switches: Vec<SocketAddr>,
-    /// The set has 2^this key groups; fixed when the set was made. Default 12.
+    /// log2 of the number of key groups; fixed when the set is created. Default 12.
     pub kgroup_bits: u8,
-    /// Seeds its random choices: jitter of elections.
+    /// Seeds the jitter of elections.
     pub seed: u64,
     /// How reads are served. Default [`Mode::Flair`].
     pub mode: Mode,
     /// Times.
     pub timing: Timing,
-    /// Client ids that may be open. Default 16,384.
+    /// Bound on open client ids. Default 16,384.
     pub clients: usize,
-    /// An id that was idle for this long may be given up, when there is no room for another. Default 1 min.
+    /// Idle time after which an id may be evicted if the table is full. Default 1 min.
     pub client_idle: Nanos,
-    /// Requests that may wait for an index. Default 65,536.
+    /// Bound on requests that wait for an index. Default 65,536.
     pub waiting: usize,
-    /// Bytes of keys and values in the store, with what they cost beside. Default 256 MiB, at most 512 MiB.
+    /// Bound on the bytes of keys and values, with overhead. Default 256 MiB, at most 512 MiB.
     pub store_bytes: usize,
-    /// Bytes of log after which a snapshot is made. Default 32 MiB.
+    /// Bytes of log that trigger a snapshot. Default 32 MiB.
     pub snapshot_after: usize,
-    /// Bytes that may wait for the disk; above it no write is taken. Default 64 MiB.
+    /// Bytes waiting for the disk above which writes are refused. Default 64 MiB.
     pub unsafe_bytes: usize,
-    /// A new member that has not caught up for so long is removed again. Default 10 min.
+    /// Time limit for a new member to catch up; then it is removed. Default 10 min.
     pub learn_within: Nanos,
     /// How long a key group with a lost write stays unstable after the first READ that shows it. Default 20 ms.
     pub refresh_after: Nanos,
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A set that tolerates no more failures than one replica less.
+    /// An even number of initial replicas.
     #[error(
         "{0} initial replicas: take an odd number (1, 3, 5 or 7), an even one tolerates no more failures than one less"
     )]
     EvenReplicas(usize),
-    /// Two members with the same id, place or address.
+    /// Two members with the same id, slot or address.
     #[error("two initial replicas have the same {what} {which}: name each replica once")]
     RepeatedReplica {
-        /// Id, place or address.
+        /// Id, slot or address.
         what: &'static str,
-        /// Which one.
+        /// The repeated value.
         which: String,
     },
-    /// The replica itself is not among the initial members.
+    /// The replica is not among the initial members.
     #[error("this replica, id {0}, is not among the initial replicas: add it to them")]
     NotAmong(u64),
-    /// More than one replica, in a mode that replicates nothing.
+    /// Several replicas in the unreplicated mode.
     #[error(
         "`reads` is unreplicated, which is for a set of exactly one replica, and this one has {0}: name one, or take another mode"
     )]
@@ -249,9 +244,9 @@ pub enum ConfigError {
     OutOfRange {
         /// The field.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The valid range.
         range: &'static str,
     },
 }
@@ -284,10 +279,10 @@ impl ReplicaConfig {
         }
     }
 
-    /// Whether it can run.
+    /// Checks the configuration.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_members()?;
         if self.mode == Mode::Unreplicated && self.initial.len() != 1 {
@@ -324,14 +319,14 @@ impl ReplicaConfig {
         in_range("waiting", self.waiting as u64, self.waiting > 0, "at least 1")
     }
 
-    /// What all replicas of its set must have in common.
+    /// Settings fixed when the set is created.
     pub(super) fn agreed(&self) -> Agreed {
         let client_idle_ms = self.client_idle / MS;
         let (store_bytes, clients) = (self.store_bytes as u64, self.clients as u64);
         Agreed { kgroup_bits: self.kgroup_bits, store_bytes, clients, client_idle_ms }
     }
 
-    /// What all replicas of its set must have in common while they run.
+    /// Settings that all running replicas must share.
     pub(super) fn habits(&self) -> Habits {
         let Timing { session_lease, leader_lease, promise, drift_ppm, .. } = self.timing;
         let [session_lease_us, leader_lease_us, promise_us] =

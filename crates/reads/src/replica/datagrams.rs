@@ -1,5 +1,3 @@
-//! What comes from switches: requests, and their answers to a leader's questions.
-
 use super::entry::SessionName;
 use super::reads::{Here, Path, Until};
 use super::replies::Replies;
@@ -26,7 +24,7 @@ impl Replica {
         }
     }
 
-    /// A switch answers HELLO, HEARTBEAT or END_SESSION.
+    /// An answer to HELLO, HEARTBEAT or END_SESSION.
     fn take_state(&mut self, now: Nanos, from: SocketAddr, state: &State) {
         let heard = match &mut self.sessions {
             Some(sessions) => sessions.answered(now, from, state, self.node.term()),
@@ -46,12 +44,11 @@ impl Replica {
         }
     }
 
-    /// Others get no answer: an address may be forged, and answers to neighbours that do not exist would fill the send buffer.
+    /// Other senders get no answer: a forged address could fill the send buffer with packets to hosts that do not exist.
     fn is_switch(&self, from: SocketAddr) -> bool {
         self.config.switches.contains(&from) || self.state.sessions.iter().any(|session| session.switch == from)
     }
 
-    /// Once for each switch.
     fn tell_unlike(&mut self, switch: SocketAddr) {
         if self.unlike.insert(switch) {
             self.events.push_back(Event::Unlike(switch));
@@ -105,7 +102,6 @@ impl Replica {
         }
     }
 
-    /// The SID of the session that a READ is of, if it is this leader's and active.
     fn note_read(&mut self, now: Nanos, request: &Request) -> Option<u64> {
         let present = self.sessions.as_mut()?.present.as_mut()?;
         let sid = present.name.sid;
@@ -130,8 +126,8 @@ impl Replica {
         replies
     }
 
-    /// Who sends a READ. What a READ says of index and session lets a replica commit: so it must be of a switch that has that session,
-    /// by its address and by the incarnation's half, which others do not know.
+    /// A replica may commit by a READ's index and session. So the READ must come from the session's switch, proved by its address and by
+    /// the secret half of the incarnation.
     fn sender(&self, from: SocketAddr, request: &Request) -> Sender {
         let named = self.state.sessions.iter().find(|session| session.sid == request.sid.get());
         let is_its = |session: &SessionName| {
@@ -179,13 +175,10 @@ impl Replica {
     }
 }
 
-/// Who sends a READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sender {
-    /// The switch of the session that it names.
     Session,
-    /// A switch of the set. The session's entry is not applied here, or the session is over.
+    /// Another switch of the set: the session's entry is not applied here yet, or the session is over.
     Switch,
-    /// Somebody else.
     Foreign,
 }

@@ -1,5 +1,3 @@
-//! How a driver drives a replica: as an endpoint, with a disk, and with links.
-
 use super::balance::{EVEN_SHARE, Load};
 use super::config::{Agreed, Habits};
 use super::entry::Record;
@@ -17,30 +15,26 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
-/// Messages that wait for a link of a peer; more are dropped, and Raft sends them again.
+/// Bound on queued messages per link. Others are dropped, and Raft repeats them.
 const QUEUE_MAX: usize = 4096;
-/// What an entry takes in the log beside its data, roughly.
 const ENTRY_BYTES: usize = 64;
 
-/// Letters that wait for links, by peer and lane.
 #[derive(Default)]
 pub(super) struct Links {
     queues: BTreeMap<(u64, Lane), VecDeque<Letter>>,
     up: BTreeMap<(u64, Lane), u64>,
-    /// Peers with other bounds: nothing of them is taken.
+    /// Peers with other settings; their messages are dropped.
     pub(super) unlike: BTreeSet<u64>,
-    /// Peers that are refused for their data.
     pub(super) refused: BTreeMap<u64, Refusal>,
-    /// Leaders that count on more than this log has.
+    /// Leaders whose commit index is beyond this log.
     pub(super) contradicting: BTreeSet<u64>,
-    /// Peers that have sent what cannot be read.
     pub(super) unreadable: BTreeSet<u64>,
-    /// Peers that have greeted on their present link, with the same bounds.
+    /// Peers whose greeting on the current link matched.
     greeted: BTreeSet<u64>,
 }
 
 impl Links {
-    /// A letter goes to its peer when the link has room. Returns whether it may; else it is dropped.
+    /// Queues a peer message; returns false and drops it if the link is down or its queue is full.
     pub(super) fn queue(&mut self, peer: u64, lane: Lane, letter: Letter) -> bool {
         if !self.up.contains_key(&(peer, lane)) {
             return false;
@@ -53,17 +47,15 @@ impl Links {
         may
     }
 
-    /// Which link it is, if it is up.
     pub(super) fn generation(&self, peer: u64, lane: Lane) -> Option<u64> {
         self.up.get(&(peer, lane)).copied()
     }
 
-    /// Peers to which what must not be late has a link.
+    /// Peers with a link for urgent messages.
     pub(super) fn peers(&self) -> Vec<u64> {
         self.up.keys().filter(|(_, lane)| *lane == Lane::Prompt).map(|(peer, _)| *peer).collect()
     }
 
-    /// Whether a peer runs, has a link, and has the same bounds.
     pub(super) fn is_greeted(&self, peer: u64) -> bool {
         self.greeted.contains(&peer)
     }
@@ -74,7 +66,6 @@ impl Links {
 }
 
 impl Replica {
-    /// What Raft has for the store.
     pub(super) fn take_turn(&mut self, now: Nanos, turn: Turn) {
         if let Some(snapshot) = turn.snapshot {
             self.restore(snapshot.get_metadata().index);
@@ -83,7 +74,7 @@ impl Replica {
         self.apply_committed(now);
     }
 
-    /// Applies what is committed, as far as it may. Returns whether there was something.
+    /// Applies committed entries as far as allowed. Returns whether there were any.
     pub(super) fn apply_committed(&mut self, now: Nanos) -> bool {
         let (before, may_apply) = (self.applied, self.may_apply(now));
         let mut last = before;
@@ -100,7 +91,6 @@ impl Replica {
         last > before
     }
 
-    /// The leader's snapshot of this index is on disk.
     fn restore(&mut self, index: u64) {
         let Some(state) = self.transfers.take(index) else { return };
         let former = std::mem::replace(&mut self.state, state);
@@ -150,7 +140,7 @@ impl Replica {
         }
     }
 
-    /// The rows of a heartbeat: a replica that was silent, or that the switch does not reach, is not among those that get READs.
+    /// The rows of a heartbeat. A replica that is silent, or that the switch does not reach, gets no READs.
     fn rows(&self, now: Nanos) -> Vec<Row> {
         let Some(sessions) = &self.sessions else { return Vec::new() };
         let timing = &self.config.timing;
@@ -176,12 +166,12 @@ impl Replica {
         rows
     }
 
-    /// Whether switches hear of this replica by its HELLOs: it is a member, and has no heartbeats to send.
+    /// Whether this replica sends HELLOs to switches: a member that has no heartbeats to send.
     fn is_to_greet(&self) -> bool {
         self.sessions.is_none() && self.slot() != NO_SLOT
     }
 
-    /// Tells the leader how loaded this replica is, and whether a switch answers it. Where it cannot, the next report says it too.
+    /// Reports load and reachability to the leader. If this fails, the next report repeats it.
     fn report(&mut self) {
         if let Some(leader) = self.node.leader() {
             self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Load(self.gauge.load)));
@@ -198,7 +188,7 @@ impl Replica {
         }
     }
 
-    /// The leader's own load, and what comes of all loads.
+    /// Adds the leader's own load and updates the weights.
     fn balance(&mut self, now: Nanos) {
         let Some(sessions) = &mut self.sessions else { return };
         let (id, members) = (self.config.id, &self.state.members);
@@ -248,8 +238,8 @@ impl Replica {
         }
     }
 
-    /// A peer with other bounds would apply the same entries with another result; one with other times, or another read mode, keeps
-    /// other leases and promises than this replica counts on.
+    /// Compares settings. Other bounds would change the result of entries; other times or another read mode would change leases and
+    /// promises.
     fn greeted(&mut self, peer: u64, agreed: Agreed, habits: Habits) {
         let differs = self.config.agreed().differs_from(&agreed);
         let differs = differs.map(|(name, ours, theirs)| (name, ours.to_string(), theirs.to_string()));
@@ -325,7 +315,6 @@ impl Endpoint for Replica {
 }
 
 impl Replica {
-    /// Takes and sends nothing more on a link, and has its driver end it.
     pub(super) fn end_link(&mut self, now: Nanos, peer: u64, lane: Lane) {
         if let Some(generation) = self.links.generation(peer, lane) {
             let link = Link { peer, lane, generation };
@@ -363,7 +352,7 @@ impl Linked for Replica {
     }
 
     fn link_up(&mut self, _now: Nanos, link: Link) {
-        // It may have taken the place of another one, with what was on it.
+        // It may replace a link, and lose what was in flight there.
         self.end_transfers(link);
         self.node.unreachable(link.peer);
         self.links.up.insert((link.peer, link.lane), link.generation);
@@ -408,7 +397,7 @@ impl Linked for Replica {
             if letter.encode(buffer).is_ok() {
                 return true;
             }
-            // Raft must hear that it is lost; else it waits for the answer.
+            // Tell Raft of the loss; otherwise it waits for the answer.
             self.counters.messages_too_long += 1;
             self.node.unreachable(link.peer);
         }

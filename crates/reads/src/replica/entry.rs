@@ -1,61 +1,50 @@
-//! What the entries of the log say.
-
 use super::clients::Source;
 use midflight_wire::reads::{Command, Write};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// An entry of the log. Each replica applies it, with the same result. (Changes of the members are Raft's own entries, whose
-/// context is the list of all members afterwards.)
+/// A log entry. Every replica applies it with the same result. (Member changes are Raft's own entries; their context is the new list of
+/// members.)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Record<'a> {
-    /// A session begins: SEQs of earlier ones count no more.
+    /// A session begins; SEQs of earlier ones are void.
     Session(SessionName),
     /// The session with this SID is certainly over.
     Fenced(u64),
-    /// A client gets an id: the index of this entry.
+    /// Opens a client; its id is the index of this entry.
     Open {
         /// The store's time.
         time: u64,
-        /// Where the client is.
         source: Source,
     },
-    /// A client's write, as logs of former versions have it. None is written any more.
+    /// A client's write in logs of former versions; no longer written.
     #[serde(borrow)]
     Write(ClientWrite<'a>),
-    /// All data goes.
+    /// Removes all data.
     Flush,
-    /// A client's write, with its SEQ in the session whose entry stands before it. (A former version of this program does not know
-    /// this kind, and says so.)
+    /// A client's write, with its SEQ in the session of the last session entry. (Former versions reject this kind.)
     SeqWrite(u64, #[serde(borrow)] ClientWrite<'a>),
 }
 
-/// A client's write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClientWrite<'a> {
-    /// The client's id.
     pub(super) client: u64,
     /// The number of the write (R3).
     pub(super) number: u64,
-    /// The store's time.
     pub(super) time: u64,
-    /// What it does.
     #[serde(borrow)]
     pub(super) what: What<'a>,
 }
 
-/// A session, and where it is. One incarnation of a switch has each SID at most once.
+/// A session and its switch. One incarnation of a switch has each SID at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionName {
-    /// Term and number.
     pub(super) sid: u64,
-    /// The switch.
     pub(super) switch: SocketAddr,
-    /// Of the set at the switch.
+    /// Incarnation of the set at the switch.
     pub(super) incarnation: u64,
 }
 
-/// A change of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named after the commands")]
 pub(super) enum What<'a> {
@@ -66,13 +55,11 @@ pub(super) enum What<'a> {
 }
 
 impl<'a> What<'a> {
-    /// The key that it changes.
     pub(super) fn key(&self) -> &'a [u8] {
         let (Self::Put { key, .. } | Self::Delete { key } | Self::Cas { key, .. } | Self::Incr { key, .. }) = self;
         key
     }
 
-    /// What a WRITE asks for; `None` where the command does not exist, or does not take these arguments.
     pub(super) fn of(write: &Write, key: &'a [u8], arguments: &'a [u8]) -> Option<Self> {
         let expected = write.expected_length.get() as usize;
         let command = write.command()?;
@@ -93,12 +80,10 @@ impl<'a> What<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// As bytes of an entry.
     pub(super) fn encode(&self) -> Vec<u8> {
         postcard::to_allocvec(self).expect("a record is plain data, and memory grows as needed")
     }
 
-    /// What an entry says; `None` for bytes that are no record.
     pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
     }
@@ -112,7 +97,7 @@ mod tests {
     fn r2_a_write_of_a_former_version_is_read() {
         let what = What::Put { key: b"a", value: b"b" };
         let write = ClientWrite { client: 1, number: 2, time: 3, what };
-        // Its kind, the three numbers, PUT, then key and value with their lengths.
+        // Kind, the three numbers, PUT, then key and value with their lengths.
         let bytes = [3, 1, 2, 3, 0, 1, b'a', 1, b'b'];
         assert_eq!(Record::decode(&bytes), Some(Record::Write(write.clone())));
         assert_eq!(Record::decode(&Record::SeqWrite(300, write.clone()).encode()), Some(Record::SeqWrite(300, write)));

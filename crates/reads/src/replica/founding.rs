@@ -1,4 +1,4 @@
-//! How a set begins: its first members found it together, or not at all. `docs/internals/founding.md` has the protocol and its reasons.
+//! How a set begins: its first members found it together, or not at all. `docs/internals/founding.md`.
 
 use super::config::Member;
 use super::letters::{Letter, Other};
@@ -10,50 +10,49 @@ use midflight_wire::reads::NO_SLOT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The founding state's index, and its term. A log that goes beyond them is of a store that has begun.
+/// Index and term of the founding state. A log beyond it belongs to a store that has begun.
 pub(super) const FIRST: u64 = 1;
 
-/// Which store this is: the first members by id, each with the number of its disk.
+/// Identity of the store: the disk numbers of its first members, by id.
 pub(super) type Founders = BTreeMap<u64, u64>;
 
-/// What a replica says of its data: when a link comes up, and when that changes.
+/// A replica's statement about its data, sent when a link comes up and when it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Origin {
-    /// It has none, and waits to be added.
+    /// No data; waits to be added.
     Nothing,
-    /// It founds. Its disk has this number, and names no founders yet.
+    /// A founder whose disk has this number and names no founders yet.
     Offers { disk: u64, first: Vec<Member> },
-    /// Its disk has the founding state of these founders, and nothing beyond.
+    /// Its disk has the founding state of these founders, and nothing later.
     Accepts(Founders),
-    /// Its store has begun. The members are those after the entry `applied`; one of them may have no vote yet.
+    /// The store has begun. Members after the entry `applied`; one may be a learner.
     Began { founders: Founders, applied: u64, members: Vec<u64>, learner: Option<u64> },
 }
 
-/// What a founder knows until its store has begun.
+/// A founder's state until its store has begun.
 pub(super) struct Founding {
-    /// The first members: as its configuration has them, then as its disk does.
+    /// The first members, from the configuration, later from the disk.
     first: Vec<Member>,
-    /// The disks of those that have offered, its own among them.
     offers: Founders,
-    /// The founders that others' disks name.
+    /// The founders in the peers' founding states.
     accepted: BTreeMap<u64, Founders>,
-    /// The last that was said to peers.
+    /// The last origin sent to peers.
     said: Option<Origin>,
-    /// The members that the operator was told it waits for.
+    /// The missing members last reported to the operator.
     told: Vec<u64>,
 }
 
 /// Why a replica ignores a peer. Settings that differ are reported separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// Its data is of another store: other disks have founded it.
+    /// The peer's data belongs to a store founded by other disks.
     OtherStore,
-    /// It is a member of this store, and its disk has lost all data.
+    /// The peer is a member of this store, and its disk has lost all data.
     NoData,
 }
 
 impl Founding {
-    /// Of a replica that starts with this log; `None` if its store has begun, or it is no founder.
+    /// `None` if the log's store has begun, or the replica is not a founder.
     pub(super) fn of(log: &Log, id: u64, first: &[Member], founders: &Founders) -> Option<Self> {
         let is_void = log.is_void();
         let has_begun = log.hard_state().term > FIRST || log.last_index() > FIRST || founders.is_empty();
@@ -76,18 +75,16 @@ impl Founding {
 }
 
 impl Replica {
-    /// Whether its store has not begun: then it neither votes nor takes anything from peers but what they say of their data.
+    /// Whether the store has not begun. Until then the replica does not vote, and accepts only origins from peers.
     pub(super) fn is_founding(&self) -> bool {
         self.founding.is_some()
     }
 
-    /// Whether it has no state yet, not even the founding state. It may have a term and a vote: a new member hears a leader's heartbeats
-    /// before its first snapshot, which names its store.
+    /// Whether it lacks even the founding state. It may have a term and a vote: a new member hears heartbeats before its first snapshot.
     pub(super) fn knows_no_store(&self) -> bool {
         self.applied < FIRST
     }
 
-    /// What to say of its data now; `None` while that is not safe on disk.
     pub(super) fn origin(&self) -> Option<Origin> {
         let Some(founding) = &self.founding else {
             return Some(if self.knows_no_store() {
@@ -111,7 +108,7 @@ impl Replica {
         Some(Origin::Offers { disk, first: founding.first.clone() })
     }
 
-    /// Sends this replica's origin to a peer whose link has come up. If the origin is not on disk yet, sends it to all peers once it is.
+    /// Sends the origin to a peer whose link has come up. If it is not durable yet, sends it to all peers once it is.
     pub(super) fn tell_origin(&mut self, peer: u64) {
         match (self.origin(), &mut self.founding) {
             (Some(origin), _) => drop(self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Origin(origin)))),
@@ -120,7 +117,6 @@ impl Replica {
         }
     }
 
-    /// Tells all peers what its data is now.
     pub(super) fn announce(&mut self) {
         let Some(origin) = self.origin() else { return };
         for peer in self.links.peers() {
@@ -153,7 +149,7 @@ impl Replica {
         }
     }
 
-    /// The founding state goes to the disk, as if a leader had sent its snapshot. It is not taken back: who has it founds no other store.
+    /// Writes the founding state to disk, as if a leader had sent its snapshot. This is final: the replica founds no other store.
     fn accept(&mut self, founders: Founders) {
         if self.applied >= FIRST || self.transfers.is_receiving() {
             return;
@@ -199,7 +195,6 @@ impl Replica {
         self.events.push_back(Event::NotFounded(why));
     }
 
-    /// What a peer says of its data.
     pub(super) fn take_origin(&mut self, now: Nanos, peer: u64, origin: Origin) {
         match &self.founding {
             Some(_) if self.knows_no_store() => self.take_origin_as_founder(peer, origin),
@@ -208,7 +203,6 @@ impl Replica {
         self.go_on_founding(now);
     }
 
-    /// Nothing is on this disk but its number.
     fn take_origin_as_founder(&mut self, peer: u64, origin: Origin) {
         let (id, Some(founding)) = (self.config.id, &mut self.founding) else { return };
         let own = founding.offers.get(&id).copied();
@@ -249,7 +243,7 @@ impl Replica {
             Origin::Accepts(theirs) | Origin::Began { founders: theirs, .. } => {
                 (theirs != ours && !planted(188)).then_some(Refusal::OtherStore)
             }
-            // It will hear so, and end.
+            // Accepting peers tell it so, and it ends.
             Origin::Offers { disk, .. } => (ours.get(&peer) != Some(disk)).then_some(Refusal::NoData),
             Origin::Nothing => {
                 let is_voter = self.state.members.iter().any(|member| member.id == peer);
@@ -269,7 +263,7 @@ impl Replica {
                     founding.accepted.insert(peer, founders);
                 }
             }
-            // All have accepted, or none could have begun.
+            // All have accepted; otherwise no store could have begun.
             Origin::Began { .. } if self.is_founding() => self.begin_store(now),
             Origin::Began { members, learner, .. }
                 if knows_none && members.contains(&id) && learner != Some(id) && !planted(189) =>
@@ -279,7 +273,7 @@ impl Replica {
                      not come back under its id. Have a member remove it, and let another id join (--join)"
                 ));
             }
-            // What is committed later holds: ids are never used again.
+            // The later committed list counts: ids are never reused.
             Origin::Began { applied, members, .. } => {
                 let is_member = self.slot() != NO_SLOT;
                 if is_member && applied >= self.applied && !members.contains(&id) {

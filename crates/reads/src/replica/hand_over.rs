@@ -1,5 +1,3 @@
-//! Leadership that moves to another member: because an operator wants it, or because this replica's disk is slower than the others', or full.
-
 use super::members::{ChangeError, HandOverError};
 use super::{Event, Replica};
 use midflight_endpoint::Nanos;
@@ -7,21 +5,19 @@ use midflight_endpoint::Nanos;
 /// Time limit of a hand-over, in promises: one for the attempt, the others for an election.
 pub const HAND_OVER_PROMISES: u64 = 10;
 
-/// Leadership that is wanted at another replica.
 #[derive(Clone, Copy)]
 pub(super) struct HandOver {
     to: u64,
-    /// This replica's own.
+    /// This replica's term at the start.
     term: u64,
-    /// The deadline, after which it has failed.
     pub(super) until: Nanos,
 }
 
 impl Replica {
-    /// Hands leadership over to another member. An [`Event::HandedOver`] says what has come of it, after ten promises at the latest.
+    /// Hands leadership over to another member. [`Event::HandedOver`] reports the outcome within [`HAND_OVER_PROMISES`].
     ///
     /// # Errors
-    /// Where this replica does not lead, or that member cannot take over.
+    /// If this replica does not lead, or that member cannot take over.
     pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
         self.check_leads()?;
         if to == self.config.id {
@@ -45,7 +41,6 @@ impl Replica {
         Ok(())
     }
 
-    /// Ends the hand-over if another replica leads now or this attempt can no longer succeed.
     pub(super) fn check_hand_over(&mut self, now: Nanos) {
         let Some(HandOver { to, term, until }) = self.hand_over else { return };
         let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
@@ -58,15 +53,14 @@ impl Replica {
         self.events.push_back(Event::HandedOver(outcome));
     }
 
-    /// Hands leadership over to the follower with the longest log if this leader's disk is slower than its followers' disks, or is full
-    /// while a majority has room.
+    /// Hands leadership over to the follower with the longest log if this leader's disk is slow, or is full while a majority has room.
     pub(super) fn leave_bad_disk(&mut self, now: Nanos) {
         let is_full = self.is_full() && self.majority_has_room();
         if self.hand_over.is_some() || !(is_full || self.node.has_slow_disk(now)) {
             return;
         }
         let others = self.state.members.iter().map(|member| member.id).filter(|&id| id != self.config.id);
-        // Where all are full, a leader that has not heard so must not hand over to the next one, which would do the same.
+        // If all disks are full, a leader that does not know it yet must not hand over to one that would do the same.
         let has_room = |id| if is_full { self.room_of(id) == Some(true) } else { self.room_of(id) != Some(false) };
         let able = others.filter(|&id| self.node.learner() != Some(id) && self.is_heard(now, id) && has_room(id));
         let Some(to) = able.max_by_key(|&id| self.node.matched(id)) else { return };

@@ -1,7 +1,7 @@
-//! Snapshots: the state as it was at one moment, in parts that are bounded.
+//! Snapshots: the state at one moment, in bounded parts.
 //!
-//! An image shares its data with the store, so it costs no memory but for what changes afterwards. Its parts are made when they are
-//! wanted: for the disk, and for each peer that needs them.
+//! An image shares its data with the store, so only later changes cost memory. Parts are encoded on demand, for the disk and for each
+//! peer.
 
 use super::clients::{Client, Source};
 use super::config::{Agreed, Member, ReplicaConfig};
@@ -15,25 +15,23 @@ use midflight_wire::reads::Status;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The format of snapshots.
 const VERSION: u8 = 2;
-/// The same without the founders, which are the last of its head.
+/// The format before the founders were added at the end of the head.
 const WITHOUT_FOUNDERS: u8 = 1;
-/// Bytes after which a part ends. It is longer by at most a shard.
+/// A part ends after this many bytes; it exceeds them by at most one shard.
 const PART_BYTES: usize = 256 << 10;
-/// What a client takes in a part beside its value, roughly.
 const CLIENT_BYTES: usize = 64;
 
-/// A snapshot cannot be taken.
+/// Why a snapshot cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Of another format.
+    /// Another format.
     #[error("the snapshot has format {0}, this program reads format {VERSION}: use a newer one")]
     Version(u8),
-    /// Of none.
+    /// Not a snapshot.
     #[error("the snapshot's bytes are not those of a snapshot")]
     Malformed,
-    /// Of a set with other bounds.
+    /// A set with other bounds.
     #[error(
         "`{name}` is {ours} in the configuration of this replica, and {theirs} in its set: it is frozen when the set is made, so write \
          {theirs}"
@@ -41,24 +39,22 @@ pub enum SnapshotError {
     Unlike {
         /// The setting.
         name: &'static str,
-        /// As it is here.
+        /// Its value here.
         ours: u64,
-        /// As it was when the set was made.
+        /// Its value when the set was created.
         theirs: u64,
     },
 }
 
-/// The state at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
-    /// The last entry in it.
     pub(super) index: u64,
     head: Arc<Head>,
     clients: Arc<[(u64, Client)]>,
     shards: Vec<Arc<Shard>>,
 }
 
-/// Which part of an image comes next.
+/// The next part of an image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     has_head: bool,
@@ -76,7 +72,6 @@ struct Head {
     founders: Founders,
 }
 
-/// A part, as its bytes say.
 #[derive(Serialize, Deserialize)]
 enum Part<'a> {
     Head(Head),
@@ -116,7 +111,6 @@ impl FrozenClient {
 }
 
 impl Image {
-    /// The state as it is now, with all entries up to `index`.
     pub(super) fn of(state: &State, agreed: Agreed, index: u64) -> Self {
         let most = if planted(162) { 2 } else { usize::MAX };
         let clients = state.clients.iter().take(most).map(|(&id, client)| (id, client.clone())).collect();
@@ -134,7 +128,7 @@ impl Image {
         Self { index, head, clients, shards: state.store.shards().to_vec() }
     }
 
-    /// The next part; `None` behind the last one.
+    /// The next part; `None` after the last one.
     pub(super) fn part(&self, cursor: &mut Cursor) -> Option<Vec<u8>> {
         self.part_of(cursor, PART_BYTES)
     }
@@ -176,13 +170,13 @@ impl Image {
         (!pairs.is_empty()).then_some(Part::Pairs(pairs))
     }
 
-    /// Gives the data back to the store, which frees it a little at a time.
+    /// Returns the data to the store, which frees it in small steps.
     pub(super) fn discard(self, store: &mut Store) {
         store.discard(self.shards);
     }
 }
 
-/// A state that is taken from the parts of a snapshot.
+/// A state under reconstruction from a snapshot's parts.
 #[derive(Debug)]
 pub(super) struct Thawing {
     state: State,
@@ -190,17 +184,16 @@ pub(super) struct Thawing {
 }
 
 impl Thawing {
-    /// Before the first part.
     pub(super) fn new(config: &ReplicaConfig) -> Self {
         Self { state: State::new(config), has_head: false }
     }
 
-    /// Takes the next part.
+    /// Adds the next part.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn take(&mut self, config: &ReplicaConfig, bytes: &[u8]) -> Result<(), SnapshotError> {
-        // The version stands in front of all that it may change, behind the number of the kind of part.
+        // The version follows the number of the part's kind and precedes everything that it may change.
         let mut with_founders = Vec::new();
         let bytes = match bytes {
             [0, WITHOUT_FOUNDERS, ..] if !self.has_head => {
@@ -243,15 +236,14 @@ impl Thawing {
         Ok(())
     }
 
-    /// All parts are there.
+    /// Completes the state.
     ///
     /// # Errors
-    /// Where there was none.
+    /// If there was no part.
     pub(super) fn finish(self) -> Result<State, SnapshotError> {
         if self.has_head { Ok(self.state) } else { Err(SnapshotError::Malformed) }
     }
 
-    /// It is not wanted any more.
     pub(super) fn discard(self, store: &mut Store) {
         store.replace(self.state.store);
     }
@@ -267,7 +259,6 @@ mod tests {
         ReplicaConfig::new(1, 1, 1, Vec::new(), Vec::new(), 1)
     }
 
-    /// The state that has these parts.
     fn thaw(parts: &[Vec<u8>]) -> Result<State, SnapshotError> {
         let mut thawing = Thawing::new(&config());
         for part in parts {
@@ -323,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// A snapshot is the state when it began, however slowly it is written, and whatever is applied meanwhile.
+        /// A snapshot is the state when it began, however slowly it is written, and whatever is applied in between.
         #[test]
         fn a_snapshot_is_the_state_when_it_began(
             keys in prop::collection::vec((0u8..20, prop::option::of(any::<u8>())), 0..60),

@@ -1,8 +1,8 @@
-//! Leases by which followers serve reads (mode `follower-lease`). `docs/internals/reads-modes.md` says why they are right.
+//! Leases under which followers serve reads (mode `follower-lease`). Correctness: `docs/internals/reads-modes.md`.
 //!
-//! A follower asks for its lease at each heartbeat of the leader. A write revokes the leases of its key group: a follower that has
-//! received the entry serves the group no more, until the leader *shows* the entry. The leader shows it, and applies it itself, when
-//! every holder of a lease has acknowledged it, or holds its lease no more.
+//! A follower requests its lease at each heartbeat. A write revokes the leases of its key group: a follower that has received the entry
+//! stops serving the group until the leader *shows* the entry. The leader shows and applies it once each lease holder has acknowledged it
+//! or lost its lease.
 
 use super::Replica;
 use super::config::{ReplicaConfig, Timing};
@@ -17,7 +17,7 @@ use raft::eraftpb::MessageType;
 use raft::prelude::{Entry, EntryType, Message};
 use std::collections::BTreeMap;
 
-/// Both sides: a replica may lead, and follow again.
+/// Both sides, because the role changes.
 pub(super) struct Leases {
     pub(super) held: Held,
     pub(super) granted: Granted,
@@ -27,17 +27,16 @@ pub(super) struct Leases {
 pub(super) struct Held {
     timing: Timing,
     kgroup_bits: u8,
-    /// When the replica started: no lease is older.
+    /// The replica's start; no lease is older.
     started: Nanos,
-    /// The term of the leader that granted it: it holds in no other.
+    /// The granting leader's term; the lease is valid in no other.
     term: u64,
-    /// The lease ends then.
     until: Nanos,
     /// The leader shows entries up to this one.
     shown: u64,
     /// The last entry that writes to each key group.
     written: Vec<u64>,
-    /// One that may write to any.
+    /// The last entry that may write to any.
     written_all: u64,
 }
 
@@ -55,13 +54,12 @@ impl Held {
         }
     }
 
-    /// Up to this entry, nobody has looked which key groups they write to.
     fn revoke_all(&mut self, index: u64) {
         self.written_all = self.written_all.max(index);
     }
 
-    /// What a leader's message writes to, before it is acknowledged. An entry that Raft replaces later revokes for longer than it must,
-    /// which does no harm.
+    /// Revokes what a leader's message writes to, before it is acknowledged. An entry that Raft replaces later revokes longer than
+    /// necessary, which is harmless.
     pub(super) fn revoke(&mut self, message: &Message) {
         match message.get_msg_type() {
             MessageType::MsgAppend => message.entries.iter().for_each(|entry| self.revoke_for(entry)),
@@ -86,7 +84,7 @@ impl Held {
         }
     }
 
-    /// A leader's word. The lease runs from when this replica asked for it, by its own clock.
+    /// The lease runs from the request, by this replica's clock.
     fn take(&mut self, term: u64, echo: Nanos, shown: u64) {
         if term != self.term {
             (self.term, self.until, self.shown) = (term, 0, 0);
@@ -95,7 +93,6 @@ impl Held {
         self.shown = self.shown.max(shown);
     }
 
-    /// Whether this replica may serve a key now, in this term, with what it has applied.
     pub(super) fn covers(&self, now: Nanos, term: u64, applied: u64, hash: u32) -> bool {
         let written = self.written[kgroup_of(hash, self.kgroup_bits) as usize].max(self.written_all);
         let is_revoked = written > applied.min(self.shown) && !planted(171);
@@ -103,28 +100,25 @@ impl Held {
     }
 }
 
-/// The leases that a leader has granted.
 #[derive(Default)]
 pub(super) struct Granted {
-    /// Until then a former leader's may hold.
+    /// Until then, a former leader's leases may be valid.
     former_until: Nanos,
     grants: BTreeMap<u64, Grant>,
-    /// The last entry that holders have been shown.
+    /// The last entry shown to holders.
     told: u64,
 }
 
-/// A member's lease.
 struct Grant {
-    /// When the member asked for it, by its clock.
+    /// Time of the request by the member's clock.
     echo: Nanos,
-    /// Then it has ended there, whatever the drift.
+    /// Latest expiry at the member, whatever the drift.
     until: Nanos,
-    /// What was committed when it was granted: the next one asks for that much.
+    /// The commit index at the grant; the next request must have reached it.
     goal: u64,
 }
 
 impl Granted {
-    /// Those of a new leader.
     fn new(since: Nanos, timing: &Timing) -> Self {
         Self { former_until: since + timing.with_drift(timing.leader_lease), ..Self::default() }
     }
@@ -133,7 +127,7 @@ impl Granted {
         self.grants.iter().filter(move |(_, grant)| now < grant.until).map(|(&id, grant)| (id, grant))
     }
 
-    /// Up to which entry the leader may apply what is committed: all holders have it. One that is no member any more has nothing.
+    /// The index up to which the leader may apply: all holders have it. A former member has nothing.
     fn may_show(&self, now: Nanos, node: &Node) -> u64 {
         if now < self.former_until {
             return 0;
@@ -142,7 +136,6 @@ impl Granted {
         of_holders.filter(|_| !planted(172)).unwrap_or(u64::MAX)
     }
 
-    /// When the next lease ends that may be waited for.
     fn timeout(&self, now: Nanos) -> Option<Nanos> {
         let ends = self.grants.values().map(|grant| grant.until);
         ends.chain([self.former_until]).filter(|end| *end > now).min()
@@ -154,12 +147,11 @@ impl Leases {
         Self { held: Held::new(config, last_index, now), granted: Granted::default() }
     }
 
-    /// This replica leads from now on.
     pub(super) fn leads(&mut self, since: Nanos, timing: &Timing) {
         self.granted = Granted::new(since, timing);
     }
 
-    /// It leads no more. What it has appended as the leader, nobody has looked at.
+    /// The replica did not inspect the entries that it appended as the leader.
     pub(super) fn follows(&mut self, last_index: u64) {
         self.granted = Granted::default();
         self.held.revoke_all(last_index);
@@ -167,7 +159,6 @@ impl Leases {
 }
 
 impl Replica {
-    /// Up to which entry it may apply what is committed.
     pub(super) fn may_apply(&self, now: Nanos) -> u64 {
         match &self.leases {
             Some(leases) if self.node.is_leader() => leases.granted.may_show(now, &self.node),
@@ -175,27 +166,27 @@ impl Replica {
         }
     }
 
-    /// When a lease ends that keeps entries from being applied.
+    /// Expiry of a lease that delays applying.
     pub(super) fn lease_timeout(&self) -> Option<Nanos> {
         let leases = self.leases.as_ref().filter(|_| !self.to_apply.is_empty())?;
         leases.granted.timeout(self.now)
     }
 
-    /// A heartbeat of the leader came: asks it for a lease.
+    /// Requests a lease, after a heartbeat of the leader.
     pub(super) fn ask_lease(&mut self, now: Nanos, leader: u64) {
         if self.leases.is_some() && self.node.leader() == Some(leader) {
             let ask = Other::AskLease { term: self.node.term(), at: now };
-            // Where the link takes nothing, the next heartbeat asks again.
+            // If the link is full, the next heartbeat asks again.
             self.links.queue(leader, Lane::Prompt, Letter::Other(ask));
         }
     }
 
-    /// A follower asks. It gets a lease if it has what the leader shows, and what was committed when it was granted one last: else one
-    /// that no longer acknowledges what it gets would keep its lease, and hold all writes up.
+    /// Handles a follower's request. It must have what the leader shows, and what was committed at its last grant. Otherwise a follower
+    /// that stopped acknowledging would keep its lease and block all writes.
     pub(super) fn take_ask_lease(&mut self, now: Nanos, peer: u64, term: u64, at: Nanos) {
         let (node, applied) = (&self.node, self.applied);
         let is_member = self.state.members.iter().any(|member| member.id == peer);
-        // With an entry of its own term it shows all that earlier leaders have shown.
+        // With an entry of its own term, it shows all that earlier leaders have shown.
         let may_grant = is_member && term == node.term() && node.has_lease(now) && node.term_at(applied) == Some(term);
         let Some(leases) = self.leases.as_mut().filter(|_| may_grant) else {
             self.counters.leases_refused += 1;
@@ -211,7 +202,7 @@ impl Replica {
         self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Lease { term, echo: at, shown: applied }));
     }
 
-    /// The leader grants a lease, or shows more entries. Those are committed.
+    /// A grant, or more entries shown, which are committed.
     pub(super) fn take_lease(&mut self, now: Nanos, peer: u64, term: u64, echo: Nanos, shown: u64) {
         let is_leaders = self.node.leader() == Some(peer) && self.node.term() == term && !self.node.is_leader();
         let asked = |leases: &&mut Leases| (leases.held.started..=now).contains(&echo);
@@ -225,7 +216,7 @@ impl Replica {
         }
     }
 
-    /// Tells the holders what the leader shows: it takes the place of Raft's own word of what is committed.
+    /// Tells the holders which entries they may show. This replaces Raft's message about the commit index.
     pub(super) fn show(&mut self, now: Nanos) {
         let (term, applied) = (self.node.term(), self.applied);
         let leads = self.node.is_leader() && self.node.term_at(applied) == Some(term);

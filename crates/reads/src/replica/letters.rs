@@ -1,4 +1,4 @@
-//! What replicas say to each other on their links: Raft's messages, and what carries snapshots and compares configurations.
+//! Peer messages: Raft's messages, snapshot transfers, settings, and reports.
 
 use super::balance::Load;
 use super::config::{Agreed, Habits};
@@ -8,58 +8,54 @@ use midflight_endpoint::Nanos;
 use raft::prelude::Message;
 use serde::{Deserialize, Serialize};
 
-/// The name of one attempt to bring a snapshot to a peer. Later ones are greater, whoever leads.
+/// Identifies an attempt to send a snapshot. Later attempts are greater, under any leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Transfer {
-    /// The leader's term: no other leads in it.
+    /// Term of the leader; unique to it.
     pub(super) term: u64,
-    /// Counts the leader's attempts up.
+    /// Counts the leader's attempts.
     pub(super) number: u64,
 }
 
-/// A message on a link.
 #[derive(Debug)]
 pub(super) enum Letter {
     Raft(Message),
     Other(Other),
 }
 
-/// What is not Raft's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Other {
-    /// The first letter on a link: what both must have in common.
+    /// First message on a link: settings that both must share.
     Greeting(Agreed, Habits),
-    /// A part of a snapshot; `number` counts from 0 without a gap.
+    /// A part of a snapshot; `number` counts from 0 without gaps.
     Part { transfer: Transfer, number: u64, content: Content },
-    /// So many parts with data are safe.
+    /// Number of data parts that are durable.
     Received { transfer: Transfer, parts: u64 },
-    /// The transfer has failed at its receiver.
+    /// The receiver has given the transfer up.
     Refused { transfer: Transfer },
-    /// How loaded a follower is: to its leader.
+    /// A follower's load, for its leader.
     Load(Load),
-    /// A follower asks its leader for a lease, at this time of its clock.
+    /// A follower requests a lease, at this time of its clock.
     AskLease { term: u64, at: Nanos },
-    /// The leader grants it, and shows entries up to this one.
+    /// The grant; the leader shows entries up to `shown`.
     Lease { term: u64, echo: Nanos, shown: u64 },
-    /// A follower asks its leader what must be applied for the reads that wait.
+    /// A follower asks its leader which index its waiting reads need.
     AskIndex { number: u64 },
-    /// This.
+    /// The leader's answer.
     Index { number: u64, index: u64 },
-    /// Whether a switch has answered a follower's last HELLO: to its leader.
+    /// Whether a switch answered the follower's last HELLO.
     Reach { is_heard: bool },
-    /// Whether a follower's disk has room: to its leader.
+    /// Whether the follower's disk has room.
     Room { has_room: bool },
-    /// The second letter on a link: what the data is of.
+    /// Second message on a link: whose data the sender has.
     Origin(Origin),
 }
 
-/// What a part holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Content {
     /// The first: Raft's message, without the data.
     Message(Vec<u8>),
     Data(Vec<u8>),
-    /// The last.
     End,
 }
 
@@ -67,7 +63,6 @@ const RAFT: u8 = 0;
 const OTHER: u8 = 1;
 
 impl Letter {
-    /// Writes it into `buffer` (cleared before).
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), BadMessage> {
         match self {
             Self::Raft(message) => {
@@ -92,7 +87,6 @@ impl Letter {
 }
 
 impl Other {
-    /// Writes it into `buffer` (cleared before).
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let written = postcard::to_extend(self, std::mem::take(buffer));

@@ -1,4 +1,4 @@
-//! The members of a set, and how they change: one at a time. A new one learns first, without a vote.
+//! Member changes, one at a time. A new member starts as a learner, without a vote.
 
 use super::config::{Member, Mode};
 use super::{Event, Replica};
@@ -8,92 +8,92 @@ use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX};
 use protobuf::Message as _;
 use raft::prelude::{ConfChangeSingle, ConfChangeType, ConfChangeV2, Entry, EntryType};
 
-/// Why the members cannot be changed like that, or not now.
+/// Why members cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// Only the leader changes members.
     #[error("this replica does not lead: ask the leader{}", leader.map_or(String::new(), |id| format!(", id {id}")))]
     NotLeader {
-        /// Who leads, as far as it knows.
+        /// The leader, if known.
         leader: Option<u64>,
     },
-    /// It leads already.
+    /// The replica leads already.
     #[error("replica {0} leads already")]
     Leads(u64),
     /// A leader cannot remove itself.
     #[error("replica {0} leads, and cannot remove itself: transfer leadership to another one first")]
     Itself(u64),
-    /// 0 is no id.
+    /// 0 is not a valid id.
     #[error("0 is no id of a replica: take a number that was never used in this set")]
     NoId,
-    /// There is no member like that.
+    /// No member has this id.
     #[error("no member has the id {0}: `midflight kv members` lists them")]
     NoMember(u64),
-    /// Something of a new member is taken.
+    /// Another member has the same id, slot or address.
     #[error("a member has this {what} already: {which}")]
     Taken {
-        /// Id, place or address.
+        /// Id, slot or address.
         what: &'static str,
-        /// Which one.
+        /// The repeated value.
         which: String,
     },
-    /// A place that does not exist.
+    /// The slot does not exist.
     #[error("{0} is no place: take one of 0 to 7")]
     NoPlace(u8),
-    /// The last one must stay.
+    /// The last member must stay.
     #[error("the last member cannot be removed")]
     Last,
-    /// Afterwards the set could not decide anything.
+    /// The set would have no majority that is heard.
     #[error(
         "the set would have {members} replicas and need {needed} of them, but only {heard} are heard: start replica {}, or remove it \
          first",
         list(silent)
     )]
     TooFew {
-        /// Members afterwards.
+        /// Members after the change.
         members: usize,
-        /// A majority of them.
+        /// Their majority.
         needed: usize,
-        /// Those that have lately been heard, the leader among them.
+        /// Members heard recently, including the leader.
         heard: usize,
-        /// Those that have not.
+        /// The other members.
         silent: Vec<u64>,
     },
-    /// Who has no vote cannot lead.
+    /// A learner cannot lead.
     #[error("replica {0} has not caught up, and has no vote yet: try again later")]
     Learns(u64),
-    /// Who is to lead cannot be reached.
+    /// The new leader cannot be reached.
     #[error("replica {0} is not heard: start it, or choose another one")]
     Silent(u64),
-    /// Leadership is being handed over already.
+    /// A hand-over is in progress.
     #[error("leadership is being handed over already: `midflight kv members` shows who leads")]
     HandsOver,
-    /// Leadership was to be handed over, and was not.
+    /// A hand-over failed.
     #[error(transparent)]
     NotHandedOver(#[from] HandOverError),
-    /// A set that replicates nothing has one member.
+    /// The unreplicated mode allows one member.
     #[error(
         "`reads` is unreplicated, so the set has one replica: choose another mode, with all processes stopped, before you add one"
     )]
     Unreplicated,
-    /// Another change is under way.
+    /// Another change is in progress.
     #[error(
         "another change of the members is under way: try again when it is done{}",
         learner.map_or(String::new(), |id| format!(", or remove replica {id}, which has not caught up"))
     )]
     Busy {
-        /// The new member that the set waits for.
+        /// The new member that has not caught up.
         learner: Option<u64>,
     },
 }
 
-/// Why another one than the wanted replica leads, or none.
+/// Why the chosen replica does not lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandOverError {
     /// Another one was elected.
     #[error("replica {0} leads now: the wanted one did not have the whole log in time, or was not reached. Try again")]
     Other(u64),
-    /// Nobody is known to lead.
+    /// No leader is known.
     #[error(
         "the wanted replica did not take over, and this one has stepped down; it knows of no leader yet. `midflight kv members` shows \
          who leads"
@@ -101,17 +101,17 @@ pub enum HandOverError {
     Nobody,
 }
 
-/// A new member gets its vote when it lacks no more entries than this. A follower always lacks some that are under way.
+/// A learner gets its vote when it lacks no more entries than this. A follower always lacks some in flight.
 const CAUGHT_UP: u64 = 1_000;
 
-/// What a leader knows of changes.
+/// A leader's state of changes.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// The member without a vote, and since when this leader waits for it.
+    /// The learner, and since when this leader waits for it.
     learner: Option<(u64, Nanos)>,
-    /// The last change that is applied; 0: there was none since this replica started.
+    /// Index of the last applied change; 0 if there was none since the start.
     applied: u64,
-    /// An entry that this leader has proposed since. Who has it on disk knows after a restart that the change is committed.
+    /// An entry that this leader proposed afterwards. A replica with it on disk knows after a restart that the change is committed.
     seal: Option<u64>,
 }
 
@@ -125,12 +125,12 @@ impl Changes {
     }
 }
 
-/// What an entry changes, and the members afterwards; `None` where it cannot be read.
+/// The change in an entry, and the members after it; `None` if it cannot be decoded.
 pub(super) fn change_of(entry: &Entry) -> Option<(ConfChangeV2, Option<Vec<Member>>)> {
     let mut change = ConfChangeV2::default();
     let is_change = entry.get_entry_type() == EntryType::EntryConfChangeV2;
     let is_read = is_change && change.merge_from_bytes(entry.get_data()).is_ok();
-    // raft-rs itself proposes an empty change, which leaves a joint configuration.
+    // raft-rs proposes an empty change to leave a joint configuration.
     let members: Option<Vec<Member>> = match entry.get_context() {
         [] if change.get_changes().is_empty() => None,
         context => Some(postcard::from_bytes(context).ok().filter(|members: &Vec<Member>| are_possible(members))?),
@@ -147,7 +147,6 @@ pub(super) fn are_possible(members: &[Member]) -> bool {
     members.iter().all(|member| is_placed(member) && is_alone(member))
 }
 
-/// Members in words, to show in what two lists differ.
 pub(super) fn list_of(members: &[Member]) -> String {
     let all = members
         .iter()
@@ -159,23 +158,22 @@ fn list(ids: &[u64]) -> String {
     ids.iter().map(u64::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// The place of a member; [`NO_SLOT`] where it is none.
 pub(super) fn slot_of(members: &[Member], id: u64) -> u8 {
     members.iter().find(|member| member.id == id).map_or(NO_SLOT, |member| member.slot)
 }
 
 impl Replica {
-    /// The members, as far as this replica has applied the log.
+    /// The members as of the last applied entry.
     #[must_use]
     pub fn members(&self) -> &[Member] {
         &self.state.members
     }
 
-    /// Adds a member, once a quorum has agreed. It has no vote until it has caught up. A replica that has lost its disk comes back as a
-    /// new member.
+    /// Adds a member once a quorum has agreed. It gets its vote when it has caught up. A replica that lost its disk must join as a new
+    /// member.
     ///
     /// # Errors
-    /// Where it cannot be, or not now.
+    /// Why the change is invalid, or not possible now.
     pub fn add_member(&mut self, now: Nanos, new: Member) -> Result<(), ChangeError> {
         if usize::from(new.slot) >= REPLICAS_MAX {
             return Err(ChangeError::NoPlace(new.slot));
@@ -207,10 +205,10 @@ impl Replica {
         self.change(now, id, ConfChangeType::AddLearnerNode, &members)
     }
 
-    /// Removes a member, once a quorum has agreed.
+    /// Removes a member once a quorum has agreed.
     ///
     /// # Errors
-    /// Where it cannot be, or not now.
+    /// Why the change is invalid, or not possible now.
     pub fn remove_member(&mut self, now: Nanos, id: u64) -> Result<(), ChangeError> {
         let mut members = self.state.members.clone();
         members.retain(|member| member.id != id);
@@ -226,15 +224,15 @@ impl Replica {
         self.change(now, id, ConfChangeType::RemoveNode, &members)
     }
 
-    /// Whether a replica was heard within the time in which another one would be elected.
+    /// Whether a replica was heard within an election timeout.
     pub(super) fn is_heard(&self, now: Nanos, id: u64) -> bool {
         let lately = |at: &Nanos| now < at + self.config.timing.promise;
-        // Who is no member yet says nothing but its greeting.
+        // A replica that is not a member yet sends only its greeting.
         let is_new = self.state.members.iter().all(|member| member.id != id);
         id == self.config.id || self.heard.get(&id).is_some_and(lately) || is_new && self.links.is_greeted(id)
     }
 
-    /// A change must leave a majority of replicas that are heard: it could not be taken back.
+    /// Without a majority that is heard, the change could not be reversed.
     fn check_majority(&self, now: Nanos, members: &[Member]) -> Result<(), ChangeError> {
         if planted(168) {
             return Ok(());
@@ -268,14 +266,12 @@ impl Replica {
         self.node.propose_change(context, change)
     }
 
-    /// Whether a leader has a change under way: one that is not applied, that a majority could forget, or that adds a member which
-    /// learns.
+    /// Whether a change is in progress: not applied, not yet sure to survive a loss of the leader, or with a learner.
     pub(super) fn is_changing(&self) -> bool {
         let is_safe = self.changes.is_sealed(self.node.committed());
         self.node.is_leader() && (!is_safe || self.node.has_pending_change() || self.node.learner().is_some())
     }
 
-    /// A leader's part in changes, at each heartbeat.
     pub(super) fn attend_members(&mut self, now: Nanos) {
         if !self.changes.is_sealed(u64::MAX) && self.node.has_applied_former_terms() {
             self.changes.seal = self.node.propose(Vec::new());
@@ -286,7 +282,7 @@ impl Replica {
         }
     }
 
-    /// A new member gets its vote when it has caught up. One that takes too long is removed again, and that is reported.
+    /// Gives a learner its vote when it has caught up. One that takes too long is removed and reported.
     fn attend_learner(&mut self, now: Nanos, id: u64) {
         let known = self.changes.learner.filter(|(learner, _)| *learner == id);
         let (_, since) = *self.changes.learner.insert(known.unwrap_or((id, now)));
@@ -306,7 +302,6 @@ impl Replica {
         matched > 0 && matched + CAUGHT_UP >= self.node.committed()
     }
 
-    /// An entry that changes the members is applied.
     pub(super) fn apply_change(&mut self, entry: &Entry) {
         let Some((change, members)) = change_of(entry) else {
             self.counters.unknown_entries += 1;
@@ -314,7 +309,7 @@ impl Replica {
                 .fail("the log has a change of the members that cannot be read: use a newer program for this replica");
         };
         (self.changes.applied, self.changes.seal) = (entry.index, None);
-        // What one replica cannot apply, no other can: all go on as if it were not there.
+        // An entry that one replica cannot apply, no replica can. All ignore it.
         let Ok(conf_state) = self.node.apply_change(&change) else {
             self.counters.unknown_entries += 1;
             return;
@@ -325,7 +320,7 @@ impl Replica {
         let was_member = self.slot() != NO_SLOT;
         self.state.members = members;
         self.node.set_slot(self.slot());
-        // It may have been elected between the proposal and now.
+        // It may have been elected since the proposal.
         if self.node.is_leader() && self.slot() == NO_SLOT && !planted(182) {
             self.node.step_down(self.now);
         }
@@ -336,7 +331,6 @@ impl Replica {
         self.wants_announcement = true;
     }
 
-    /// It is a member no more: the log says so, or a peer.
     pub(super) fn note_removal(&mut self, peer: Option<u64>) {
         if !std::mem::replace(&mut self.has_left, true) {
             self.events.push_back(Event::Removed(peer));

@@ -1,18 +1,15 @@
-//! A replica: Raft, the store, and what connects them with the switch.
+//! A replica: Raft, the store, and the protocol with the switch.
 //!
-//! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
-//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts; `snapshots`: when they are made;
-//! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
-//! - `hand_over`: leadership that moves to another replica;
-//! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
-//!   switches hear of other replicas;
-//! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `replies`: which way answers to READs go;
-//!   `balance`: how many READs each replica gets; `seqs`: what its replies say of the last write;
-//! - `room`: what goes on where disks are full; `times`: how long all that takes;
-//! - `founding`: how a set begins;
-//! - `read_index` and `leases`: two other ways for followers to serve reads.
+//! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes; `letters`: peer messages;
+//! - `entry`, `state`, `store`, `clients`: log entries, and the state that they add up to;
+//! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
+//! - `hand_over`, `succession`: moving leadership to another replica;
+//! - `session`, `switches`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas;
+//! - `datagrams`, `reads`, `writes`, `replies`: requests; `balance`: weights of replicas; `seqs`: the last write that replies report;
+//! - `room`: full disks; `times`: histograms; `founding`: how a set begins;
+//! - `read_index`, `leases`: two other ways for followers to serve reads.
 //!
-//! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
+//! [`Replica`] combines them: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
 //! ([`midflight_endpoint::Linked`]).
 
 mod balance;
@@ -79,7 +76,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Bounds, Refresh};
 
-/// Entries that a snapshot has made needless, and that one turn frees.
+/// Compacted entries freed in one turn.
 const TRIMMED_AT_ONCE: usize = 4096;
 
 /// A replica of a set.
@@ -89,49 +86,44 @@ pub struct Replica {
     state: State,
     applied: u64,
     seqs: seqs::Seqs,
-    /// What is committed and not applied: holders of leases do not have it.
+    /// Committed entries that wait, because holders of leases do not have them.
     to_apply: VecDeque<Entry>,
-    /// What a leader does, while this replica is one.
+    /// Only while this replica leads.
     sessions: Option<Sessions>,
-    /// What it says to switches while it does not lead.
+    /// Only used while it does not lead.
     presence: presence::Presence,
     reads: Reads,
     read_index: read_index::ReadIndex,
-    /// Where followers serve reads by leases.
+    /// Only in mode `follower-lease`.
     leases: Option<leases::Leases>,
     gauge: balance::Gauge,
-    /// The newest snapshot.
     image: Option<Image>,
     snapshot: Option<snapshots::Snapshotting>,
     transfers: transfer::Transfers,
-    /// Something is left to do that one turn has not done, as it would have stopped the replica for too long.
+    /// Work is left that would have made one turn too long.
     has_work: bool,
     /// Bytes of entries applied since the last snapshot.
     log_bytes: usize,
-    /// A member has come: it takes no snapshot that does not name it.
+    /// A member was added; it needs a snapshot that names it.
     wants_snapshot: bool,
-    /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
+    /// The local time at which `State::time` last changed. Their sum is the store's time, by which clients expire.
     time_since: Nanos,
     hand_over: Option<hand_over::HandOver>,
-    /// What a leader knows of changes of the members.
     changes: members::Changes,
-    /// Its set has not begun.
+    /// Set until the store has begun.
     founding: Option<Founding>,
-    /// It was a member, and has been removed.
     has_left: bool,
-    /// Its members have changed: peers are told.
+    /// Its members have changed, and peers must be told.
     wants_announcement: bool,
-    /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
-    /// Its last turn.
     now: Nanos,
     links: drive::Links,
-    /// Switches that have been found to be configured otherwise; at most as many as the configuration names.
+    /// Switches reported as configured differently; bounded by the configuration's switches.
     unlike: BTreeSet<SocketAddr>,
     /// To switches.
     out: Datagrams,
-    /// To clients: answers that do not pass the switch.
+    /// Direct answers to clients.
     direct: Datagrams,
     events: VecDeque<Event>,
     counters: Counts,
@@ -139,28 +131,28 @@ pub struct Replica {
     room: room::Room,
 }
 
-/// What a driver should know, or do.
+/// What the driver must know or do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It leads, in this term.
+    /// It became the leader in this term.
     Leads(u64),
-    /// It leads no more.
+    /// It no longer leads.
     Follows,
-    /// What has come of [`Replica::transfer`].
+    /// Outcome of [`Replica::transfer`].
     HandedOver(Result<(), HandOverError>),
     /// A session has begun at this switch.
     Session(SocketAddr),
-    /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
+    /// This switch has another session lease or number of key groups, so it is not used.
     Unlike(SocketAddr),
-    /// This switch has had a session of a leader of a later term than this one's: it is not worked with.
+    /// This switch has had a session of a later term's leader, so it is not used.
     Overtaken(SocketAddr),
-    /// Its disk is slower than the others': it hands leadership over to this replica.
+    /// Its disk is slow: it hands leadership over to this replica.
     SlowDisk(u64),
     /// Its disk is full: it hands leadership over to this replica, whose disk has room.
     FullDisk(u64),
-    /// Whether its disk has room, which it had not before, or had.
+    /// Its disk got room, or ran out of it.
     Room(bool),
-    /// This peer was started with another value of a setting that all replicas must have in common: it is not listened to.
+    /// This peer has another value of a setting that all replicas must share, so it is ignored.
     UnlikePeer {
         /// Its id.
         peer: u64,
@@ -173,78 +165,78 @@ pub enum Event {
     },
     /// The leader removes this new member, which has not caught up in time.
     LeftBehind(u64),
-    /// Its log ended in the middle of a batch, and what was there of it is cut off: a power cut leaves that. A file that has lost its end
-    /// may look like that, too.
+    /// The log ended inside a batch, which was cut off. A power failure leaves that, but so does a truncated file.
     LogCut(Cut),
-    /// Its set has not begun: it waits for these first members.
+    /// The set has not begun; it waits for these first members.
     Founding(Vec<u64>),
-    /// Its set has begun: all first members have the founding state.
+    /// The set has begun: all first members have the founding state.
     Founded,
-    /// This peer is not listened to.
+    /// This peer is ignored.
     Refused {
         /// Its id.
         peer: u64,
         /// Why.
         refusal: Refusal,
     },
-    /// A leader counts on more than this replica's log has: nothing is taken from it.
+    /// A leader's commit index is beyond this replica's log; its messages are refused.
     Contradicted {
         /// Its id.
         peer: u64,
-        /// What it says is committed.
+        /// Its commit index.
         commit: u64,
-        /// Where this log ends.
+        /// The last index of this log.
         last: u64,
     },
-    /// This peer has sent entries, or a snapshot, that this program cannot read, and that are not taken.
+    /// This peer sent entries or a snapshot that this release cannot read; they were refused.
     Unreadable(u64),
-    /// This peer has sent a snapshot that is not taken, for this reason.
+    /// A snapshot of this peer was refused.
     SnapshotRefused(u64, SnapshotError),
-    /// This link must end.
+    /// The driver must end this link.
     Ended(Link),
-    /// It was a member, and has been removed: a peer says so, or the log.
+    /// The replica was removed, according to this peer or to the log.
     Removed(Option<u64>),
-    /// It has no data, and peers have: it takes no part, and the process must end with this message.
+    /// The replica has no data, but its peers have. The process must end with this message.
     NotFounded(String),
-    /// It cannot go on: the process must end, with this message.
+    /// The replica cannot continue. The process must end with this message.
     Failed(String),
 }
 
-/// A replica cannot be made.
+/// Why a replica cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its configuration is wrong.
+    /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its files are not usable.
+    /// Unusable files.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// It should have files, and has none.
+    /// Its files are missing.
     #[error(
         "there is no data of replica {0} here. If the store is new, say so (--new). If this replica has lost its data, it must not \
          come back under its id: have a member remove it, and let another id join (--join)"
     )]
     NoFiles(u64),
-    /// Its snapshot is not usable.
+    /// Unusable snapshot.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// Raft does not take what its files say.
+    /// Raft rejects the files' content.
     #[error("the log does not fit together: {0}")]
     Raft(#[from] raft::Error),
 }
 
 impl Replica {
-    /// A replica with what its disk holds; without a file, a new one.
+    /// Creates a replica from its disk; without files, a new one.
     ///
     /// # Errors
-    /// Where it must not run: see [`StartError`].
+    /// Why it must not run.
     pub fn new(config: ReplicaConfig, files: Vec<(File, Vec<u8>)>, now: Nanos) -> Result<Self, StartError> {
         config.check()?;
         let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
         let drawn = Pcg64::seed_from_u64(config.seed).random();
         let mut recovered = Log::recover(identity, files, config.founders.get(&config.id).copied().unwrap_or(drawn))?;
         if recovered.log.is_void() && !config.initial.is_empty() {
-            // Files without a state are what a crash leaves of the first batches: nothing was acknowledged. Or they are all that is left.
+            // A crash in the first batches leaves files without a state, and nothing was acknowledged. But they may also be all that is
+            // left.
             if !config.founds {
                 return Err(StartError::NoFiles(config.id));
             }
@@ -254,7 +246,7 @@ impl Replica {
         }
         let (state, applied) = match recovered.snapshot {
             Some(stored) => (snapshots::thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
-            // Who founds is no member before all others do.
+            // A founder is not a member before all others are.
             None => (State { members: Vec::new(), ..State::new(&config) }, 0),
         };
         let first = if recovered.log.is_void() { &config.initial } else { &state.members };
@@ -310,36 +302,36 @@ impl Replica {
         })
     }
 
-    /// Its counts.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How long it took.
+    /// The histograms.
     #[must_use]
     pub fn times(&self) -> &ReplicaTimes {
         &self.times
     }
 
-    /// The next answer that goes to a client directly, and to whom. A driver sends it by a socket of its own, which never waits: what is
-    /// owed to clients that are gone must not hold up a leader's heartbeats.
+    /// The next direct answer to a client. A driver sends it through a separate socket that never blocks, because absent clients must not
+    /// delay a leader's heartbeats.
     pub fn poll_direct(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         pop(&mut self.direct, buffer)
     }
 
-    /// Whether all that its log has is safe on disk.
+    /// Whether its log is durable.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         self.node.log().is_safe()
     }
 
-    /// Its driver ends it, and all is safe: one more batch says where the log ends, so that a shorter one is noticed at the next start.
+    /// Before a planned stop, once all is durable: records the end of the log, so that the next start detects a shorter one.
     pub fn seal(&mut self) {
         self.node.log_mut().seal();
     }
 
-    /// Begins a turn of the driver. `waiting`, the approximate number of datagrams left in the socket, is a part of this replica's load.
+    /// Begins a turn of the driver. `waiting` is the approximate number of datagrams left in the socket, a part of this replica's load.
     pub fn begin_turn(&mut self, waiting: u64) {
         self.gauge.begin_turn(waiting);
     }
@@ -347,7 +339,7 @@ impl Replica {
     /// Removes all data, between two sessions.
     ///
     /// # Errors
-    /// Where this replica does not lead.
+    /// If this replica does not lead.
     pub fn flush(&mut self, now: Nanos) -> Result<(), ChangeError> {
         self.check_leads()?;
         if let Some(sessions) = &mut self.sessions {
@@ -376,14 +368,13 @@ impl Replica {
         }
     }
 
-    /// The store's time, for the next entry of this leader.
+    /// The store's time, for this leader's next entry.
     fn store_time(&self, now: Nanos) -> u64 {
         self.state.time + now.saturating_sub(self.time_since) / MS
     }
 
-    /// A message of a peer.
     fn take_message(&mut self, now: Nanos, peer: u64, message: Message) {
-        // The link says that the peer is of this store. It may be a member that this replica has not heard of, and even the leader.
+        // The link proves that the peer belongs to this store. It may be a member, even the leader, that this replica does not know yet.
         let is_stranger = planted(165) && self.state.members.iter().all(|member| member.id != peer);
         if message.from != peer || is_stranger {
             self.counters.foreign_messages += 1;
@@ -394,7 +385,7 @@ impl Replica {
         }
         let is_heartbeat = message.get_msg_type() == MessageType::MsgHeartbeat;
         let taken = self.node.check(now, &message).and_then(|()| {
-            // Raft refuses what would leave a gap, and what a former leader sends.
+            // Raft refuses entries after a gap, or of a former leader.
             let may_append = message.index <= self.node.last_index() && message.term >= self.node.term();
             if let Some(leases) = self.leases.as_mut().filter(|_| may_append) {
                 leases.held.revoke(&message);
@@ -421,8 +412,8 @@ impl Replica {
         }
     }
 
-    /// A leader says that more is committed than this log has. Whether it lies, or this disk has lost what it had acknowledged, only
-    /// an operator can tell: nothing of it is taken.
+    /// The leader's commit index is beyond this log. Either it is wrong or this disk lost acknowledged entries; only an operator can
+    /// tell.
     fn end_contradicted(&mut self, now: Nanos, peer: u64, commit: u64) {
         self.counters.contradictions += 1;
         if self.links.contradicting.insert(peer) {
@@ -435,7 +426,7 @@ impl Replica {
         self.events.push_back(Event::Failed(why.into()));
     }
 
-    /// After any input: lets Raft, sessions and queues go on until nothing is left to do now.
+    /// After any input: runs Raft, sessions and queues until nothing is left to do now.
     fn go_on(&mut self, now: Nanos) {
         self.now = now;
         self.go_on_founding(now);
@@ -482,7 +473,7 @@ impl Replica {
         self.send_messages();
     }
 
-    /// Raft must hear of what is dropped: it waits for the answer to a snapshot as long as nobody says that it is lost.
+    /// Tells Raft what was dropped; otherwise it waits for the answer to a lost snapshot.
     fn send_messages(&mut self) {
         let mut unreachable = BTreeSet::new();
         for message in self.node.take_messages() {
@@ -541,7 +532,6 @@ impl Replica {
         reads.answer(now, applied, confirmed, &mut replies);
     }
 
-    /// The reads that wait, and what answers to reads need.
     fn replies(&mut self) -> (&mut Reads, Replies<'_>) {
         let own = self.state.members.iter().find(|member| member.id == self.config.id);
         let replies = Replies {
@@ -558,7 +548,6 @@ impl Replica {
     }
 }
 
-/// The next datagram of a queue, and where it goes.
 fn pop(queue: &mut Datagrams, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
     let (to, datagram) = queue.pop_front()?;
     buffer.clear();
@@ -566,7 +555,7 @@ fn pop(queue: &mut Datagrams, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
     Some(to)
 }
 
-/// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.
+/// The switch's stamp on packets to replicas: the low half of the incarnation, but never 0.
 fn epoch_of(incarnation: u64) -> u32 {
     (incarnation as u32).max(1)
 }

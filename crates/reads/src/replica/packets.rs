@@ -1,12 +1,10 @@
-//! Packets to switches.
-
 use super::entry::SessionName;
 use super::switches::Answer;
 use midflight_wire::counting;
 use midflight_wire::reads::{EndSession, Heartbeat, Hello, Operation, Replica, Request, Status};
 use zerocopy::IntoBytes;
 
-/// Asks a switch which incarnation it is, and what the time is there. What it answered last proves who asks.
+/// Asks a switch for its incarnation and time. Its last answer proves who asks.
 pub(super) fn hello(sequence: u32, set: u16, slot: u8, last: Option<Answer>) -> Vec<u8> {
     let mut hello = Hello::new(0, sequence);
     (hello.set, hello.slot) = (set.into(), slot);
@@ -16,7 +14,6 @@ pub(super) fn hello(sequence: u32, set: u16, slot: u8, last: Option<Answer>) -> 
     counting(&hello, 0)
 }
 
-/// Ends a session at its switch.
 pub(super) fn end_session(sequence: u32, set: u16, slot: u8, name: &SessionName) -> Vec<u8> {
     let mut end = EndSession::new(0, sequence);
     (end.incarnation, end.sid) = (name.incarnation.into(), name.sid.into());
@@ -24,7 +21,6 @@ pub(super) fn end_session(sequence: u32, set: u16, slot: u8, name: &SessionName)
     counting(&end, 0)
 }
 
-/// What a HEARTBEAT says beside the replicas.
 pub(super) struct HeartbeatHead<'a> {
     pub(super) name: &'a SessionName,
     pub(super) start: u64,
@@ -36,7 +32,6 @@ pub(super) struct HeartbeatHead<'a> {
     pub(super) any_replica: bool,
 }
 
-/// Begins a session, or lets it go on.
 pub(super) fn heartbeat(sequence: u32, head: &HeartbeatHead<'_>, replicas: &[Replica]) -> Vec<u8> {
     let mut heartbeat = Heartbeat::new(0, sequence);
     (heartbeat.incarnation, heartbeat.sid) = (head.name.incarnation.into(), head.name.sid.into());
@@ -47,7 +42,6 @@ pub(super) fn heartbeat(sequence: u32, head: &HeartbeatHead<'_>, replicas: &[Rep
     midflight_wire::packet(&heartbeat, replicas)
 }
 
-/// A reply to a request, by its first part: READ_REPLY with key and value, or WRITE_REPLY with a value.
 pub(super) fn reply(request: &Request, operation: Operation, slot: u8, status: Status, rest: [&[u8]; 2]) -> Vec<u8> {
     let mut reply = *request;
     reply.header.operation = operation.into();

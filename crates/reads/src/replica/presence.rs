@@ -1,5 +1,5 @@
-//! What a replica that does not lead says to switches: HELLO, now and then. A switch in the kernel sends READs where it heard of a
-//! replica last, so it must hear of each, also of one that has just moved. (A leader says it by its heartbeats.)
+//! HELLOs to switches from a replica that does not lead. A switch in the kernel sends READs to the address where it last heard a replica,
+//! so it must hear each one, also after a move.
 
 use super::config::ReplicaConfig;
 use super::packets;
@@ -9,7 +9,6 @@ use midflight_endpoint::Nanos;
 use midflight_wire::reads::State;
 use std::net::SocketAddr;
 
-/// Heartbeats from one HELLO to the next.
 pub(super) const HELLO_HEARTBEATS: u64 = 5;
 
 pub(super) struct Presence {
@@ -18,7 +17,7 @@ pub(super) struct Presence {
     next: Nanos,
     switches: Switches,
     sequence: u32,
-    /// When the last HELLOs were sent, and whether a switch had answered those before.
+    /// Time of the last HELLOs, and whether a switch answered the previous ones.
     greeted: Nanos,
     pub(super) is_heard: bool,
 }
@@ -36,12 +35,11 @@ impl Presence {
         }
     }
 
-    /// When something is to be said next.
     pub(super) fn timeout(&self) -> Nanos {
         self.next
     }
 
-    /// Says it, if it is time, and returns whether it was. What the last answer said proves who asks.
+    /// Sends HELLOs if it is time; returns whether it did. The last answer proves who asks.
     pub(super) fn greet(&mut self, now: Nanos, slot: u8, out: &mut Datagrams) -> bool {
         if now < self.next {
             return false;
@@ -59,7 +57,7 @@ impl Presence {
         true
     }
 
-    /// A switch has answered. Whether it is one that a leader could work with does not matter here.
+    /// Handles an answer. Whether a leader could use the switch is irrelevant here.
     pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> Heard {
         let is_answer = state.set.get() == self.set && self.switches.was_asked(from, state);
         let is_taken = is_answer && self.switches.answered(now, from, state);

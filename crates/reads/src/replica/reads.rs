@@ -1,5 +1,3 @@
-//! The reads of a replica: each waits until it may be answered.
-
 use super::config::Mode;
 use super::leases::Leases;
 use super::node::Node;
@@ -10,7 +8,6 @@ use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_LEADER_ONLY, Request, Status}
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Reads that wait for an index to be applied, or for a quorum to confirm the leader.
 #[derive(Default)]
 pub(super) struct Reads {
     waiting: VecDeque<Waiting>,
@@ -24,31 +21,25 @@ struct Waiting {
     until: Until,
 }
 
-/// What a read waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
-    /// This index is applied.
     Applied(u64),
-    /// A round that began then or later is confirmed, and this index applied.
+    /// A round sent at or after this time is confirmed, and this index applied.
     Confirmed(Nanos, u64),
-    /// The leader answers this question.
     Answered(u64),
 }
 
-/// Who answers a read, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// Once this index is applied.
     Consistent(u64),
-    /// Once this index is applied, and a round that begins from now on is confirmed.
+    /// Answer once this index is applied and a later round is confirmed.
     Confirmed(u64),
-    /// Once the index is applied that the leader says.
+    /// Answer once the index that the leader names is applied.
     Asked,
-    /// Not here.
     Refused(Status),
 }
 
-/// What decides about a read, beside the read itself.
+/// What decides about a read, besides the read itself.
 #[derive(Clone, Copy)]
 pub(super) struct Here<'a> {
     pub(super) now: Nanos,
@@ -56,7 +47,7 @@ pub(super) struct Here<'a> {
     pub(super) node: &'a Node,
     pub(super) applied: u64,
     pub(super) leases: Option<&'a Leases>,
-    /// The SID of the leader's present session, where this replica leads and its session is active.
+    /// SID of the leader's active session, if this replica leads.
     pub(super) session: Option<u64>,
 }
 
@@ -72,7 +63,7 @@ impl Here<'_> {
             _ if request.flags & FLAG_LEADER_ONLY != 0 => Path::Refused(Status::NotLeader),
             Mode::FollowerReadIndex => Path::Asked,
             Mode::FollowerLease if self.has_lease_for(request.hash.get()) => Path::Consistent(self.applied),
-            // What the switch claims nothing of, or what is revoked: the leader may.
+            // The switch claims no consistency, or the lease is revoked. The leader may answer.
             Mode::FollowerLease | Mode::Flair => Path::Refused(Status::Behind),
             Mode::Raft | Mode::LeaderLease | Mode::Unreplicated => Path::Refused(Status::NotLeader),
         }
@@ -85,7 +76,7 @@ impl Here<'_> {
 
     fn consistent_path(&self, sid: u64, index: u64) -> Path {
         let node = self.node;
-        // Its log is the leader's up to there, and the leader has committed that: so it may commit it too.
+        // Log matching: the log is the leader's up to this index, which the leader has committed.
         let is_leaders = node.term_at(index) == Some(sid >> 32);
         if planted(151) && index > node.last_index() {
             return Path::Consistent(node.committed());
@@ -94,7 +85,7 @@ impl Here<'_> {
     }
 
     fn leader_path(&self) -> Path {
-        // Where followers hold leases, what is committed and not applied is acknowledged to nobody, and must not be shown yet.
+        // If followers hold leases, committed entries that are not applied are unacknowledged, and must not be shown yet.
         let index = if self.leases.is_some() { self.applied } else { self.node.committed() };
         if self.mode != Mode::Raft && self.node.has_lease(self.now) {
             Path::Consistent(index)
@@ -105,22 +96,18 @@ impl Here<'_> {
 }
 
 impl Reads {
-    /// How many wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether one waits for a round that begins after `round`.
     pub(super) fn wants_round(&self, round: Nanos) -> bool {
         self.waiting.iter().rev().any(|waiting| matches!(waiting.until, Until::Confirmed(wanted, _) if wanted > round))
     }
 
-    /// Whether one waits for the leader's answer to this question.
     pub(super) fn wants_answer(&self, question: u64) -> bool {
         self.waiting.iter().rev().any(|waiting| matches!(waiting.until, Until::Answered(wanted) if wanted == question))
     }
 
-    /// The leader has answered a question: this index.
     pub(super) fn may_answer(&mut self, question: u64, index: u64) {
         for waiting in &mut self.waiting {
             if matches!(waiting.until, Until::Answered(wanted) if wanted == question) {
@@ -129,7 +116,6 @@ impl Reads {
         }
     }
 
-    /// Refuses what waits for answers of the leader, or for the indexes that it has said.
     pub(super) fn give_up(&mut self, replies: &mut Replies<'_>) {
         self.waiting.retain(|Waiting { from, request, key, until, .. }| {
             let waits = matches!(until, Until::Answered(_) | Until::Applied(_));
@@ -140,12 +126,11 @@ impl Reads {
         });
     }
 
-    /// A read that waits.
     pub(super) fn push(&mut self, since: Nanos, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
         self.waiting.push_back(Waiting { since, from, request: *request, key: key.into(), until });
     }
 
-    /// Answers what can be answered; what waited for a leader that leads no more is refused.
+    /// Answers what can be answered. Refuses reads that wait for a leader which no longer leads.
     pub(super) fn answer(&mut self, now: Nanos, applied: u64, confirmed: Option<Nanos>, replies: &mut Replies<'_>) {
         self.waiting.retain(|Waiting { since, from, request, key, until }| {
             match (*until, confirmed) {

@@ -1,4 +1,4 @@
-//! Answers to READs, and which way they go: through the switch, or to the client directly.
+//! Replies to READs, and their path: through the switch or directly to the client.
 
 use super::counters::Counters;
 use super::packets;
@@ -13,24 +13,19 @@ use midflight_wire::reads::{FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, Operatio
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
-/// What answers are made of, and where they are put.
 pub(super) struct Replies<'a> {
-    /// This replica's place, and where switches reach it.
     pub(super) slot: u8,
     pub(super) own: Option<SocketAddr>,
     pub(super) store: &'a Store,
     pub(super) seqs: &'a Seqs,
-    /// To switches.
     pub(super) out: &'a mut Datagrams,
-    /// To clients.
     pub(super) direct: &'a mut Datagrams,
     pub(super) counters: &'a mut Counters,
     pub(super) times: &'a mut ReplicaTimes,
 }
 
 impl Replies<'_> {
-    /// The value of a key, or that there is none, after the READ has waited. Through the switch it goes with the SEQ of the last write that
-    /// it shows.
+    /// Answers a READ, which has waited for `waited`. A reply through the switch carries the SEQ of the last write that it shows.
     pub(super) fn serve(&mut self, waited: Nanos, switch: SocketAddr, request: &Request, key: &[u8]) {
         let wants_value = request.flags & FLAG_EXISTS == 0;
         let (status, value) = match self.store.get(key) {
@@ -50,15 +45,15 @@ impl Replies<'_> {
         }
     }
 
-    /// A READ is not served. The switch gets its key, so that it can turn it back.
+    /// Refuses a READ. Includes the key, so that the switch can turn the packet into a READ to the leader.
     pub(super) fn refuse(&mut self, switch: SocketAddr, request: &Request, key: &[u8], status: Status) {
         self.counters.reads_refused += 1;
         self.out.push_back((switch, packets::reply(request, Operation::ReadReply, self.slot, status, [key, &[]])));
     }
 }
 
-/// Where the answer to a READ goes if it may go to the client directly. Not what only the leader may answer: the switch must say whether
-/// its session goes on.
+/// The address for a direct reply, if one is allowed. Leader-only reads are excluded: the switch must confirm that the session is
+/// current.
 fn direct_way(request: &Request, own: SocketAddr) -> Option<SocketAddr> {
     let is_marked = request.flags & FLAG_DIRECT != 0;
     let may_be = request.flags & FLAG_LEADER_ONLY == 0;
@@ -66,7 +61,6 @@ fn direct_way(request: &Request, own: SocketAddr) -> Option<SocketAddr> {
     (is_marked && may_be && is_reached(own, client)).then_some(client)
 }
 
-/// Whether a client's address, as the switch saw it, can mean the client here too.
 fn is_reached(own: SocketAddr, client: SocketAddr) -> bool {
     let (own, ip) = (own.ip().to_canonical(), client.ip().to_canonical());
     client.port() != 0
@@ -75,8 +69,7 @@ fn is_reached(own: SocketAddr, client: SocketAddr) -> bool {
         && !(ip.is_unspecified() || ip.is_multicast())
 }
 
-/// A READ without what clients are not to know, or need not: as the switch leaves it in a reply that it forwards. Who has the epoch can
-/// speak for a replica.
+/// Clears the fields that the switch would clear in a forwarded reply. The epoch is secret, because it authenticates a replica.
 fn for_client(request: &Request) -> Request {
     let mut seen = Request {
         sid: 0.into(),

@@ -1,28 +1,24 @@
-//! The last write of each key group: what a reply to a READ says of it, so that the switch forwards a reply that shows a later write than
-//! its READ knew of.
-//!
-//! Nothing else asks for these numbers, and a reply that repeats the SEQ of its READ is always right. So they are not in snapshots: what is
-//! not known is not said.
+//! The last write of each key group. Replies to READs carry its SEQ, so that the switch forwards a reply that shows a later write than
+//! the READ expected. A reply may always repeat its READ's SEQ, so snapshots omit these numbers.
 
 use super::entry::SessionName;
 use super::writes::kgroup_of;
 
-/// The largest SEQ that was applied in the present session, of each key group.
+/// The largest SEQ applied in the current session, by key group.
 pub(super) struct Seqs {
     kgroup_bits: u8,
-    /// The session's SID; 0: none is known.
+    /// The session's SID; 0 if unknown.
     sid: u64,
     last: Vec<u64>,
 }
 
 impl Seqs {
-    /// Before the first session.
     pub(super) fn new(kgroup_bits: u8) -> Self {
         Self { kgroup_bits, sid: 0, last: vec![0; 1 << kgroup_bits] }
     }
 
-    /// What is applied from now on follows the entry of the last of these sessions, or that of a later one. (If the last one is fenced and so
-    /// not among them, the next session's entry comes before any write.)
+    /// Later entries belong to the last of these sessions, or to a later one. (If the last session is fenced, and so missing, the next
+    /// session's entry precedes any write.)
     pub(super) fn begin(&mut self, sessions: &[SessionName]) {
         let sid = sessions.last().map_or(0, |session| session.sid);
         if sid != self.sid {
@@ -31,19 +27,17 @@ impl Seqs {
         }
     }
 
-    /// A write has been applied. A leader proposes a session's writes behind its entry and before the next one's, so the SEQ is of the
-    /// session that began last.
+    /// A leader proposes a session's writes between its entry and the next session's, so the SEQ belongs to the last session.
     pub(super) fn applied(&mut self, hash: u32, seq: u64) {
         let last = &mut self.last[kgroup_of(hash, self.kgroup_bits) as usize];
         *last = seq.max(*last);
     }
 
-    /// The SEQ of a reply to a READ that came with this session, hash and SEQ.
     pub(super) fn of_reply(&self, sid: u64, hash: u32, seq: u64) -> u64 {
         if sid != self.sid {
             return seq;
         }
-        // A REFRESH raises the SEQ of a group without an entry: so the READ's own may be the larger one.
+        // A REFRESH raises a group's SEQ without an entry, so the READ's own may be larger.
         seq.max(self.last[kgroup_of(hash, self.kgroup_bits) as usize])
     }
 }

@@ -1,7 +1,7 @@
-//! The sessions of a leader: how one begins at a switch, goes on, and ends.
+//! A leader's sessions: how one begins at a switch, continues, and ends.
 //!
-//! A session entry is proposed; when it is applied, every earlier session that may be alive is fenced; then heartbeats begin, and
-//! the switch is active. `docs/internals/reads.md`, "Sessions".
+//! The leader proposes a session entry. Once it is applied, the leader fences every earlier session that may be alive. Then heartbeats
+//! begin, and the switch is active. `docs/internals/reads.md`, "Sessions".
 
 use super::balance::Balance;
 use super::config::{ReplicaConfig, Timing};
@@ -17,10 +17,9 @@ use midflight_wire::reads::{Replica as Row, State};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Datagrams to send.
 pub(super) type Datagrams = std::collections::VecDeque<(SocketAddr, Vec<u8>)>;
 
-/// A leader's side of the protocol with the switch (FLAIR's lflair).
+/// The leader's protocol with the switch (FLAIR's lflair).
 pub(super) struct Sessions {
     timing: Timing,
     set: u16,
@@ -29,58 +28,51 @@ pub(super) struct Sessions {
     any_replica: bool,
     pub(super) switches: Switches,
     pub(super) balance: Balance,
-    /// The number of the last session of this term.
     number: u32,
-    /// No session is proposed before this time: whatever ends sessions again and again, the log does not fill with them.
+    /// The earliest next proposal. Bounds the rate at which failing sessions fill the log.
     next_session: Nanos,
     pub(super) present: Option<Present>,
-    /// Sessions that left their switch because clients did not reach it; whoever counts takes them.
+    /// Sessions that left their switch because clients could not reach it; the reader resets the count.
     pub(super) moves: u64,
-    /// When each member last said that a switch answers it; none whose last word was that none does.
+    /// When each member last reported that a switch answers it. A report to the contrary removes it.
     reaching: BTreeMap<u64, Nanos>,
-    /// Sessions that may be alive at their switches.
+    /// Earlier sessions that may be alive at their switches.
     doubtful: Vec<Doubtful>,
-    /// All data is to be removed before the next session.
     flush: bool,
-    /// The number of the next packet to a switch.
+    /// Sequence number of the last packet to a switch.
     sequence: u32,
 }
 
-/// The session that the leader works with.
 pub(super) struct Present {
     pub(super) name: SessionName,
     /// s: the index of its entry.
     pub(super) start: u64,
-    /// Whether the entry is applied.
     is_applied: bool,
-    /// When its first heartbeat was sent: before, no switch can be active with it.
+    /// When its first heartbeat was sent; before, no switch can be active with it.
     pub(super) begun: Option<Nanos>,
     pub(super) writes: Writes,
 }
 
-/// What an answer of a switch is.
+/// Outcome of a switch's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Taken.
     Taken,
-    /// Of another set, to no question, or late.
+    /// Of another set, unsolicited, or late.
     Stray,
-    /// Of a switch that cannot be worked with.
+    /// The switch is configured differently.
     Unlike,
-    /// Taken; for the first time it says that a leader of a later term has had a session there.
+    /// Taken; the first one to show that a later term's leader had a session there.
     Overtaken,
 }
 
 struct Doubtful {
     name: SessionName,
-    /// Then it is over at the latest.
+    /// The latest time at which it ends.
     until: Nanos,
-    /// Whether its switch was asked to end it.
     is_asked: bool,
 }
 
 impl Sessions {
-    /// Those of a new leader.
     pub(super) fn new(config: &ReplicaConfig) -> Self {
         Self {
             timing: config.timing,
@@ -100,23 +92,21 @@ impl Sessions {
         }
     }
 
-    /// Asks for all data to be removed: between two sessions, as stable groups would still show it.
+    /// Removes all data between two sessions; within one, stable groups would still show it.
     pub(super) fn request_flush(&mut self, now: Nanos) {
         self.flush = true;
         self.leave(now);
     }
 
-    /// Whether the switch takes requests for this leader.
     pub(super) fn is_active(&self) -> bool {
         self.present.as_ref().is_some_and(|present| present.begun.is_some())
     }
 
-    /// Sessions that may be alive elsewhere.
     pub(super) fn in_doubt(&self) -> usize {
         self.doubtful.len()
     }
 
-    /// A heartbeat's time: to the session's switch a HEARTBEAT, to the others a HELLO, to doubtful ones END_SESSION.
+    /// Sends a HEARTBEAT to the session's switch, HELLO to the others, and END_SESSION for doubtful sessions.
     pub(super) fn beat(&mut self, now: Nanos, node: &Node, slot: u8, replicas: &[Row], out: &mut Datagrams) {
         let at = self.present.as_ref().map(|present| present.name.switch);
         let addresses: Vec<SocketAddr> = self.switches.addresses().collect();
@@ -135,13 +125,12 @@ impl Sessions {
         }
     }
 
-    /// Whether a session can begin now that has not: no heartbeat's time is waited for.
     pub(super) fn may_begin(&self, now: Nanos, node: &Node) -> bool {
         self.present.as_ref().is_some_and(|present| present.begun.is_none() && self.echo(now, node, present).is_some())
     }
 
-    /// The echo of a heartbeat, where one may be sent: only under the leader's lease, after all earlier sessions are over, and with an
-    /// echo that has not run out.
+    /// The echo for a heartbeat. A heartbeat requires the leader's lease, the end of all earlier sessions, and an echo that has not
+    /// expired.
     fn echo(&self, now: Nanos, node: &Node, present: &Present) -> Option<u64> {
         let Answer { at, incarnation, echo, .. } = self.switches.last(present.name.switch)?;
         let is_fresh = incarnation == present.name.incarnation && now < at + self.timing.session_lease;
@@ -150,7 +139,7 @@ impl Sessions {
         may.then_some(echo)
     }
 
-    /// ACTIVATE, or a later heartbeat, which is the same.
+    /// ACTIVATE, which is the first heartbeat, or a later one.
     fn heartbeat(&mut self, now: Nanos, node: &Node, slot: u8, replicas: &[Row]) -> Option<Vec<u8>> {
         let echo = self.echo(now, node, self.present.as_ref()?)?;
         let present = self.present.as_mut()?;
@@ -168,14 +157,13 @@ impl Sessions {
         Some(packets::heartbeat(self.sequence, &head, replicas))
     }
 
-    /// Whether a switch has the set as this leader has it. One with a longer lease would outlive the fence, one with other key groups
-    /// would take their states for others.
+    /// Whether a switch has the same settings. A longer lease would outlive the fence; another number of key groups would mix up their
+    /// states.
     fn is_alike(&self, state: &State) -> bool {
         let lease_us = u64::from(state.lease_us.get());
         lease_us == self.timing.session_lease / 1_000 && state.kgroup_bits == self.kgroup_bits
     }
 
-    /// A switch has answered.
     pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State, term: u64) -> Heard {
         if state.set.get() != self.set || !self.switches.was_asked(from, state) {
             return Heard::Stray;
@@ -192,7 +180,6 @@ impl Sessions {
 
     fn take_answer(&mut self, now: Nanos, from: SocketAddr, state: &State) {
         let (incarnation, ended) = (state.incarnation.get(), state.ended.get());
-        // The switch's word that a session has ended there.
         for doubtful in &mut self.doubtful {
             let name = &doubtful.name;
             if name.switch == from && name.incarnation == incarnation && ended >= name.sid {
@@ -209,7 +196,6 @@ impl Sessions {
         }
     }
 
-    /// The present session is over for the leader: from now on it refuses its SID.
     pub(super) fn leave(&mut self, now: Nanos) {
         let Some(present) = self.present.take() else { return };
         let heard = self.switches.last(present.name.switch).map_or(0, |last| last.at);
@@ -217,7 +203,7 @@ impl Sessions {
         self.doubtful.push(Doubtful { name: present.name, until, is_asked: false });
     }
 
-    /// The entry of the present session is applied: of all others on the log's list nobody knows whether they are over.
+    /// The session's entry is applied. All others on the log's list may still be alive.
     pub(super) fn applied(&mut self, index: u64, node: &Node, list: &[SessionName]) {
         let Some(present) = self.present.as_mut().filter(|present| present.start == index) else { return };
         present.is_applied = true;
@@ -229,7 +215,7 @@ impl Sessions {
         }
     }
 
-    /// Does what is due: sessions that are over leave the list, a silent switch is left, a session is proposed.
+    /// Runs what is due: fences ended sessions, leaves a silent switch, proposes a session.
     pub(super) fn advance(&mut self, now: Nanos, node: &mut Node, slot: u8, out: &mut Datagrams) {
         self.ask_to_end(slot, out);
         self.end_doubts(now, node);
@@ -247,7 +233,7 @@ impl Sessions {
         self.propose(now, node);
     }
 
-    /// Sessions that have just come into doubt: heartbeats ask again.
+    /// Asks at once; heartbeats repeat it.
     fn ask_to_end(&mut self, slot: u8, out: &mut Datagrams) {
         for doubtful in self.doubtful.iter_mut().filter(|doubtful| !doubtful.is_asked) {
             doubtful.is_asked = true;
@@ -260,7 +246,7 @@ impl Sessions {
 
     fn end_doubts(&mut self, now: Nanos, node: &mut Node) {
         self.doubtful.retain(|doubtful| {
-            // Where the entry finds no room now, it is proposed in the next turn.
+            // If the log has no room now, the next turn proposes the entry.
             now < doubtful.until || node.propose(Record::Fenced(doubtful.name.sid).encode()).is_none()
         });
     }
@@ -274,7 +260,7 @@ impl Sessions {
         }
     }
 
-    /// The session moves to a standby that clients reach, if they do not reach its switch.
+    /// If clients do not reach the session's switch, moves it to a standby that they reach.
     fn follow_clients(&mut self, now: Nanos, term: u64) {
         let Some(Present { name, begun: Some(begun), .. }) = &self.present else { return };
         let (at, begun) = (name.switch, *begun);
@@ -299,14 +285,12 @@ impl Sessions {
         self.present = Some(Present { name, start, is_applied: false, begun: None, writes });
     }
 
-    /// Above all of this term, and above what the switch has seen.
     fn next_sid(&self, term: u64, answer: &Answer) -> Option<u64> {
         let seen = if answer.latest >> 32 == term && !planted(130) { answer.latest as u32 } else { 0 };
         let number = self.number.max(seen).checked_add(1)?;
         Some(term << 32 | u64::from(number))
     }
 
-    /// A member says whether a switch answers it.
     pub(super) fn note_reach(&mut self, now: Nanos, member: u64, is_heard: bool) {
         if is_heard {
             self.reaching.insert(member, now);
@@ -315,8 +299,8 @@ impl Sessions {
         }
     }
 
-    /// Members that switches answer, where this leader, which leads since `since`, has had no answer for a session's lease. What a member
-    /// says is as old as the interval in which it says it: an earlier word may be of a time when switches answered the leader too.
+    /// Members that switches answer, if this leader, since `since`, has had no answer for a session lease. A report may be one interval
+    /// old, so earlier ones may describe a time when switches answered the leader too.
     pub(super) fn reach_better(&self, now: Nanos, since: Nanos) -> impl Iterator<Item = u64> {
         let silent_since = self.switches.last_answer().max(since);
         let is_cut_off = now >= silent_since + self.timing.session_lease;
@@ -324,7 +308,7 @@ impl Sessions {
         self.reaching.iter().filter(move |(_, at)| is_cut_off && **at >= after).map(|(&member, _)| member)
     }
 
-    /// When something is due after `now`, besides heartbeats. What was due and could not be done is tried at the next heartbeat.
+    /// The next time after `now` at which something is due, besides heartbeats. What is overdue is retried at the next heartbeat.
     pub(super) fn timeout(&self, now: Nanos) -> Option<Nanos> {
         let doubts = self.doubtful.iter().map(|doubtful| doubtful.until);
         let present = self.present.as_ref().and_then(|present| self.switches.last(present.name.switch));

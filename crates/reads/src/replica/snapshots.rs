@@ -1,5 +1,3 @@
-//! The snapshots that a replica makes: when, at what pace, and which entries they make needless.
-
 use super::Replica;
 use super::config::ReplicaConfig;
 use super::founding::{FIRST, Founders};
@@ -11,13 +9,12 @@ use midflight_endpoint::Nanos;
 use midflight_wire::reads::REPLICAS_MAX;
 use raft::prelude::{HardState, Snapshot};
 
-/// Parts of a snapshot that may wait for the disk: entries never wait behind more.
+/// Parts of a snapshot in flight to the disk; bounds how long entries wait behind them.
 const PARTS_UNSAFE: u64 = 4;
-/// While a snapshot is on its way to a peer, the leader lets its log become so many times as long before it makes the next one: else a
-/// peer would have to begin again and again.
+/// While a snapshot is being sent, the leader's log may grow this many times longer before the next one. Otherwise the peer might restart
+/// forever.
 const PATIENCE: usize = 4;
 
-/// A snapshot that is being written.
 pub(super) struct Snapshotting {
     snapshot: Snapshot,
     image: Image,
@@ -25,7 +22,6 @@ pub(super) struct Snapshotting {
 }
 
 impl Replica {
-    /// Writes a part of a snapshot, or begins one when the log has become long.
     pub(super) fn step_snapshot(&mut self, now: Nanos) {
         let patience = if self.transfers.is_sending() { PATIENCE } else { 1 };
         let is_due = self.log_bytes > self.snapshot_after().saturating_mul(patience) || self.wants_snapshot;
@@ -46,7 +42,7 @@ impl Replica {
         }
     }
 
-    /// Other lengths at other places of the set: else all would fill their disks at once, and no majority would have a fast one.
+    /// Staggered by slot. Otherwise all replicas would load their disks at the same time, and no majority would have a fast one.
     fn snapshot_after(&self) -> usize {
         let (after, slot) = (self.config.snapshot_after, usize::from(self.slot()).min(REPLICAS_MAX));
         after + after / REPLICAS_MAX * slot
@@ -72,17 +68,16 @@ impl Replica {
         }
     }
 
-    /// A leader keeps the entries that followers need which it hears, but none that the last snapshot has made needless too.
+    /// A leader keeps the entries that followers it hears need, except those that the last snapshot already covers.
     fn needed(&self, now: Nanos) -> u64 {
         let members = self.state.members.iter().map(|member| member.id).filter(|&id| self.is_heard(now, id));
         let kept = self.node.log().snapshot_index() + 1;
         if self.node.is_leader() { self.node.needed(members).max(kept) } else { u64::MAX }
     }
 
-    /// Whether a part of a snapshot of its own can go to the disk now.
     pub(super) fn may_write_part(&self) -> bool {
         let has_room = self.node.log().snapshot_parts().is_none_or(|(all, safe)| all < safe + PARTS_UNSAFE);
-        // What it replaces must be on this disk first: an apply does not wait for that.
+        // The entries that it replaces must be durable first; applying does not wait for that.
         let is_on_disk = |writing: &Snapshotting| writing.image.index <= self.node.persisted_index();
         self.snapshot.as_ref().is_some_and(is_on_disk) && has_room
     }
@@ -101,21 +96,20 @@ impl Replica {
     }
 }
 
-/// The state of a snapshot's parts.
 pub(super) fn thaw(config: &ReplicaConfig, parts: &[Bytes]) -> Result<State, SnapshotError> {
     let mut thawing = Thawing::new(config);
     parts.iter().try_for_each(|part| thawing.take(config, part))?;
     thawing.finish()
 }
 
-/// The founding state, as a snapshot that is written to the log and not taken yet: no data, who the first members are, and which disks
-/// they have. It is the same at each of them. So a member that joins later learns from snapshots alone who was there before.
+/// Writes the founding state to the log as a snapshot, without installing it: no data, only the first members and their disks, the same
+/// at each. So a later member learns the founders from snapshots.
 pub(super) fn founding(config: &ReplicaConfig, founders: Founders, log: &mut Log) -> (Snapshot, State) {
     let (snapshot, state, _) = write_founding(config, founders, log);
     (snapshot, state)
 }
 
-/// The same, taken at once: whoever wants it gives all first members theirs.
+/// Writes the founding state and installs it, for a process that creates the data of all first members.
 pub(super) fn found(config: &ReplicaConfig, log: &mut Log) -> Stored {
     let (snapshot, _, parts) = write_founding(config, config.founders.clone(), log);
     log.install(snapshot.clone());

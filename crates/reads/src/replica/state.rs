@@ -1,5 +1,3 @@
-//! What the log's entries add up to: data, clients, sessions, members. Snapshots hold all of it.
-
 use super::clients::{Clients, Known};
 use super::config::{Member, ReplicaConfig};
 use super::entry::{ClientWrite, Record, SessionName};
@@ -8,25 +6,21 @@ use super::store::{Outcome, Store};
 use midflight_endpoint::MS;
 use midflight_wire::reads::Status;
 
-/// What all replicas have in common once they have applied the same entries.
+/// The replicated state: the same in all replicas that have applied the same entries. Snapshots contain all of it.
 #[derive(Clone, Debug)]
 pub(super) struct State {
-    /// Keys and values.
     pub(super) store: Store,
-    /// Clients and their last writes.
     pub(super) clients: Clients,
-    /// Sessions that have begun, and of which no entry says that they are over.
+    /// Sessions that have begun and have no `Fenced` entry.
     pub(super) sessions: Vec<SessionName>,
-    /// The replicas.
     pub(super) members: Vec<Member>,
-    /// Who founded the store. It never changes.
+    /// The first members and their disks. Never changes.
     pub(super) founders: Founders,
-    /// Milliseconds that the store has run, as its leaders counted them. It never decreases.
+    /// Milliseconds for which the store has run, as counted by its leaders. Never decreases.
     pub(super) time: u64,
 }
 
 impl State {
-    /// Before the first entry.
     pub(super) fn new(config: &ReplicaConfig) -> Self {
         Self {
             store: Store::new(config.store_bytes, config.seed),
@@ -38,7 +32,6 @@ impl State {
         }
     }
 
-    /// Applies an entry.
     pub(super) fn apply(&mut self, index: u64, record: Record<'_>) -> Outcome {
         match record {
             Record::Session(session) => {
@@ -74,7 +67,6 @@ impl State {
     }
 }
 
-/// What a write that is not new gets as its answer.
 pub(super) fn of_known(known: Known) -> Outcome {
     match known {
         Known::Ran(outcome) => outcome,

@@ -1,80 +1,78 @@
-//! What a replica says of itself.
-
 use super::Replica;
 use super::config::{Member, Mode};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
-/// The part that a replica plays.
+/// A replica's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It leads.
     Leader,
     /// It follows, or looks for a leader.
     Follower,
-    /// It is a member that has not caught up, and has no vote yet.
+    /// A member that has not caught up and has no vote yet.
     Learner,
-    /// Its set has not begun: it waits for the other first members.
+    /// Its set has not begun; it waits for the other first members.
     Founder,
-    /// The set does not know it yet.
+    /// Not a member yet.
     Outside,
-    /// It was a member, and has been removed.
+    /// A former member.
     Removed,
 }
 
-/// The state of a replica, for people and metrics.
+/// A replica's state, for people and metrics. Fields marked (L) are known to the leader only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
-    /// Its id.
+    /// Raft id.
     pub id: u64,
-    /// Its part.
+    /// Its role.
     pub role: Role,
     /// How reads are served.
     pub mode: Mode,
     /// Raft's term.
     pub term: u64,
-    /// Who leads, as far as it knows.
+    /// The leader, if known.
     pub leader: Option<u64>,
-    /// The leader's: the SID of the present session, and its switch, if it is active.
+    /// (L) SID and switch of the active session.
     pub session: Option<(u64, SocketAddr)>,
-    /// The leader's: earlier sessions that may be alive.
+    /// (L) Earlier sessions that may be alive.
     pub sessions_in_doubt: usize,
-    /// The leader's: whether it has its lease.
+    /// (L) Whether it has its lease.
     pub has_lease: bool,
-    /// The last index of its log.
+    /// Last index of its log.
     pub last_index: u64,
-    /// What it knows to be committed.
+    /// Its commit index.
     pub committed: u64,
-    /// What it has applied.
+    /// Last applied index.
     pub applied: u64,
-    /// Keys in its store.
+    /// Keys in the store.
     pub keys: usize,
-    /// Bytes of keys and values in its store, with what they cost beside.
+    /// Bytes of keys and values, with overhead.
     pub store_bytes: usize,
     /// Bytes of log since the last snapshot.
     pub log_bytes: usize,
-    /// Bytes that wait for its disk.
+    /// Bytes waiting for the disk.
     pub unsafe_bytes: usize,
-    /// Whether its disk is full.
+    /// Whether the disk is full.
     pub disk_full: bool,
-    /// The leader's: whether a majority of the disks has room, so that it takes all writes.
+    /// (L) Whether a majority of the disks has room, so that all writes are accepted.
     pub has_room: bool,
-    /// Client ids that may write.
+    /// Open client ids.
     pub clients: usize,
     /// Reads that wait for an index or a quorum.
     pub reads_waiting: usize,
-    /// The leader's: answers that wait for an index.
+    /// (L) Answers that wait for an index.
     pub answers_waiting: usize,
-    /// The leader's: key groups that are unstable, as far as it knows.
+    /// (L) Key groups known to be unstable.
     pub kgroups_unstable: usize,
-    /// The leader's: a change of the members is not done. Until then who leaves is needed.
+    /// (L) A change of the members is not complete; a leaving member must keep running.
     pub is_changing: bool,
-    /// The members, and the index up to which the leader knows each to have the log.
+    /// The members, and (L) each one's matched index.
     pub members: Vec<(Member, u64)>,
 }
 
 impl Replica {
-    /// How it is.
+    /// The current state.
     #[must_use]
     pub fn status(&self, now: Nanos) -> StatusReport {
         let node = &self.node;

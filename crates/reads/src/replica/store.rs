@@ -1,8 +1,8 @@
 //! The data: keys and values.
 //!
-//! A snapshot must not stop the store, and not double its memory. So the keys are divided into shards by a hash, and a snapshot shares
-//! them: a shard is copied when it is written for the first time after a snapshot has begun. The hash has a seed of this replica, so
-//! nobody can choose keys that are all of one shard. (It is not the hash of key groups, in which braces put many keys together.)
+//! A snapshot must neither stop the store nor double its memory. So a hash divides the keys into shards, which a snapshot shares; a shard
+//! is copied at its first write after the snapshot began. The hash is seeded per replica, so that an attacker cannot fill one shard. (The
+//! hash of key groups would not do: its braces put many keys together.)
 
 use super::entry::What;
 use bytes::Bytes;
@@ -11,17 +11,15 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-/// As a power of two. A million keys make shards of 250: a copy takes some ten microseconds.
+/// log2 of the shards. With a million keys a shard has 250; copying it takes about ten microseconds.
 const SHARD_BITS: u32 = 12;
-/// Shards that are freed in one turn.
 const CLEARED_AT_ONCE: usize = 32;
-/// What a key costs beside its bytes and those of its value, roughly.
 const KEY_OVERHEAD: usize = 96;
 
-/// Keys in their order: the same in each replica and in each run.
+/// Sorted, so that the order is the same in each replica and run.
 pub(super) type Shard = BTreeMap<Bytes, Bytes>;
 
-/// Keys and values. A clone shares all of them until one of both is changed.
+/// Keys and values. A clone shares them until either changes.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     shards: Vec<Arc<Shard>>,
@@ -29,33 +27,27 @@ pub(super) struct Store {
     keys: usize,
     bytes: usize,
     bytes_max: usize,
-    /// Nobody needs them. To free a million keys at once would stop the replica for too long.
+    /// Shards to free. Freeing a million keys at once would stop the replica for too long.
     discarded: Vec<Arc<Shard>>,
 }
 
-/// What came of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// Whether it is done, or why not.
     pub(super) status: Status,
-    /// Its value, where it has one.
     pub(super) value: Bytes,
 }
 
 impl Outcome {
-    /// Without a value.
     pub(super) fn plain(status: Status) -> Self {
         Self { status, value: Bytes::new() }
     }
 
-    /// Done, with this value.
     pub(super) fn done(value: impl Into<Bytes>) -> Self {
         Self { status: Status::Done, value: value.into() }
     }
 }
 
 impl Store {
-    /// Without a key.
     pub(super) fn new(bytes_max: usize, seed: u64) -> Self {
         Self { shards: no_shards(), seed, keys: 0, bytes: 0, bytes_max, discarded: Vec::new() }
     }
@@ -67,57 +59,49 @@ impl Store {
         (hasher.finish() >> (64 - SHARD_BITS)) as usize
     }
 
-    /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Option<&Bytes> {
         self.shards[self.shard_of(key)].get(key)
     }
 
-    /// Keys in it.
     pub(super) fn keys(&self) -> usize {
         self.keys
     }
 
-    /// What they cost, roughly.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// All shards, in their order.
     pub(super) fn shards(&self) -> &[Arc<Shard>] {
         &self.shards
     }
 
-    /// Removes all keys.
     pub(super) fn flush(&mut self) {
         let shards = std::mem::replace(&mut self.shards, no_shards());
         self.discard(shards);
         (self.keys, self.bytes) = (0, 0);
     }
 
-    /// Nobody needs these shards: [`clear_up`](Self::clear_up) frees them.
+    /// Leaves shards for [`clear_up`](Self::clear_up) to free.
     pub(super) fn discard(&mut self, shards: Vec<Arc<Shard>>) {
         self.discarded.extend(shards.into_iter().filter(|shard| !shard.is_empty()));
     }
 
-    /// This store takes the place of another one.
     pub(super) fn replace(&mut self, former: Self) {
         self.discard(former.shards);
         self.discard(former.discarded);
     }
 
-    /// Frees some of what nobody needs. Returns whether there is more.
+    /// Frees some discarded shards. Returns whether more remain.
     pub(super) fn clear_up(&mut self) -> bool {
         let rest = self.discarded.len().saturating_sub(CLEARED_AT_ONCE);
         self.discarded.truncate(rest);
         rest > 0
     }
 
-    /// Whether all that is in it has room in it.
     pub(super) fn has_room(&self) -> bool {
         self.bytes <= self.bytes_max
     }
 
-    /// Changes a key.
     pub(super) fn apply(&mut self, what: What<'_>) -> Outcome {
         match what {
             What::Put { key, value } => self.put(key, value, Outcome::plain(Status::Done)),
@@ -131,7 +115,7 @@ impl Store {
         }
     }
 
-    /// A key that does not exist counts from 0, and the value is a number in decimal, as in Redis. The answer has eight bytes.
+    /// A missing key counts as 0. Values are decimal, as in Redis; the answer has eight bytes.
     fn incr(&mut self, key: &[u8], by: i64) -> Outcome {
         let present = match self.get(key) {
             None => Some(0),
@@ -163,7 +147,7 @@ impl Store {
 
     fn delete(&mut self, key: &[u8]) -> Outcome {
         if self.get(key).is_none() {
-            return Outcome::plain(Status::NotFound); // nothing is copied for it
+            return Outcome::plain(Status::NotFound); // avoids copying the shard
         }
         let shard = self.shard_of(key);
         if let Some(value) = Arc::make_mut(&mut self.shards[shard]).remove(key) {
@@ -178,7 +162,6 @@ impl Store {
         Arc::make_mut(&mut self.shards[shard]).insert(key, value);
     }
 
-    /// Takes a key of a snapshot.
     pub(super) fn restore(&mut self, key: &[u8], value: &[u8]) {
         self.keys += 1;
         self.bytes += cost(key, value);

@@ -5,8 +5,8 @@ use super::switches::is_silent;
 use midflight_endpoint::Nanos;
 
 impl Replica {
-    /// Who should lead in this one's place, of the members with a vote that `may`. The one with the longest log, as far as this leader
-    /// knows, of those that were heard as late as any: a leader that hears nobody cannot tell who has died since.
+    /// The voter that `may` lead and has the longest known log, among those heard about as late as any other: a leader that hears none
+    /// cannot tell which have failed since.
     pub(super) fn heir(&self, may: impl Fn(u64) -> bool) -> Option<u64> {
         let learner = self.node.learner();
         let others = self.state.members.iter().map(|member| member.id);
@@ -17,7 +17,6 @@ impl Replica {
         heard_late.max_by_key(|&id| self.node.matched(id))
     }
 
-    /// A follower says whether a switch answers it.
     pub(super) fn take_reach(&mut self, now: Nanos, peer: u64, is_heard: bool) {
         let is_member = self.state.members.iter().any(|member| member.id == peer);
         match &mut self.sessions {
@@ -26,8 +25,8 @@ impl Replica {
         }
     }
 
-    /// Where no switch answers this leader, it hands over to a member that one answers. Without such a member it stays: nobody could do
-    /// more, and elections without end would fill the log.
+    /// If no switch answers this leader, hands over to a member that one answers. Without such a member the leader stays: elections would
+    /// only fill the log.
     pub(super) fn hand_over_to_reach_a_switch(&mut self, now: Nanos) {
         let Some(sessions) = self.sessions.as_ref().filter(|_| !self.node.is_handing_over()) else { return };
         let since = self.node.leads_since().unwrap_or(now);

@@ -1,73 +1,64 @@
-//! What a leader knows of the switches of its set.
-
 use super::config::Timing;
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::{REPLICAS_MAX, State};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Heartbeats without an answer after which a switch counts as silent, a replica as not alive.
+/// Heartbeats without an answer after which a switch counts as silent, or a replica as failed.
 pub(super) const SILENT_HEARTBEATS: u64 = 3;
-/// A replica that gets READs through a switch and answers none of them for this many heartbeats is not sent any for
-/// [`PAUSED_HEARTBEATS`].
+/// If a replica gets READs through a switch but answers none for this many heartbeats, it gets none for [`PAUSED_HEARTBEATS`].
 const UNANSWERED_HEARTBEATS: u64 = 5;
 const PAUSED_HEARTBEATS: u64 = 50;
 
-/// A session stays at its switch for this many leases before clients may move it to another one: those who reach different switches only
-/// are served in turn, and a client that says it without need costs the others a move a second.
+/// Leases for which a session stays at its switch before clients may move it. Clients that reach only different switches are served in
+/// turn, and a needless report costs the others one move a second.
 const SETTLED_LEASES: u64 = 8;
 
-/// Questions to a switch whose answers count.
+/// Latest questions per switch whose answers count.
 const QUESTIONS: usize = 32;
 
-/// A switch, as its last answer showed it.
 #[derive(Debug)]
 pub(super) struct Switch {
     pub(super) address: SocketAddr,
     pub(super) last: Option<Answer>,
-    /// The sequences of the last questions to it.
+    /// Sequence numbers of the last questions.
     asked: VecDeque<u32>,
-    /// Whether it was found to have had a leader of a later term.
     is_overtaken: bool,
-    /// When an answer of its last said that it has refused clients that no switch serves.
+    /// When its count of refused clients that no switch serves last changed.
     wanted: Nanos,
 }
 
-/// A STATE, and when it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub(super) at: Nanos,
     pub(super) incarnation: u64,
-    /// The time there.
+    /// Time at the switch.
     pub(super) echo: u64,
     /// The highest SID that has begun or ended there.
     pub(super) latest: u64,
-    /// Its count of requests of clients that no switch serves.
     unserved: u8,
 }
 
 impl Answer {
-    /// Whether a leader of this term can have a session there. If not, a leader of a later term had one.
+    /// Whether a leader of this term can have a session there. If not, a later term's leader had one.
     pub(super) fn is_open_to(&self, term: u64) -> bool {
         self.latest < (term << 32 | u64::from(u32::MAX))
     }
 }
 
-/// The switches of a set, the preferred one first.
 #[derive(Debug)]
 pub(super) struct Switches {
     list: Vec<Switch>,
-    /// The one to which clients have drawn the session, if any.
+    /// The switch to which clients have drawn the session.
     preferred: Option<SocketAddr>,
     reached: [Reached; REPLICAS_MAX],
 }
 
-/// Whether a replica is reached through the switch of the session.
+/// Whether the session's switch reaches a replica.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
     sent: u32,
     answered: u32,
-    /// Since when all that was sent is unanswered.
     unanswered_since: Nanos,
     paused_until: Nanos,
 }
@@ -89,7 +80,6 @@ impl Switches {
         self.list.iter().find(|switch| switch.address == address)?.last
     }
 
-    /// A switch is asked.
     pub(super) fn ask(&mut self, address: SocketAddr, sequence: u32) {
         let Some(switch) = self.list.iter_mut().find(|switch| switch.address == address) else { return };
         if switch.asked.len() == QUESTIONS {
@@ -98,20 +88,19 @@ impl Switches {
         switch.asked.push_back(sequence);
     }
 
-    /// Whether an answer is to one of the last questions to this switch: who does not see the questions cannot forge one.
+    /// Whether this answers one of the last questions to the switch. Seeing the questions is necessary to forge an answer.
     pub(super) fn was_asked(&self, from: SocketAddr, state: &State) -> bool {
         let switch = self.list.iter().find(|switch| switch.address == from);
         switch.is_some_and(|switch| switch.asked.contains(&state.header.sequence.get()))
     }
 
-    /// An answer to a question has come. Returns whether it is not older than the last one.
     pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
         let Some(switch) = self.list.iter_mut().find(|switch| switch.address == from) else { return false };
         let incarnation = state.incarnation.get();
         let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
         if !is_late {
             let (latest, unserved) = (state.sid.get().max(state.ended.get()), state.unserved);
-            // The first answer says nothing: its count is of any time.
+            // The first answer's count has no reference.
             if switch.last.is_some_and(|last| last.incarnation == incarnation && last.unserved != unserved) {
                 switch.wanted = now;
             }
@@ -120,7 +109,7 @@ impl Switches {
         !is_late
     }
 
-    /// The preferred one of those that have answered lately, and at which a leader of this term can have a session.
+    /// The preferred switch among those that answered recently and are open to a leader of this term.
     pub(super) fn best(&self, now: Nanos, timing: &Timing, term: u64) -> Option<(SocketAddr, Answer)> {
         let is_preferred = |switch: &&Switch| Some(switch.address) == self.preferred;
         self.list.iter().filter(is_preferred).chain(&self.list).find_map(|switch| {
@@ -129,8 +118,8 @@ impl Switches {
         })
     }
 
-    /// Clients that no switch serves reach a standby, where a leader of this term can have a session: that one is preferred from now on.
-    /// `begun`: when the present session began, which is at `at`. Returns whether to leave that.
+    /// If unserved clients reach a standby that is open to a leader of this term, prefers it from now on. The current session began at
+    /// `begun`, at the switch `at`. Returns whether to leave it.
     pub(super) fn prefer_wanted(
         &mut self,
         now: Nanos,
@@ -148,7 +137,6 @@ impl Switches {
         true
     }
 
-    /// Whether it is found only now that this switch has had a leader of a later term.
     pub(super) fn is_newly_overtaken(&mut self, address: SocketAddr, term: u64) -> bool {
         let Some(switch) = self.list.iter_mut().find(|switch| switch.address == address) else { return false };
         let was = switch.is_overtaken;
@@ -156,12 +144,11 @@ impl Switches {
         switch.is_overtaken && !was
     }
 
-    /// When any of them has answered last.
     pub(super) fn last_answer(&self) -> Nanos {
         self.list.iter().filter_map(|switch| switch.last).map(|last| last.at).max().unwrap_or(0)
     }
 
-    /// What the switch of the session says of the READs that it has sent.
+    /// Updates reachability from the session's switch's counts of READs.
     pub(super) fn note_reached(&mut self, now: Nanos, state: &State, timing: &Timing) {
         for (slot, reached) in self.reached.iter_mut().enumerate() {
             let (sent, answered) = (state.sent[slot].get(), state.answered[slot].get());
@@ -175,13 +162,11 @@ impl Switches {
         }
     }
 
-    /// Whether READs should be sent to the replica in this place.
     pub(super) fn reaches(&self, now: Nanos, slot: u8) -> bool {
         self.reached.get(usize::from(slot)).is_some_and(|reached| now >= reached.paused_until)
     }
 }
 
-/// Whether someone who was heard at `heard` counts as silent.
 pub(super) fn is_silent(now: Nanos, heard: Nanos, timing: &Timing) -> bool {
     now >= heard + SILENT_HEARTBEATS * timing.heartbeat
 }

@@ -1,22 +1,20 @@
-//! How long what a replica does takes, for metrics.
-
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::Command;
 
-/// Buckets of [`Times`]: the last one begins at 2^26 us, a minute.
+/// Buckets of [`Times`]; the last one begins at 2^26 us, about a minute.
 pub const TIME_BUCKETS: usize = 28;
 
 /// A histogram of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Bucket b counts times of 2^(b-1) to 2^b us, bucket 0 those below 1 us; the last one all longer ones.
+    /// Bucket b counts times of 2^(b-1) to 2^b us, bucket 0 those below 1 us, the last one all longer times.
     pub buckets: [u64; TIME_BUCKETS],
-    /// Their sum in nanoseconds.
+    /// Sum in nanoseconds.
     pub sum_ns: u64,
 }
 
 impl Times {
-    /// One more.
+    /// Adds a time.
     pub fn add(&mut self, took: Nanos) {
         let bucket = (u64::BITS - (took / 1_000).leading_zeros()) as usize;
         self.buckets[bucket.min(TIME_BUCKETS - 1)] += 1;
@@ -24,16 +22,16 @@ impl Times {
     }
 }
 
-/// How long it took, since the replica started.
+/// Durations since the replica started, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaTimes {
-    /// Of the disk, to make safe what was written: its driver's part.
+    /// The driver's syncs of the disk.
     pub sync: Times,
-    /// From a batch of entries in the log until they are applied.
+    /// From appending a batch of entries to applying it.
     pub apply: Times,
     /// From a READ to its answer.
     pub read: Times,
-    /// From a WRITE to its answer at the leader, by command: in the order of [`ReplicaTimes::COMMANDS`].
+    /// From a WRITE to the leader's answer, by command in the order of [`ReplicaTimes::COMMANDS`].
     pub write: [Times; Self::COMMANDS.len()],
 }
 

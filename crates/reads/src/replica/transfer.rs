@@ -1,4 +1,4 @@
-//! Snapshots on their way to replicas that are far behind, in parts. `docs/internals/reads-replica.md`, "A snapshot on its way".
+//! Snapshot transfers to replicas that are far behind. `docs/internals/reads-replica.md`, "A snapshot on its way".
 
 use super::image::{Cursor, Image, SnapshotError, Thawing};
 use super::letters::{Content, Letter, Other, Transfer};
@@ -10,23 +10,19 @@ use raft::eraftpb::MessageType;
 use raft::prelude::Message;
 use std::collections::BTreeMap;
 
-/// Parts that may be under way before the receiver has said that they are safe: so its memory is bounded, and a slow disk there slows the
-/// sender down.
+/// Parts in flight that the receiver has not confirmed as durable. Bounds its memory, and slows the sender down to its disk.
 const WINDOW: u64 = 4;
 
-/// All that is under way, in both directions.
 #[derive(Default)]
 pub(super) struct Transfers {
-    /// A leader's, by peer.
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: Option<Incoming>,
-    /// The last one that began here: what comes of it or of earlier ones begins nothing.
+    /// The last one that started here. Parts of this or an earlier attempt start nothing.
     begun: Option<Transfer>,
-    /// Why the last snapshot could not be taken, and whose it was.
+    /// The peer whose last snapshot was refused, and why.
     refused: Option<(u64, SnapshotError)>,
-    /// Counts the leader's attempts up.
     number: u64,
-    /// A snapshot that Raft has taken and that is not safe yet: its index and what it holds.
+    /// A snapshot that Raft has taken and that is not durable yet: index and content.
     taken: Option<(u64, State)>,
 }
 
@@ -35,7 +31,6 @@ struct Outgoing {
     message: Option<Message>,
     image: Image,
     cursor: Cursor,
-    /// Parts of any kind.
     sent: u64,
     /// Parts with data.
     data_sent: u64,
@@ -47,22 +42,19 @@ struct Incoming {
     transfer: Transfer,
     message: Message,
     thawing: Thawing,
-    /// The number of the next part.
     next: u64,
-    /// What the sender was told.
+    /// Last confirmation sent.
     told: u64,
 }
 
-/// What comes of a part.
 enum Verdict {
-    /// It is taken, or was.
+    /// Taken now or earlier.
     Fine,
-    /// The transfer cannot go on.
+    /// The transfer cannot continue.
     Refused,
 }
 
 impl Outgoing {
-    /// The next part that may go now; whether it is the last.
     fn next(&mut self) -> Option<(Other, bool)> {
         let content = match self.message.take() {
             Some(message) => {
@@ -81,29 +73,24 @@ impl Outgoing {
 }
 
 impl Transfers {
-    /// Whether a snapshot is on its way to any peer.
     pub(super) fn is_sending(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// Whether a snapshot of a leader is arriving here, or is taken and not safe.
     pub(super) fn is_receiving(&self) -> bool {
         self.incoming.is_some() || self.taken.is_some()
     }
 
-    /// The founding state goes to the disk.
     pub(super) fn take_founding(&mut self, index: u64, state: State) {
         self.taken = Some((index, state));
     }
 
-    /// What the snapshot of this index holds, which is safe now.
     pub(super) fn take(&mut self, index: u64) -> Option<State> {
         self.taken.take_if(|(of, _)| *of == index).map(|(_, state)| state)
     }
 }
 
 impl Replica {
-    /// Raft has a snapshot for a peer. Returns whether it can be sent now.
     pub(super) fn send_snapshot(&mut self, message: Message) -> bool {
         let index = message.get_snapshot().get_metadata().index;
         let has_link = self.links.generation(message.to, Lane::Bulk).is_some();
@@ -119,13 +106,12 @@ impl Replica {
         true
     }
 
-    /// Writes the next part for a peer; `false` if there is none now.
     pub(super) fn write_part(&mut self, peer: u64, buffer: &mut Vec<u8>) -> bool {
         let Some((part, is_last)) = self.transfers.outgoing.get_mut(&peer).and_then(Outgoing::next) else {
             return false;
         };
         if is_last {
-            // Raft hears from the peer what has come of it.
+            // The peer reports the outcome to Raft.
             self.counters.snapshots_sent += 1;
             self.stop_sending(peer);
         }
@@ -139,7 +125,7 @@ impl Replica {
         }
     }
 
-    /// A receiver says how much is safe.
+    /// The receiver confirms durable parts.
     pub(super) fn take_received(&mut self, peer: u64, transfer: Transfer, parts: u64) {
         let outgoing = self.transfers.outgoing.get_mut(&peer);
         if let Some(outgoing) = outgoing.filter(|outgoing| outgoing.transfer == transfer) {
@@ -147,7 +133,7 @@ impl Replica {
         }
     }
 
-    /// A receiver has given up. Raft begins again, with the newest snapshot.
+    /// The receiver gave up. Raft starts again with the newest snapshot.
     pub(super) fn take_refused(&mut self, peer: u64, transfer: Transfer) {
         let is_present = self.transfers.outgoing.get(&peer).is_none_or(|outgoing| outgoing.transfer == transfer);
         if transfer.term == self.node.term() && is_present {
@@ -156,7 +142,6 @@ impl Replica {
         }
     }
 
-    /// The link for snapshots is gone: what was under way on it is given up at both ends.
     pub(super) fn end_transfers(&mut self, link: Link) {
         if link.lane == Lane::Bulk {
             self.stop_sending(link.peer);
@@ -166,7 +151,7 @@ impl Replica {
         }
     }
 
-    /// After any input: a leader that leads no more sends nothing, and what an earlier leader sends is not wanted.
+    /// After any input: drops transfers of a leader that no longer leads, sent or received.
     pub(super) fn check_transfers(&mut self) {
         let term = self.node.term();
         let leads = self.node.is_leader();
@@ -179,7 +164,6 @@ impl Replica {
         self.tell_received();
     }
 
-    /// Tells the sender what is safe.
     fn tell_received(&mut self) {
         let safe = self.node.log().snapshot_parts().map_or(0, |(_, safe)| safe);
         let Some(incoming) = self.transfers.incoming.as_mut().filter(|incoming| safe > incoming.told) else { return };
@@ -207,10 +191,9 @@ impl Replica {
         self.links.queue(link.peer, Lane::Bulk, Letter::Other(Other::Refused { transfer }));
     }
 
-    /// A part of a leader's snapshot.
     pub(super) fn take_part(&mut self, now: Nanos, link: Link, transfer: Transfer, number: u64, content: Content) {
         let verdict = match (&self.transfers.incoming, content) {
-            // What is late of an earlier attempt harms nobody, and nobody waits for an answer to it.
+            // A late part of an earlier attempt is harmless, and expects no answer.
             (Some(incoming), _) if incoming.transfer > transfer => Verdict::Fine,
             (Some(incoming), _) if incoming.transfer == transfer && number < incoming.next => Verdict::Fine,
             (_, Content::Message(message)) if number == 0 => self.begin_incoming(now, link, transfer, &message),
@@ -235,8 +218,8 @@ impl Replica {
             && message.term == transfer.term
             && transfer.term >= self.node.term();
         if is_right && metadata.index <= self.node.committed() {
-            // An earlier attempt has brought it, and the leader has not heard so: Raft answers how far this replica has come. The rest
-            // of the snapshot need not come.
+            // An earlier attempt delivered the snapshot, but the leader does not know. Raft's answer tells it, and the remaining parts
+            // are not needed.
             self.take_message(now, link.peer, message);
             return Verdict::Refused;
         }
@@ -277,7 +260,6 @@ impl Replica {
         }
     }
 
-    /// All is there: now Raft hears of it, as of one message.
     fn end_incoming(&mut self, now: Nanos) -> Verdict {
         let Some(Incoming { link, transfer, message, thawing, .. }) = self.transfers.incoming.take() else {
             return Verdict::Refused;

@@ -1,8 +1,8 @@
-//! The writes of a session at its leader: their order, their answers, and what makes key groups stable again.
+//! A session's writes at its leader: order, answers, and how key groups become stable again.
 //!
-//! The closing rule: whatever closes a key group carries an index that is at least that of every write accepted before its SEQ was
-//! processed, and is sent only when that index is committed and applied. Here every answer waits for the index that was the
-//! log's last when it was made, so answers leave in the order in which they were made.
+//! Closing rule: whatever closes a key group carries an index at least that of every write accepted before its SEQ was processed, and is
+//! sent only once that index is committed and applied. Here every answer waits for the log's last index at its creation, so answers leave
+//! in order.
 
 use super::clients::Source;
 use super::entry::{ClientWrite, Record, What};
@@ -18,28 +18,24 @@ use midflight_wire::reads::{Command, DATA_MAX, Operation, Request, Status, Write
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 
-/// Without a write for this long, reads may go to the leader too.
+/// After this long without writes, reads may go to the leader too.
 const IDLE: Nanos = 20 * MS;
 
-/// What the leader knows of the key groups in a session.
 pub(super) struct Writes {
     kgroup_bits: u8,
-    /// The largest SEQ processed, of each key group.
     processed: Vec<u64>,
     waiting: VecDeque<Waiting>,
-    /// What came of entries, until they are answered.
     outcomes: HashMap<u64, Outcome>,
-    /// The number of the write of a client that is in the log, but not applied.
+    /// The unapplied write in the log, by client.
     in_log: HashMap<u64, u64>,
-    /// Sources of openings that are in the log, but not applied.
     opening: Vec<Source>,
-    /// Key groups that READs have shown to be unstable: the SEQ of their last write, and when the first such READ came.
+    /// Key groups that READs show to be unstable: SEQ of the last write, and time of the first such READ.
     open: BTreeMap<u32, (u64, Nanos)>,
     last_write: Nanos,
 }
 
 struct Waiting {
-    /// The command, and when it came; a REFRESH is none.
+    /// The command and its arrival; `None` for a REFRESH.
     came: Option<(Command, Nanos)>,
     index: u64,
     request: Request,
@@ -47,15 +43,14 @@ struct Waiting {
 }
 
 enum Answer {
-    /// What came of the entry at `index`.
+    /// The outcome of the entry at `index`.
     Entry,
-    /// What the table of clients says of this write.
+    /// What the client table knows of this write.
     Lookup { client: u64, number: u64 },
-    /// This.
+    /// A refusal with this status.
     Refusal(Status),
 }
 
-/// A WRITE as it came.
 pub(super) struct Arrived<'a> {
     pub(super) from: SocketAddr,
     pub(super) request: &'a Request,
@@ -64,12 +59,10 @@ pub(super) struct Arrived<'a> {
     pub(super) arguments: &'a [u8],
 }
 
-/// Bounds of a leader's queues.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) waiting: usize,
     pub(super) unsafe_bytes: usize,
-    /// A majority of the disks has room.
     pub(super) has_room: bool,
 }
 
@@ -91,24 +84,23 @@ impl Writes {
         kgroup_of(hash, self.kgroup_bits)
     }
 
-    /// Whether nothing is under way, and nothing was for a while.
+    /// Whether no write is in flight, or was for [`IDLE`].
     pub(super) fn is_idle(&self, now: Nanos) -> bool {
         self.waiting.is_empty() && now >= self.last_write + IDLE
     }
 
-    /// Answers that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Key groups that are unstable at the switch as far as the leader knows: with a write under way, or one that was lost.
+    /// Key groups known to be unstable at the switch: with a write in flight or lost.
     pub(super) fn unstable(&self) -> usize {
         let under_way = self.waiting.iter().map(|waiting| self.kgroup(waiting.request.hash.get()));
         self.open.keys().copied().chain(under_way).collect::<HashSet<u32>>().len()
     }
 
-    /// A WRITE of this session. Its SEQ counts as processed before anything else can refuse it, so nothing that was refused can
-    /// run later. `None`: its answer waits. The order of the checks is part of the protocol.
+    /// Handles a WRITE of this session. Its SEQ counts as processed before any other check, so a refused write can never run later.
+    /// `None`: the answer waits. The order of the checks is part of the protocol.
     pub(super) fn take(
         &mut self,
         now: Nanos,
@@ -142,7 +134,7 @@ impl Writes {
         None
     }
 
-    /// Proposes the write, unless something is wrong with it or it has run. Accepting and appending to the log are one step.
+    /// Proposes the write unless it is invalid or has run. Accepting it and appending it to the log are one step.
     fn accept(
         &mut self,
         arrived: &Arrived<'_>,
@@ -193,14 +185,13 @@ impl Writes {
         node.propose(record.encode()).map(|_| Answer::Entry).ok_or(Status::Busy)
     }
 
-    /// At its bound the queue drops the answer: the client repeats, and a REFRESH makes the group stable.
+    /// If the queue is full, drops the answer: the client repeats, and a REFRESH makes the group stable.
     fn wait(&mut self, came: Option<(Command, Nanos)>, index: u64, request: Request, answer: Answer, bounds: Bounds) {
         if self.waiting.len() < bounds.waiting {
             self.waiting.push_back(Waiting { came, index, request, answer });
         }
     }
 
-    /// An entry of this session has been applied.
     pub(super) fn applied(&mut self, index: u64, record: &Record<'_>, outcome: Outcome) {
         if let Record::SeqWrite(_, ClientWrite { client, number, .. }) = record
             && self.in_log.get(client) == Some(number)
@@ -217,7 +208,6 @@ impl Writes {
         }
     }
 
-    /// Sends what waited for entries up to `applied`. Returns the commands that are answered, and when they came.
     pub(super) fn answer(
         &mut self,
         applied: u64,
@@ -232,7 +222,7 @@ impl Writes {
             let Waiting { came, index, mut request, answer } = waiting;
             answered.extend(came);
             let outcome = match answer {
-                // An entry whose outcome is not here was applied before the session's queue was made: it cannot be.
+                // Cannot happen: the outcome would be missing only if the entry was applied before the queue existed.
                 Answer::Entry => self.outcomes.remove(&index).unwrap_or(Outcome::plain(Status::Busy)),
                 Answer::Lookup { client, number } => of_known(state.clients.knows(client, number)),
                 Answer::Refusal(status) => Outcome::plain(status),
@@ -246,8 +236,8 @@ impl Writes {
         answered
     }
 
-    /// A leader-only READ shows the SEQ of its key group's last write. Either that has not come yet, or its answer has not reached
-    /// the switch. (A client that has the answer to another copy of its WRITE does not repeat it.)
+    /// A leader-only READ carries the SEQ of its key group's last write. Either that write has not come yet, or its answer has not
+    /// reached the switch. (A client may have the answer to another copy of it, and not repeat it.)
     pub(super) fn note_read(&mut self, now: Nanos, request: &Request) {
         let (kgroup, seq) = (self.kgroup(request.hash.get()), request.seq.get());
         let is_answered = seq == self.processed[kgroup as usize] && planted(143);
@@ -260,8 +250,8 @@ impl Writes {
         }
     }
 
-    /// REFRESH: key groups that READs have shown to be unstable for a while become stable. A write that has not come by now will not
-    /// be taken any more.
+    /// REFRESH: makes key groups stable that READs have shown to be unstable for a while. A write that has not come by now is refused
+    /// later.
     pub(super) fn refresh(&mut self, now: Nanos, after: Nanos, name: &Refresh, node: &Node, bounds: Bounds) -> u64 {
         let is_due = |(_, since): &(u64, Nanos)| now >= since + after;
         let due: Vec<(u32, u64)> =
@@ -284,18 +274,16 @@ impl Writes {
         refreshed
     }
 
-    /// When the next REFRESH is due.
     pub(super) fn timeout(&self, after: Nanos) -> Option<Nanos> {
         self.open.values().map(|(_, since)| since + after).min()
     }
 }
 
-/// The key group of a hash, of 2^`bits`.
+/// The key group of a hash among 2^`bits` groups.
 pub(super) fn kgroup_of(hash: u32, bits: u8) -> u32 {
     hash.checked_shr(32 - u32::from(bits)).unwrap_or(0)
 }
 
-/// What a REFRESH of a session says of it.
 pub(super) struct Refresh {
     pub(super) epoch: u32,
     pub(super) sid: u64,

@@ -1,4 +1,4 @@
-//! R6, R7: replies that come from replicas, and not through the switch.
+//! R6, R7: replies directly from replicas.
 
 use super::common::packets::Asked;
 use super::hand::{Hand, SET, get, put, switch};
@@ -11,7 +11,7 @@ fn replica() -> SocketAddr {
     "10.0.7.7:4321".parse().unwrap()
 }
 
-/// The switch has given the client a cookie, and served it: so it has offered direct replies.
+/// The client has a cookie and was served, so the switch has offered direct replies.
 fn known(switches: u8) -> Hand {
     let mut hand = Hand::new(switches, |_: &mut ClientConfig| {});
     hand.submit(get("k"));
@@ -102,7 +102,7 @@ fn r6_a_reply_through_the_switch_shows_that_it_works_no_less() {
     assert_eq!(hand.counters().direct_lost, 0);
 }
 
-/// R5: where the switch fails, its clients go to the next one; that says nothing of the way from the replicas.
+/// R5: if the switch fails, clients change to the next one. This proves nothing about the path from the replicas.
 #[test]
 fn r5_a_switch_that_dies_does_not_end_direct_return() {
     let mut hand = trusting(2);
@@ -169,7 +169,7 @@ fn r7_a_direct_reply_must_be_asked_for_and_fit() {
     assert_eq!(hand.outcome(), Ok(Answer::Value(b"v".to_vec())));
 }
 
-/// R7: where the operator does not want it, no reply is taken but those of switches, and nothing is learned from losses.
+/// R7: without the switch's offer, only replies from switches are accepted, and losses prove nothing.
 #[test]
 fn r7_a_client_asks_only_while_its_switch_offers_it() {
     let mut hand = trusting(1);
@@ -189,7 +189,7 @@ fn r7_a_client_asks_only_while_its_switch_offers_it() {
     assert!(read(&mut hand).asks_direct(), "it works still");
 }
 
-/// R5: many reads under way are lost at once: that is one loss, not many, to the time for which nobody asks.
+/// R5: many concurrent losses count once towards the pause.
 #[test]
 fn r5_a_burst_of_losses_makes_one_short_pause() {
     let mut hand = trusting(1);

@@ -1,5 +1,3 @@
-//! A client, and the hand that plays its switches and replicas.
-
 use super::common::packets::Asked;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
 use midflight_reads::client::{Answer, Client, ClientConfig, Counters, Event, Failure, Operation, OperationKey};
@@ -12,14 +10,13 @@ pub(super) fn switch(last: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, last], 7700))
 }
 
-/// A client and the hand that plays its switches.
+/// A client, with scripted switches and replicas.
 pub(super) struct Hand {
     pub(super) client: Client,
     pub(super) now: Nanos,
 }
 
 impl Hand {
-    /// With this many switches.
     pub(super) fn new(switches: u8, change: impl FnOnce(&mut ClientConfig)) -> Self {
         let mut config = ClientConfig::new((1..=switches).map(switch).collect(), SET, 7);
         change(&mut config);
@@ -47,7 +44,6 @@ impl Hand {
         self.client.submit(self.now, operation).unwrap()
     }
 
-    /// What the client sends now.
     pub(super) fn sent(&mut self) -> Vec<(SocketAddr, Asked)> {
         let mut buffer = Vec::new();
         let mut sent = Vec::new();
@@ -57,7 +53,6 @@ impl Hand {
         sent
     }
 
-    /// The one packet that the client sends now.
     pub(super) fn one(&mut self) -> (SocketAddr, Asked) {
         let sent = self.sent();
         let [one] = &sent[..] else { panic!("one packet: {sent:?}") };
@@ -72,7 +67,7 @@ impl Hand {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
 
-    /// What came of the only operation that has ended.
+    /// The outcome of the only operation that has ended.
     pub(super) fn outcome(&mut self) -> Result<Answer, Failure> {
         let mut done = self.events().into_iter().filter_map(|event| match event {
             Event::Done { outcome, .. } => Some(outcome),
@@ -83,7 +78,7 @@ impl Hand {
         first
     }
 
-    /// Lets time pass, and timers fire; returns what the client sends, with the time since the start.
+    /// Advances time and runs timers; returns what the client sends, with the time since the start.
     pub(super) fn pass(&mut self, time: Nanos) -> Vec<(Nanos, SocketAddr, Asked)> {
         let (begin, end) = (self.now, self.now + time);
         let mut sent: Vec<_> = self.sent().into_iter().map(|(to, asked)| (0, to, asked)).collect();

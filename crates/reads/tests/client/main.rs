@@ -1,4 +1,4 @@
-//! The client against switches and replicas whose every answer is scripted.
+//! The client against scripted switches and replicas.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -296,7 +296,7 @@ fn r5_after_not_leader_and_busy_it_pauses_and_after_reordered_it_does_not() {
     let mut waits = Vec::new();
     for status in [Status::NotLeader, Status::Busy].into_iter().cycle().take(12) {
         hand.says(1, &write.answer(status, b""));
-        hand.says(1, &write.answer(status, b"")); // a copy
+        hand.says(1, &write.answer(status, b"")); // a duplicate
         assert!(hand.sent().is_empty());
         let before = hand.now;
         hand.now = hand.client.poll_timeout().unwrap();
@@ -446,7 +446,7 @@ fn a_switch_of_another_version_is_told_once() {
     assert_eq!(hand.counters().other_version, 4);
 }
 
-/// R7: who sees one number knows none of the others, so a direct reply, which may come from any address, cannot be forged.
+/// R7: one number reveals none of the others, so a direct reply, which may come from any address, cannot be forged.
 #[test]
 fn r7_the_numbers_of_requests_say_nothing_of_each_other() {
     let numbers = |seed| {
@@ -459,14 +459,14 @@ fn r7_the_numbers_of_requests_say_nothing_of_each_other() {
     let (ours, others) = (numbers(7), numbers(8));
     let all: std::collections::HashSet<u64> = ours.iter().chain(&others).copied().collect();
     assert_eq!(all.len(), 2_000, "none recurs");
-    // Differences of numbers that follow each other: none is like another one, and half of their bits differ.
+    // The differences of consecutive numbers are all distinct, and half of their bits differ.
     let steps: std::collections::HashSet<u64> = ours.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
     assert_eq!(steps.len(), 999);
     let bits: u32 = ours.windows(2).map(|two| (two[0] ^ two[1]).count_ones()).sum();
     assert!((31 * 999..33 * 999).contains(&bits), "{bits}");
 }
 
-/// R5: a client whose switch is silent, while another one stands by, says so there after a while, until it is served.
+/// R5: if its switch is silent and another one is a standby, the client tells the standby after a while, until it is served.
 #[test]
 fn r5_a_client_that_reaches_a_standby_only_says_so() {
     let mut hand = Hand::new(2, |config| config.lanes = 1);
@@ -491,7 +491,7 @@ fn r5_a_client_that_reaches_a_standby_only_says_so() {
     assert!(hand.sent().iter().all(|(_, asked)| asked.request.flags & FLAG_UNSERVED == 0), "it is served");
 }
 
-/// The message of an operation that had no answer says what has answered.
+/// The error of an unanswered operation names what answered instead.
 #[test]
 fn what_answered_instead_is_told() {
     let told = |says: &dyn Fn(&mut Hand, &Asked)| {

@@ -1,4 +1,4 @@
-//! What somebody may do who reaches a replica, but does not see its traffic; and what an operator may do wrongly.
+//! Attackers who reach a replica without seeing its traffic, and operators' mistakes.
 
 use super::world::{self, World, member};
 use super::{done, ready};
@@ -11,7 +11,7 @@ use midflight_wire::{counting, reads::Packet, reads::parse};
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A READ as a switch sends it, but for the incarnation's half, which only the switch and its replicas know.
+/// A READ as a switch sends it, but without the secret half of the incarnation.
 fn read(replica: u64, sid: u64, seq: u64, index: u64, flags: u8) -> Vec<u8> {
     let mut request = Request::new(Operation::Read);
     (request.set, request.slot, request.flags) = (world::SET.into(), replica as u8 - 1, flags);
@@ -42,7 +42,7 @@ fn r1_a_forged_read_commits_nothing() {
     assert_eq!(world.replica(leader).counters().foreign, 2);
 }
 
-/// Forged addresses of neighbours that do not exist would fill the send buffer with what waits for them.
+/// Answers to forged addresses of hosts that do not exist would fill the send buffer.
 #[test]
 fn r5_a_stranger_gets_no_answer() {
     let (mut world, _) = ready(3);
@@ -98,7 +98,7 @@ fn r5_forged_answers_of_a_switch_end_no_session() {
     assert_eq!((counters.sessions, counters.stray_answers, counters.unlike_switches), (before, 100, 0));
 }
 
-/// What is said of such a switch is said once; a forged answer must not use that up.
+/// Each such switch is reported once; a forged answer must not use that up.
 #[test]
 fn r7_only_an_answer_to_a_question_shows_a_switch_to_be_unlike() {
     let (mut world, _) = ready(3);
@@ -111,7 +111,7 @@ fn r7_only_an_answer_to_a_question_shows_a_switch_to_be_unlike() {
     assert_eq!((counters.stray_answers, counters.unlike_switches), (1, 0));
 }
 
-/// END_SESSION, by somebody who sees the packets between replicas and switch, and so has the incarnation.
+/// END_SESSION from an attacker who knows the incarnation, from the packets between replicas and switch.
 fn end_session(world: &mut World, sid: u64) {
     let mut end = EndSession::new(0, 1);
     (end.incarnation, end.sid, end.set) = (world::incarnation(1, 1).into(), sid.into(), world::SET.into());
@@ -144,7 +144,7 @@ fn r5_a_switch_that_has_seen_a_later_term_is_left_for_the_standby() {
     }
 }
 
-/// R7: who ends sessions without a pause does not fill the log with new ones.
+/// R7: ending sessions continuously does not fill the log with new ones.
 #[test]
 fn r7_sessions_that_are_ended_at_once_do_not_fill_the_log() {
     let (mut world, _) = ready(3);

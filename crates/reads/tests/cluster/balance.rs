@@ -1,4 +1,4 @@
-//! R6, and load: which replica gets how many of the READs.
+//! R6, and load: how READs are distributed over replicas.
 
 use super::world::World;
 use super::{done, ready};
@@ -18,12 +18,12 @@ fn set(policy: Policy) -> (World, u64, [u64; 2]) {
     (world, leader, followers.try_into().unwrap())
 }
 
-/// How many READs each replica has served.
+/// READs served by each replica.
 fn served(world: &mut World) -> [f64; 3] {
     [1, 2, 3].map(|id| world.replica(id).counters().reads_served as f64)
 }
 
-/// How many each serves in a second of them.
+/// READs served by each replica in one second.
 fn served_in_a_second(world: &mut World) -> [f64; 3] {
     assert_eq!(world.get(1, "a"), done("one"), "it gets a cookie, too");
     let before = served(world);
@@ -59,13 +59,13 @@ fn r6_without_load_awareness_all_get_the_same() {
     world.read_often(1, "a", EVERY, 3000 * MS);
     let shares = served_in_a_second(&mut world);
     assert!(of(shares, slow) > of(shares, fast) * 0.9, "{shares:?}");
-    // The weights were sent all the time: they count as soon as the policy says so.
+    // The weights were always sent; the policy makes them count.
     world.change_policy(1, Policy::LoadAware);
     let shares = served_in_a_second(&mut world);
     assert!(of(shares, slow) < of(shares, fast) * 0.7, "{shares:?}");
 }
 
-/// All READs pass the switch while a write is on its way, which takes a disk and four networks.
+/// All READs pass the switch while a write is in flight, which takes a disk and four networks.
 #[test]
 fn r6_the_leader_is_avoided_and_the_slow_follower_gets_fewer() {
     let (mut world, leader, [slow, fast]) = set(Policy::LoadAwareLeaderAvoidance);
@@ -85,7 +85,7 @@ fn r6_the_leader_is_avoided_and_the_slow_follower_gets_fewer() {
     rounds(&mut world, 100);
     let after = served(&mut world);
     let shares = [0, 1, 2].map(|i| after[i] - before[i]);
-    // Some: a HEARTBEAT that was sent just before the write came says that none is under way.
+    // A few: a HEARTBEAT sent just before the write arrived reports that none is in flight.
     assert!(of(shares, leader) < of(shares, fast) / 50.0, "{shares:?}");
     assert!(of(shares, slow) < of(shares, fast) / 2.0, "{shares:?}");
 }

@@ -1,4 +1,4 @@
-//! What an operator changes: members, and who leads.
+//! Changes of members and of the leader by an operator.
 
 use super::ready;
 use super::world::{World, member};
@@ -6,7 +6,7 @@ use midflight_endpoint::MS;
 use midflight_reads::replica::{ChangeError, Event, HandOverError, Member, ReplicaConfig, Role, Timing};
 use midflight_wire::reads::{Command, Status};
 
-/// A set of three with a leader, of whose followers the first is dead.
+/// Three replicas with a leader; the first of its followers is dead.
 fn with_one_dead() -> (World, u64, u64, u64) {
     let (mut world, _) = ready(3);
     let leader = world.leader().unwrap();
@@ -118,8 +118,8 @@ fn replicas_with_other_frozen_bounds_do_not_work_together() {
     assert!(world.replica(3).counters().unlike_peers > 0);
 }
 
-/// R1: a set of five shrinks to three. Three of the five, of which two have left, then lose their power; together they were a majority of
-/// the set before. They must not elect a leader, which would lack what the others have committed since.
+/// R1: a set of five shrinks to three. Then three of the five, of which two have left, lose their power; together they were a majority of
+/// the former set. They must not elect a leader, which would lack later committed entries.
 #[test]
 fn r1_a_restart_does_not_take_a_replica_back_to_members_that_have_been_replaced() {
     let (mut world, client) = ready(5);
@@ -166,7 +166,7 @@ fn a_change_that_is_made_already_is_refused_and_the_set_serves_on() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
 }
 
-/// A set with a new member that runs, but is not heard any more. It is given up after a second.
+/// A new member runs, but is no longer heard. It is removed after a second.
 fn with_a_learner_that_dies(replicas: u64) -> (World, u64) {
     let mut world = World::with(replicas, |config| config.learn_within = 1_000 * MS);
     world.run(400 * MS);
@@ -208,7 +208,7 @@ fn r5_a_member_that_never_catches_up_is_removed_again() {
     world.call(leader, |replica, now| replica.remove_member(now, leader % 3 + 1)).unwrap();
 }
 
-/// R5: who has left may be switched off for ever, once the leader says that the change is done.
+/// R5: a removed replica may be switched off forever once the leader reports that the change is complete.
 #[test]
 fn r5_the_last_member_that_stays_needs_nobody_after_a_restart() {
     let (mut world, client) = ready(3);

@@ -1,4 +1,4 @@
-//! R6: replies that go from replicas to the client, and not through the switch.
+//! R6: replies directly from replicas to the client.
 
 use super::world::{World, member, switch};
 use super::{done, modes, ready};
@@ -11,7 +11,7 @@ fn all(world: &mut World, of: impl Fn(&Counters) -> u64) -> [u64; 3] {
     [1, 2, 3].map(|id| of(world.replica(id).counters()))
 }
 
-/// READs that were answered directly, of this many, which are all answered.
+/// Number of direct answers to `reads` READs, all of which are answered.
 fn direct_of(world: &mut World, reads: u32, key: &str, value: &str, check: ReplyCheck) -> usize {
     let answers = world.get_directly_often(1, key, reads);
     assert_eq!(answers.len(), reads as usize);
@@ -41,7 +41,7 @@ fn r6_most_replies_go_to_the_client_directly_and_probes_show_the_leader_who_is_r
     let counted = all(&mut world, |counters| counters.reads_direct);
     assert_eq!(counted.iter().sum::<u64>(), direct as u64);
     assert!(counted.iter().all(|&reads| reads > 200), "all replicas answer so: {counted:?}");
-    // For much longer than five heartbeats nobody was taken for one that does not answer.
+    // For much longer than five heartbeats, no replica counted as not answering.
     assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
     let before = all(&mut world, |counters| counters.reads_served);
     direct_of(&mut world, 300, "a", "two", ReplyCheck::Direct);

@@ -1,4 +1,4 @@
-//! Reads at followers, by leases and by the leader's word, when leaders change and letters are late.
+//! Follower reads, by leases and by read index, with leader changes and late peer messages.
 
 use super::modes::{followers, ready};
 use super::world::{self, World};
@@ -8,7 +8,7 @@ use midflight_reads::replica::{Mode, Role};
 use midflight_wire::reads::{Command, FLAG_ANY_REPLICA, Operation, Packet, Request, Status, key_hash, parse};
 use zerocopy::IntoBytes;
 
-/// A message that is so late does not come within a test.
+/// A message this late does not arrive within a test.
 const NEVER: Nanos = 60_000 * MS;
 
 fn sid(world: &mut World) -> u64 {
@@ -16,7 +16,7 @@ fn sid(world: &mut World) -> u64 {
     world.replica(leader).status(0).session.unwrap().0
 }
 
-/// What a replica answers at once to a READ of the key "a" that the switch sends to any replica; `None`: it waits.
+/// A replica's immediate answer to a READ of the key "a" that the switch may send to any replica; `None`: it waits.
 fn answer_of(world: &mut World, replica: u64, sid: u64) -> Option<(Status, Vec<u8>)> {
     let mut request = Request::new(Operation::Read);
     request.header.epoch = (world::incarnation(1, 1) as u32).into();
@@ -39,7 +39,7 @@ fn behind() -> Option<(Status, Vec<u8>)> {
     Some((Status::Behind, Vec::new()))
 }
 
-/// Raft's messages end with 0, all others with 1 and begin with their kind.
+/// Raft's messages end with 0; all others end with 1 and begin with their kind.
 fn is_raft(letter: &[u8]) -> bool {
     letter.last() == Some(&0)
 }
@@ -48,7 +48,7 @@ fn is_lease(letter: &[u8]) -> bool {
     !is_raft(letter) && letter[0] == 6
 }
 
-/// R1: a lease runs from when the follower asked for it. A grant that comes late would end later than the leader counts.
+/// R1: a lease runs from its request. If it ran from a late grant, it would outlast what the leader assumes.
 #[test]
 fn r1_a_lease_that_comes_late_ends_no_later() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -72,7 +72,7 @@ fn r1_a_lease_that_comes_late_ends_no_later() {
     assert_eq!(answer_of(&mut world, late, sid), behind());
 }
 
-/// R1: a new leader answers no write while a lease of the former leader holds somewhere.
+/// R1: a new leader answers no write while a former leader's lease may be valid.
 #[test]
 fn r1_a_holder_that_missed_the_hand_over_shows_nothing_old() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -92,10 +92,10 @@ fn r1_a_holder_that_missed_the_hand_over_shows_nothing_old() {
     assert_eq!(world.leader(), Some(next));
 }
 
-/// R1: who led, and does not know that it leads no more, answers no question of a follower.
+/// R1: a leader that has been replaced without knowing it answers no question.
 #[test]
 fn r1_a_question_waits_for_a_round_where_the_leader_has_no_lease() {
-    // With rarer heartbeats, a leader that hears no follower goes on for longer.
+    // With rarer heartbeats, a leader that hears no follower stays longer.
     let mut world = World::with(5, |config| {
         config.mode = Mode::FollowerReadIndex;
         config.timing.heartbeat = 45 * MS;
@@ -121,7 +121,7 @@ fn r1_a_question_waits_for_a_round_where_the_leader_has_no_lease() {
     assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
 }
 
-/// R5: a follower that knows the index and does not get the entries refuses, as one that does not get the index.
+/// R5: a follower that knows the index but does not get the entries refuses, like one that does not get the index.
 #[test]
 fn r5_a_read_whose_index_does_not_come_is_refused() {
     let (mut world, client) = ready(Mode::FollowerReadIndex, 3);
@@ -141,7 +141,7 @@ fn r5_a_read_whose_index_does_not_come_is_refused() {
     assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
 }
 
-/// R6: what a former leader sends, and Raft does not take, revokes no lease.
+/// R6: an append of a former leader, which Raft refuses, revokes no lease.
 #[test]
 fn r6_a_late_append_of_a_former_leader_revokes_nothing() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -163,7 +163,7 @@ fn r6_a_late_append_of_a_former_leader_revokes_nothing() {
     assert_eq!(answer_of(&mut world, holder, sid), done("one"), "and holds it still");
 }
 
-/// R7: no number that a peer says stops a replica, or keeps it from serving.
+/// R7: no number from a peer stops a replica, or keeps it from serving.
 #[test]
 fn r7_numbers_of_peers_at_their_ends_do_no_harm() {
     for mode in [Mode::FollowerLease, Mode::FollowerReadIndex] {
@@ -196,7 +196,7 @@ fn r7_numbers_of_peers_at_their_ends_do_no_harm() {
     }
 }
 
-/// R5: a holder that asks for its lease at each heartbeat, and acknowledges nothing, holds writes up for one lease.
+/// R5: a holder that requests leases but acknowledges nothing delays writes by one lease at most.
 #[test]
 fn r5_a_holder_that_only_asks_loses_its_lease() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -215,7 +215,7 @@ fn r5_a_holder_that_only_asks_loses_its_lease() {
     assert_eq!(world.leader(), Some(leader));
 }
 
-/// R1: a holder that is removed, and has not heard so, shows nothing old.
+/// R1: a holder that was removed without knowing it shows nothing old.
 #[test]
 fn r1_the_lease_of_a_removed_holder_is_waited_out() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -223,7 +223,7 @@ fn r1_the_lease_of_a_removed_holder_is_waited_out() {
     world.run(50 * MS);
     let (sid, leader, [removed, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
     world.call(leader, |replica, now| replica.remove_member(now, removed)).unwrap();
-    // The entry is on its way; that it is committed does not come.
+    // The entry arrives; the commit index does not.
     world.delay = Some(Box::new(move |from, to, _| if (from, to) == (leader, removed) { NEVER } else { 0 }));
     world.run(2 * MS);
     assert_eq!(world.replica(leader).members().len(), 2, "it has acknowledged its removal");

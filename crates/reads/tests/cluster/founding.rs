@@ -1,4 +1,4 @@
-//! How a set begins, what may take part in that, and what a replica without data may do in a set that has begun.
+//! How a set begins, which replicas may take part, and what a replica without data may do in a set that has begun.
 
 use super::world::{World, member};
 use super::{done, ready};
@@ -6,7 +6,7 @@ use midflight_endpoint::MS;
 use midflight_reads::replica::{Event, Refusal, ReplicaConfig, Role};
 use midflight_wire::reads::Command;
 
-/// Whether this replica has ended, with a message that has these words.
+/// Whether this replica ended with a message that contains these words.
 fn has_failed(world: &World, of: u64, words: &[&str]) -> bool {
     let says = |event: &Event| match event {
         Event::NotFounded(why) => words.iter().all(|word| why.contains(word)),
@@ -19,7 +19,7 @@ fn has_said(world: &World, of: u64, said: &Event) -> bool {
     world.events.iter().any(|(_, id, event)| *id == of && event == said)
 }
 
-/// A set of three. The third was down when the last write was acknowledged; then the others went down. Who led, and who followed.
+/// The third of three replicas was down for the last acknowledged write; then the others went down. Returns the leader and the follower.
 fn with_a_stale_third() -> (World, u64, u64, u64) {
     let (mut world, client) = ready(3);
     let leader = world.leader().unwrap();
@@ -108,7 +108,7 @@ fn a_founder_waits_for_all_others() {
     assert!((1..=3).all(|id| has_said(&world, id, &Event::Founded)));
 }
 
-/// R5: any of them may die at any moment of it, and comes back.
+/// R5: any of them may crash at any moment, and restarts.
 #[test]
 fn r5_a_founding_that_is_interrupted_goes_on() {
     for step in 0..40 {
@@ -129,7 +129,7 @@ fn r5_a_founding_that_is_interrupted_goes_on() {
     }
 }
 
-/// R5: links come up while a batch is on its way to the disk, so what is safe there is said only later.
+/// R5: links come up while a batch is being written, so the origin is sent only later.
 #[test]
 fn r5_a_founding_goes_on_over_links_that_come_up_while_disks_are_busy() {
     let mut world = World::prepared(3, |config| config.founders = (1..=3).map(|id| (id, 70 + id)).collect());
@@ -150,13 +150,13 @@ fn r5_a_founding_goes_on_over_links_that_come_up_while_disks_are_busy() {
     assert!(world.leader().is_some(), "{:?}", world.events);
 }
 
-/// R2: while a founding goes on, a disk that has been part of it is lost: two stores never share a disk.
+/// R2: a disk is lost during a founding. Two stores never share a disk.
 #[test]
 fn r2_a_disk_that_is_lost_while_a_store_is_founded_makes_no_second_one() {
     for step in 0..40 {
         let mut world = World::new(3);
         let lost = step % 3 + 1;
-        // The others hear it late: they may still believe what they heard before.
+        // The others hear of it late, and may still act on earlier messages.
         let slow = (lost + step / 3) % 3 + 1;
         world.delay = Some(Box::new(move |from, to, _| if from == slow || to == slow { 3 * MS / 2 } else { 0 }));
         world.run(step * 100_000);
@@ -171,7 +171,7 @@ fn r2_a_disk_that_is_lost_while_a_store_is_founded_makes_no_second_one() {
         let with_lost = begun(&lost);
         let others = (1..=3).filter(|id| *id != lost && begun(id)).count();
         assert!(!with_lost || others == 2, "step {step}: {:?}", world.events);
-        // If all have accepted by then, but different offers, none begins.
+        // If all had accepted by then, but different offers, no store begins.
         let refused = |event: &Event| matches!(event, Event::Refused { refusal: Refusal::OtherStore, .. });
         let is_told = has_failed(&world, lost, &[]) || world.events.iter().any(|(_, _, event)| refused(event));
         assert!(with_lost || is_told, "step {step}: {:?}", world.events);
@@ -255,7 +255,7 @@ fn a_replica_that_is_removed_while_it_runs_hears_it_at_once() {
     assert_eq!(told, 1, "once");
 }
 
-/// A set of three, with replica 4 as a new member, which has heard the leader's heartbeats and gets no snapshot yet. Who leads.
+/// Three replicas, and replica 4 as a new member that has heard heartbeats and gets no snapshot yet. Returns the leader.
 fn with_a_learner_without_snapshot() -> (World, u64) {
     let (mut world, _) = ready(3);
     let leader = world.leader().unwrap();
@@ -281,7 +281,7 @@ fn a_replica_that_waits_to_be_added_does_not_judge_founders() {
     assert!(!has_refused(&world), "{:?}", world.events);
 }
 
-/// R6: the next leader brings what the former one did not.
+/// R6: the next leader completes what the former one did not.
 #[test]
 fn r6_a_learner_takes_its_first_snapshot_from_any_leader() {
     let (mut world, leader) = with_a_learner_without_snapshot();

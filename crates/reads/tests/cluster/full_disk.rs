@@ -1,4 +1,4 @@
-//! Disks are full: what goes on, and what is refused, by whose disk it is.
+//! Full disks: which operations continue, depending on whose disk is full.
 
 use super::world::World;
 use super::{done, ready};
@@ -45,7 +45,7 @@ fn r5_a_full_follower_stops_nothing() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
 }
 
-/// If a majority has room, a leader without room hands over and writes go on.
+/// If a majority has room, a leader without room hands over and writes continue.
 #[test]
 fn r5_a_full_leader_hands_over_to_one_with_room() {
     let (mut world, client) = ready(3);
@@ -57,14 +57,14 @@ fn r5_a_full_leader_hands_over_to_one_with_room() {
     assert_ne!(next, leader);
     assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == Event::FullDisk(next)));
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
-    // With a second one, no majority has room. The next leader hears of the first one by its reports.
+    // With a second full disk, no majority has room. The next leader knows the first one from its reports.
     let second = if next == full { full % 3 + 1 } else { full };
     assert_ne!(second, leader);
     set_room(&mut world, second, false);
     assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), refused());
 }
 
-/// Each new leader must hear first whose disk has room.
+/// Each new leader must first hear whose disk has room.
 #[test]
 fn r5_full_leaders_do_not_hand_over_to_each_other() {
     let (mut world, client) = ready(3);
@@ -91,7 +91,7 @@ fn r5_a_set_of_one_with_a_full_disk_serves_reads_and_deletes() {
     assert_eq!(world.write(1, client, 3, Command::Delete, "a", b""), done(""));
 }
 
-/// A snapshot needs room for as much again. Deletes make it small enough for the reserve.
+/// A snapshot needs as much room again. Deletes make it small enough for the reserve.
 #[test]
 fn r5_a_full_disk_makes_a_snapshot_only_of_a_small_store() {
     let mut world = World::with(1, |config| config.snapshot_after = 1 << 30);

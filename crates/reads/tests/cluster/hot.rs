@@ -1,4 +1,4 @@
-//! R6: keys that are read and written often. A reply that shows a later write than its READ knew of goes to the client, if that write is
+//! R6: keys that are read and written often. A reply that shows a later write than its READ expected reaches the client if that write is
 //! the last one.
 
 use super::ready;
@@ -7,11 +7,11 @@ use midflight_endpoint::{MS, Nanos};
 use midflight_wire::reads::Command;
 
 const KEYS: u64 = 8;
-/// Between two READs.
+/// Interval of READs.
 const EVERY: Nanos = MS / 50;
 const TIME: Nanos = 250 * MS;
 
-/// READs of hot keys, and a write to one of them each `between`. A replica takes datagrams each `turn`, if that is not 0.
+/// READs of hot keys, and a write to one of them every `between`. A replica takes datagrams every `turn`, unless 0.
 fn load(between: Nanos, turn: Nanos) -> Replies {
     let (mut world, client) = ready(3);
     let key = |number: u64| format!("key {}", number % KEYS);
@@ -37,7 +37,7 @@ fn read(world: &mut World, time: Nanos, key: impl Fn(u64) -> String) {
     }
 }
 
-/// As the switch would turn them back if replies repeated the SEQ of their READ.
+/// Replies that the switch would turn back if they repeated their READ's SEQ.
 fn without(replies: &Replies) -> u64 {
     replies.turned_back + replies.passed_later
 }

@@ -1,4 +1,4 @@
-//! Replicas and switches together: the first proof that the parts fit.
+//! Replicas and switches together.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -49,8 +49,8 @@ fn r1_what_was_written_is_read() {
     assert!(served.iter().all(|&reads| reads > 2), "r6: all consistent replicas serve: {served:?}");
 }
 
-/// R6: each switch hears of each replica again and again, by what nobody else can send. One in the kernel sends READs by the way that
-/// the last such packet came.
+/// R6: each switch regularly hears each replica, by packets that cannot be forged. A switch in the kernel sends READs where the last such
+/// packet came from.
 #[test]
 fn r6_every_switch_knows_where_every_replica_is() {
     let (mut world, _) = ready(3);
@@ -205,7 +205,7 @@ fn snapshots_bring_a_replica_up_to_date() {
     assert_eq!(world.get(1, "key-7"), Some((Status::Done, vec![b'x'; 100])));
 }
 
-/// Each `midflight kv put` takes an id and uses it once.
+/// Each `midflight kv put` opens an id and uses it once.
 #[test]
 fn r7_ids_that_were_used_once_make_room_within_a_minute() {
     let mut world = World::with(3, |config| config.clients = 2);
@@ -222,7 +222,7 @@ fn r7_ids_that_were_used_once_make_room_within_a_minute() {
     assert_eq!(forgotten, Some(Status::UnknownClient), "R3: what comes late never runs");
 }
 
-/// A client that wants ids without end costs the log nothing once it has its share.
+/// A client that opens ids without end adds nothing to the log once it has its share.
 #[test]
 fn r7_an_opening_that_is_refused_is_not_logged() {
     let mut world = World::with(3, |config| config.clients = 18);
@@ -242,7 +242,7 @@ fn r7_an_opening_that_is_refused_is_not_logged() {
     assert_eq!(world.replica(leader).status(0).last_index, last);
 }
 
-/// Openings that are under way have no id yet. All of them together get no more than the share.
+/// Openings in flight have no id yet. Together they get no more than the share.
 #[test]
 fn r7_openings_that_come_at_once_are_refused_before_they_are_logged() {
     let mut world = World::with(3, |config| config.clients = 18);

@@ -1,4 +1,4 @@
-//! The read modes: what each promises, and what a replica in another mode than the others gets.
+//! The read modes: their guarantees, and a replica in another mode than the others.
 
 use super::{World, done};
 use crate::world::member;
@@ -42,7 +42,7 @@ fn r1_in_every_mode_what_was_written_is_read_by_whom_the_mode_says() {
     }
 }
 
-/// A write under way keeps nobody from asking for an index. (In FLAIR, all reads of its key group go to the leader meanwhile.)
+/// Index reads continue during a write. (In FLAIR, all reads of its key group then go to the leader.)
 #[test]
 fn r6_by_read_index_followers_serve_while_writes_are_under_way() {
     let (mut world, client) = ready(Mode::FollowerReadIndex, 3);
@@ -55,7 +55,7 @@ fn r6_by_read_index_followers_serve_while_writes_are_under_way() {
     assert_eq!((one.reads_refused, other.reads_refused), (0, 0));
 }
 
-/// A follower that asks in vain refuses after three heartbeats, and the leader serves.
+/// A follower without an answer refuses after three heartbeats, and the leader serves.
 #[test]
 fn r5_by_read_index_a_follower_without_its_leader_refuses() {
     let (mut world, client) = ready(Mode::FollowerReadIndex, 3);
@@ -69,7 +69,7 @@ fn r5_by_read_index_a_follower_without_its_leader_refuses() {
     assert_eq!(world.get(1, "a"), done("one"));
 }
 
-/// R1: the leader answers a write only when no follower can show the old value any more.
+/// R1: the leader answers a write only when no follower can show the old value.
 #[test]
 fn r1_a_holder_that_does_not_acknowledge_is_waited_out() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);
@@ -112,7 +112,7 @@ fn r6_other_key_groups_keep_their_leases() {
     assert_ne!(refused(&mut world), before, "those of the written one go to the leader meanwhile");
 }
 
-/// R1, R5: a new leader waits until the leases of the former one have ended, and no longer.
+/// R1, R5: a new leader waits until the former one's leases have expired, and no longer.
 #[test]
 fn r5_a_new_leader_waits_out_former_leases() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);

@@ -1,12 +1,11 @@
-//! R5 where a party is alive, and only some of its packets are lost.
+//! R5 if a process is alive, but some of its packets are lost.
 
 use super::world::{World, member, switch};
 use super::{done, ready};
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::reads::{Command, Status};
 
-/// With phases of the heartbeat at which it happens, with and without a write under way.
-/// Prints the longest of the times that tests return.
+/// Repeats the test at twelve phases of the heartbeat. Prints the longest time that it returns.
 fn for_each_phase(test: impl Fn(&mut World, u64) -> Nanos) {
     let mut longest = 0;
     for phase in 0..12 {
@@ -18,7 +17,7 @@ fn for_each_phase(test: impl Fn(&mut World, u64) -> Nanos) {
     println!("{} ms at the longest", longest / MS);
 }
 
-/// What the leader sends comes, and nothing comes to it. Its followers would wait for as long as they hear it.
+/// The leader can send, but receives nothing. Its followers would wait as long as they hear it.
 #[test]
 fn r5_a_leader_that_hears_nobody_is_replaced_within_300_ms() {
     for_each_phase(|world, client| {
@@ -34,7 +33,7 @@ fn r5_a_leader_that_hears_nobody_is_replaced_within_300_ms() {
     });
 }
 
-/// The same of what switches say only.
+/// The same for packets from switches only.
 #[test]
 fn r5_a_leader_that_hears_no_switch_is_replaced_within_300_ms() {
     for_each_phase(|world, client| {
@@ -63,7 +62,7 @@ fn r5_without_any_switch_the_leader_stays() {
     assert!(outage <= 100 * MS, "{} ms", outage / MS);
 }
 
-/// Clients say in their requests that no switch serves them. A standby that says so to the leader gets the session.
+/// Clients report in their requests that no switch serves them. A standby that tells the leader gets the session.
 #[test]
 fn r5_the_session_moves_to_the_standby_that_clients_reach() {
     for_each_phase(|world, client| {
@@ -82,7 +81,7 @@ fn r5_the_session_moves_to_the_standby_that_clients_reach() {
     });
 }
 
-/// Clients that reach one switch each are served in turn: nobody can hold the session, and nobody moves it more than once a second.
+/// Clients that reach one switch each are served in turn: no client can keep the session, and it moves at most once a second.
 #[test]
 fn r5_clients_that_reach_different_switches_take_turns_of_a_second() {
     let (mut world, _) = ready(3);

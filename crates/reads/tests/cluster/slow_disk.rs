@@ -1,4 +1,4 @@
-//! A leader's disk is slow: what waits for it, and what does not.
+//! A leader's slow disk: what waits for it, and what does not.
 
 use super::world::World;
 use super::{done, ready};
@@ -42,7 +42,7 @@ fn r2_what_is_answered_before_the_leaders_disk_has_it_survives_that_leader() {
     assert_eq!(world.replica(leader).status(0).applied, world.replica(other).status(0).applied);
 }
 
-/// The leader's disk is not counted before it has the entry: with one follower gone, its word is needed.
+/// The leader counts for an entry only once its disk has it. With one follower gone, it is needed.
 #[test]
 fn r2_an_entry_counts_for_the_leader_only_when_its_disk_has_it() {
     let (mut world, client, leader) = with_slow_leader(SLOW);
@@ -67,7 +67,7 @@ fn hand_overs(world: &World) -> usize {
     world.events.iter().filter(|(_, _, event)| matches!(event, Event::SlowDisk(_))).count()
 }
 
-/// One write each 10 ms. Returns how many were answered.
+/// Writes every 10 ms. Returns the number of answers.
 fn write_for(world: &mut World, client: u64, time: Nanos) -> u64 {
     let end = world.now + time;
     let mut number = 0;
@@ -107,7 +107,7 @@ fn a_leader_whose_disk_is_as_slow_as_the_others_stays() {
     assert_eq!((hand_overs(&world), world.leader()), (0, Some(leader)));
 }
 
-/// Snapshots that are begun of what is not on disk wait for it.
+/// A snapshot waits until the entries that it contains are durable.
 #[test]
 fn r2_a_snapshot_of_what_is_applied_waits_until_it_is_on_disk() {
     let mut world = World::with(3, |config| config.snapshot_after = 16 << 10);

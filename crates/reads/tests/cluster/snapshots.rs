@@ -1,4 +1,4 @@
-//! Snapshots on their way to a replica that is far behind: in parts that are lost, repeated, late, and cut short.
+//! Snapshot transfers to a replica that is far behind: parts are lost, repeated, late, and truncated.
 
 use super::done;
 use super::world::World;
@@ -7,10 +7,10 @@ use midflight_wire::reads::{Command, Status};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Parts have about 256 KiB: so many keys of 1,000 bytes make some ten.
+/// Enough keys of 1,000 bytes for about ten parts of 256 KiB.
 const KEYS: u64 = 2500;
 
-/// A set in which `late` is down and a snapshot is the only way to it, and the client with the number of its last write.
+/// `late` is down and can only catch up by a snapshot. Includes the client and the number of its last write.
 struct Behind {
     world: World,
     client: u64,
@@ -68,7 +68,7 @@ fn r5_replicas_make_their_snapshots_one_after_the_other() {
     assert!(first[0] > 0 && apart, "they came after writes {first:?}");
 }
 
-/// Notes the length of what is sent on lanes for what is long, and sends what `change` makes of it, by its number.
+/// Notes the length of each message on bulk lanes, and replaces it by what `change` returns for its number.
 fn with(
     world: &mut World,
     mut change: impl FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + 'static,
@@ -165,7 +165,7 @@ fn r5_a_leader_that_dies_between_two_parts_is_followed_by_one_that_begins_again(
     let leader = behind.world.leader().unwrap();
     behind.world.run(3 * MS);
     assert_eq!(behind.world.replica(behind.late).counters().restored, 0, "it is on its way");
-    // Without a majority nobody leads: the third one's log is needed, and the leader's vote.
+    // Without a majority there is no leader: the third one's log is needed, and the former leader's vote.
     behind.world.kill(leader);
     behind.world.run(300 * MS);
     behind.world.start(leader);
@@ -182,7 +182,7 @@ fn r2_a_receiver_that_dies_between_two_parts_starts_again_with_what_it_had() {
     }
     behind.start();
     behind.has_caught_up();
-    // What it has taken is on its disk.
+    // The snapshot is on its disk.
     behind.world.kill(behind.late);
     behind.start();
     behind.has_caught_up();
@@ -191,7 +191,7 @@ fn r2_a_receiver_that_dies_between_two_parts_starts_again_with_what_it_had() {
 #[test]
 fn the_leader_waits_with_its_next_snapshot_while_one_is_on_its_way() {
     let mut behind = Behind::new();
-    // Nothing of what is long arrives, so the transfer goes on without end.
+    // No bulk message arrives, so the transfer never ends.
     with(&mut behind.world, |number, message| if number < 4 { vec![message] } else { Vec::new() });
     behind.start();
     let leader = behind.world.leader().unwrap();

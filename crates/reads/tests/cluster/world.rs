@@ -1,5 +1,5 @@
-//! Three replicas, two switches and a user, on one clock: datagrams, links and disks that are late, but do not fail. (What fails is the
-//! simulator's: `midflight-lab sim check reads`.)
+//! Replicas, two switches and a user on one clock. Datagrams, links and disks are slow, but do not fail; `midflight-lab sim check reads`
+//! simulates failures.
 
 use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
@@ -19,7 +19,7 @@ const KGROUP_BITS: u8 = 8;
 const NETWORK: Nanos = 50_000;
 const DISK: Nanos = 300_000;
 
-/// What waits for its time.
+/// A scheduled event.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Datagram { from: SocketAddr, to: SocketAddr, bytes: Vec<u8> },
@@ -31,23 +31,23 @@ struct Node {
     replica: Option<Replica>,
     config: ReplicaConfig,
     files: BTreeMap<File, Vec<u8>>,
-    /// Batches that are not safe: a power cut takes them.
+    /// Batches that are not durable; a power failure loses them.
     unsafe_batches: VecDeque<Persist>,
     life: u32,
 }
 
-/// What became of replies to READs at a switch with the strict check, but of refusals and of the leader's own.
+/// Replies to READs at a switch with the strict check, except refusals and the leader's own.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    /// The SEQ of each READ that was sent as one of a stable key group.
+    /// SEQ of each READ that was sent for a stable key group.
     read_seq: BTreeMap<u64, u64>,
-    /// The leader's place: it answers for itself, and is not counted.
+    /// The leader's slot; its own replies are not counted.
     pub(crate) leader: u8,
-    /// They went to the client.
+    /// Forwarded to the client.
     pub(crate) passed: u64,
-    /// Of these, those that showed a later write than their READ knew of.
+    /// Forwarded replies that show a later write than their READ expected.
     pub(crate) passed_later: u64,
-    /// They were asked of the leader.
+    /// Turned into READs to the leader.
     pub(crate) turned_back: u64,
 }
 
@@ -71,7 +71,7 @@ impl Replies {
     }
 }
 
-/// What the user got.
+/// An answer to the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) from: SocketAddr,
@@ -79,13 +79,13 @@ pub(crate) struct Answer {
     pub(crate) value: Vec<u8>,
 }
 
-/// What becomes of a message on a lane for what is long.
+/// Replaces a message on the bulk lane.
 pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
-/// Whether what goes from one address to another is lost. A replica's is that for datagrams.
+/// Whether a packet between these addresses is lost. A replica's address is that for datagrams.
 pub(crate) type Cut = Box<dyn Fn(SocketAddr, SocketAddr) -> bool>;
 
-/// How much later than others a message from one replica to another comes, on the lane for what is short.
+/// Extra delay of a message between two replicas on the prompt lane.
 pub(crate) type Delay = Box<dyn Fn(u64, u64, &[u8]) -> Nanos>;
 
 pub(crate) struct World {
@@ -93,29 +93,29 @@ pub(crate) struct World {
     pub(crate) mischief: Option<Mischief>,
     pub(crate) delay: Option<Delay>,
     pub(crate) cut: Option<Cut>,
-    /// Replicas that are slow: between two turns for datagrams each does something else for so long.
+    /// Time between a slow replica's turns for datagrams.
     pub(crate) slow: BTreeMap<u64, Nanos>,
-    /// Disks that take so long for each batch.
+    /// Time per batch of a slow disk.
     pub(crate) slow_disks: BTreeMap<u64, Nanos>,
-    /// Batches that a replica's disk has made safe.
+    /// Durable batches by replica.
     pub(crate) batches: BTreeMap<u64, u64>,
-    /// The longest time of the processor that a replica took for one call, and for which. (Not for its start.)
+    /// The longest processor time of a call to a replica, and its name. (Starts are excluded.)
     pub(crate) longest: (Duration, &'static str),
     queue: BinaryHeap<std::cmp::Reverse<(Nanos, u64, What)>>,
     order: u64,
     nodes: BTreeMap<u64, Node>,
     switches: BTreeMap<SocketAddr, Option<Reads>>,
     pub(crate) events: Vec<(Nanos, u64, Event)>,
-    /// When each switch was last sure that a datagram came from a peer.
+    /// When each switch last verified a datagram from a peer.
     pub(crate) known: BTreeMap<(SocketAddr, SocketAddr), Nanos>,
-    /// Replies of replicas to READs of stable key groups, as they came to a switch.
+    /// Replies to READs of stable key groups, at a switch.
     pub(crate) replies: Replies,
     answers: Vec<Answer>,
     cookie: [u8; 8],
     requests: u64,
 }
 
-/// Of this thread: other programs on the machine do not count.
+/// Of this thread, so that other programs do not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -129,7 +129,7 @@ pub(crate) fn switch(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, number], 7700))
 }
 
-/// What a switch draws for the set when it starts for this time.
+/// The incarnation that a switch draws at this start.
 pub(crate) fn incarnation(switch: u8, start: u64) -> u64 {
     u64::from(switch) << 32 | start
 }
@@ -155,7 +155,7 @@ impl World {
         world
     }
 
-    /// The same, and no replica runs.
+    /// The same, without running replicas.
     pub(crate) fn prepared(replicas: u64, change: impl Fn(&mut ReplicaConfig)) -> Self {
         let mut world = Self {
             now: 1_000_000 * MS,
@@ -211,7 +211,6 @@ impl World {
         self.switches.insert(switch(number), Some(engine));
     }
 
-    /// As the operator does it.
     pub(crate) fn change_policy(&mut self, number: u8, policy: Policy) {
         self.change_set(number, &new_set(0, policy));
     }
@@ -239,7 +238,7 @@ impl World {
         let node = self.nodes.get_mut(&id).unwrap();
         node.life += 1;
         let files = node.files.clone().into_iter().collect();
-        // As each start draws another.
+        // Each start draws another one.
         node.config.seed = id + 1000 * u64::from(node.life);
         node.replica = Some(Replica::new(node.config.clone(), files, now).map_err(|error| error.to_string())?);
         for other in self.ids() {
@@ -251,7 +250,7 @@ impl World {
         Ok(())
     }
 
-    /// Crashes a replica as by a power cut: unsynced writes are lost.
+    /// Crashes a replica as by a power failure: unsynced writes are lost.
     pub(crate) fn kill(&mut self, id: u64) {
         let node = self.nodes.get_mut(&id).unwrap();
         node.replica = None;
@@ -261,12 +260,12 @@ impl World {
         }
     }
 
-    /// The disk is lost.
+    /// Loses the disk.
     pub(crate) fn wipe(&mut self, id: u64) {
         self.put_files(id, BTreeMap::new());
     }
 
-    /// All but the file that says whose directory it is.
+    /// Keeps only the file with the directory's owner.
     pub(crate) fn keep_identity(&mut self, id: u64) {
         self.nodes.get_mut(&id).unwrap().files.retain(|file, _| *file == File::Identity);
     }
@@ -287,7 +286,7 @@ impl World {
         self.nodes.keys().copied().collect()
     }
 
-    /// The links between two nodes come up, or break, at both ends.
+    /// Brings the links between two nodes up, or breaks them.
     pub(crate) fn link(&mut self, a: u64, b: u64, is_up: bool) {
         let now = self.now;
         let generation = u64::from(self.nodes[&a].life + self.nodes[&b].life);
@@ -329,7 +328,7 @@ impl World {
         }
     }
 
-    /// The driver's turn of a replica.
+    /// A turn of a replica's driver.
     fn drive(&mut self, id: u64) {
         let now = self.now;
         let peers = self.ids();
@@ -368,7 +367,6 @@ impl World {
         all.into_iter().for_each(|(after, what)| self.schedule(after, what));
     }
 
-    /// Lets time pass.
     pub(crate) fn run(&mut self, time: Nanos) {
         let end = self.now + time;
         while self.step(end) {}
@@ -465,7 +463,7 @@ impl World {
         self.nodes.values().find(leads).map(|node| node.config.id)
     }
 
-    /// Calls a replica's function, and lets it go on.
+    /// Calls a replica's function, then its driver.
     pub(crate) fn call<T>(&mut self, id: u64, call: impl FnOnce(&mut Replica, Nanos) -> T) -> T {
         let now = self.now;
         let result = call(self.replica(id), now);
@@ -473,12 +471,11 @@ impl World {
         result
     }
 
-    /// Somebody sends this, in another's name.
+    /// Sends a datagram with a forged sender.
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         self.schedule(NETWORK, What::Datagram { from, to, bytes });
     }
 
-    /// Sends a request to a switch.
     fn send(&mut self, at: u8, bytes: &[u8]) {
         self.requests += 1;
         let (mut request, rest) = split(bytes);
@@ -508,12 +505,12 @@ impl World {
         None
     }
 
-    /// Reads a key, by a request that asks for a direct reply.
+    /// Reads a key with a request for a direct reply.
     pub(crate) fn get_directly(&mut self, at: u8, key: &str) -> Option<Answer> {
         self.ask_for_answer(at, &direct_read(key))
     }
 
-    /// The same so many times, one each 0.2 ms; all answers.
+    /// Reads `times` times, every 0.2 ms; returns all answers.
     pub(crate) fn get_directly_often(&mut self, at: u8, key: &str, times: u32) -> Vec<Answer> {
         self.answers.clear();
         for _ in 0..times {
@@ -524,7 +521,7 @@ impl World {
         std::mem::take(&mut self.answers)
     }
 
-    /// Reads a key again and again, for a while, without waiting for answers. (Ask the switch for something before: it gives a cookie.)
+    /// Reads a key for a while without waiting for answers. (First send any request to the switch, which gives a cookie.)
     pub(crate) fn read_often(&mut self, at: u8, key: &str, every: Nanos, time: Nanos) {
         for _ in 0..time / every {
             self.send(at, &[request(Operation::Read, key).as_bytes(), key.as_bytes()].concat());
@@ -538,13 +535,13 @@ impl World {
         self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
     }
 
-    /// Reads a key, as a client that no switch serves.
+    /// Reads a key as a client that no switch serves.
     pub(crate) fn get_unserved(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
         let request = Request { flags: FLAG_UNSERVED, ..request(Operation::Read, key) };
         self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
     }
 
-    /// Repeats a write until it is acknowledged; returns after how long.
+    /// Repeats a write until it is acknowledged; returns the time it took.
     pub(crate) fn wait_for_write(&mut self, at: u8, client: u64, number: u64) -> Nanos {
         let begun = self.now;
         while !matches!(self.write(at, client, number, Command::Put, "c", b"x"), Some((Status::Done, _))) {
@@ -565,7 +562,7 @@ impl World {
         self.ask(at, &write_request(client, number, command, key, value))
     }
 
-    /// Sends a write, and does not wait for its answer.
+    /// Sends a write without waiting for its answer.
     pub(crate) fn begin_write(&mut self, at: u8, client: u64, number: u64, command: Command, key: &str, value: &[u8]) {
         self.send(at, &write_request(client, number, command, key, value));
     }

@@ -1,4 +1,4 @@
-//! What the tests of the client share.
+//! Shared by the client's tests.
 
 pub(crate) mod packets;
 pub(crate) mod store;

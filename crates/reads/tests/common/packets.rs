@@ -1,4 +1,4 @@
-//! Requests as a switch or replica reads them, and their answers.
+//! Requests as a switch or replica parses them, and their answers.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -12,14 +12,13 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) request: Request,
-    /// Of a WRITE.
+    /// Only in a WRITE.
     pub(crate) write: Option<Write>,
     pub(crate) key: Vec<u8>,
     pub(crate) arguments: Vec<u8>,
 }
 
 impl Asked {
-    /// Reads a datagram of a client.
     pub(crate) fn read(datagram: &[u8]) -> Self {
         match parse(datagram).expect("clients send well-formed packets") {
             Packet::Read(request, key) => {
@@ -67,7 +66,7 @@ impl Asked {
         reply
     }
 
-    /// The answer of a replica, as the switch forwards it.
+    /// A replica's answer, as the switch forwards it.
     pub(crate) fn answer(&self, status: Status, value: &[u8]) -> Vec<u8> {
         let mut reply = Request { slot: 1, ..self.reply(status) };
         if self.write.is_some() {
@@ -77,31 +76,29 @@ impl Asked {
         [reply.as_bytes(), &self.key, value].concat()
     }
 
-    /// The answer of a replica that has not come through the switch.
+    /// A replica's answer that bypasses the switch.
     pub(crate) fn direct(&self, status: Status, value: &[u8]) -> Vec<u8> {
         let mut reply = self.answer(status, value);
         reply[offset_of!(Request, flags)] |= FLAG_DIRECT;
         reply
     }
 
-    /// The same, where the switch offers direct replies.
+    /// The same, if the switch offers direct replies.
     pub(crate) fn answer_with_offer(&self, status: Status, value: &[u8]) -> Vec<u8> {
         let mut reply = self.answer(status, value);
         reply[offset_of!(Request, flags)] |= FLAG_OFFERS_DIRECT;
         reply
     }
 
-    /// Whether the reply may come directly.
     pub(crate) fn asks_direct(&self) -> bool {
         self.request.flags & FLAG_DIRECT != 0
     }
 
-    /// The answer of a switch itself.
+    /// The switch's own answer.
     pub(crate) fn refuse(&self, status: Status) -> Vec<u8> {
         self.reply(status).as_bytes().to_vec()
     }
 
-    /// The switch wants this cookie.
     pub(crate) fn want_cookie(&self, cookie: u64) -> Vec<u8> {
         let mut reply = self.reply(Status::Cookie);
         reply.client.ip[..8].copy_from_slice(&cookie.to_be_bytes());

@@ -1,4 +1,4 @@
-//! A store in one piece, behind a switch that is always active: linearizable, because it does one thing after the other.
+//! A single store behind a switch that is always active. Linearizable, because it is sequential.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -6,7 +6,7 @@ use super::packets::Asked;
 use midflight_wire::reads::{Command, Status, key_hash};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a client id has done last.
+/// The last write of a client id.
 struct Session {
     number: u64,
     reply: (Status, Vec<u8>),
@@ -18,15 +18,14 @@ pub(crate) struct Store {
     pub(crate) data: BTreeMap<Vec<u8>, Vec<u8>>,
     sessions: HashMap<u64, Session>,
     last_id: u64,
-    /// 0: any number.
+    /// 0: no bound.
     pub(crate) clients_max: usize,
-    /// Each write that was applied: what was added by INCRs, and 0 for others.
+    /// For each applied write, what an INCR added, or 0.
     pub(crate) applied: Vec<i64>,
     pub(crate) now: u64,
 }
 
 impl Store {
-    /// Answers a request.
     pub(crate) fn handle(&mut self, asked: &Asked) -> Vec<u8> {
         if !asked.is_opening() && asked.request.hash.get() != key_hash(&asked.key) {
             return asked.answer(Status::BadHash, b"");
@@ -39,7 +38,7 @@ impl Store {
         asked.answer(status, &value)
     }
 
-    /// Forgets the ids that have not been used for this long.
+    /// Expires ids that were idle this long.
     pub(crate) fn expire(&mut self, idle: u64) {
         let now = self.now;
         self.sessions.retain(|_, session| now < session.used_at + idle);

@@ -1,4 +1,4 @@
-//! What of a peer's message raft-rs gets. It trusts its peers, and ends the process where one contradicts it.
+//! Filters peers' messages for raft-rs, which trusts its peers and panics if one contradicts it.
 
 use super::super::entry::Record;
 use super::super::members;
@@ -9,40 +9,39 @@ use raft::StateRole;
 use raft::eraftpb::MessageType;
 use raft::prelude::{Entry, EntryType, Message};
 
-/// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
+/// Context of a vote during a hand-over; private in raft-rs.
 const TRANSFER: &[u8] = b"CampaignTransfer";
-/// Terms are half of a SID.
+/// The upper half of a SID is a term.
 const TERM_MAX: u64 = u32::MAX as u64 / 2;
-/// No log has larger indexes: raft-rs adds to them.
+/// raft-rs adds to indexes.
 const INDEX_MAX: u64 = u64::MAX / 2;
 
-/// Why a message of a peer was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::replica) enum Refused {
-    /// Not a kind of message that peers send, not for this node, or not of a member.
+    /// The kind, recipient or sender is wrong.
     Foreign,
-    /// A vote, inside this node's promise.
+    /// A vote during this node's promise.
     Promised,
-    /// raft-rs does not take it now.
+    /// Raft cannot take it now.
     Unfit,
-    /// The leader says that more is committed than this node's log has.
+    /// The leader's commit index is beyond this log.
     BeyondLog {
-        /// Up to here.
+        /// The leader's commit index.
         commit: u64,
     },
-    /// It has entries of a newer version, or of none.
+    /// Entries of a newer version, or damaged ones.
     Unreadable,
 }
 
 impl Node {
-    /// Whether a message of a peer that has arrived may be taken. What follows from its arrival alone, follows.
+    /// Whether a peer's message may be taken. Also applies the effects of its arrival.
     pub(in crate::replica) fn check(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
         use MessageType::*;
         let kind = message.get_msg_type();
         if message.to != self.raw.raft.id {
             return Err(Refused::Foreign);
         }
-        // raft-rs takes term 0 for its own message; the term is half of a SID, and grows by one in an election.
+        // raft-rs uses term 0 for its own messages. An election adds one to the term.
         let index = message.index.max(message.commit).max(message.reject_hint);
         if message.term == 0 || message.term > TERM_MAX || index > INDEX_MAX || self.is_unfit_now(message) {
             return Err(Refused::Unfit);
@@ -52,7 +51,7 @@ impl Node {
             MsgRequestVote | MsgRequestPreVote => {
                 let is_bound = now < self.promise || self.has_lease(now);
                 let is_bound = is_bound && message.get_context() != TRANSFER && !planted(125);
-                // A replica with an empty log must not vote: if it has lost its data, any log would look new enough to it.
+                // An empty log must not vote: if its data is lost, any log would look up to date.
                 let is_void = self.last_index() == 0 && !planted(189);
                 if is_bound || is_void {
                     return Err(Refused::Promised);
@@ -65,27 +64,28 @@ impl Node {
                 }
             }
             MsgAppendResponse | MsgRequestVoteResponse | MsgRequestPreVoteResponse | MsgTimeoutNow => {}
-            // What raft-rs forwards or sends to itself is not taken from others.
+            // raft-rs forwards these, or sends them to itself.
             _ => return Err(Refused::Foreign),
         }
         Ok(())
     }
 
-    /// Takes a message that may be taken.
+    /// Takes a message that was checked.
     pub(in crate::replica) fn step(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
         let stepped = self.raw.step(message);
         self.note_role(now);
         stepped.map_err(|_| Refused::Unfit)
     }
 
-    /// Whether it comes when no peer that keeps to Raft can send it.
+    /// Whether no correct peer can send it now.
     fn is_unfit_now(&self, message: &Message) -> bool {
         let raft = &self.raw.raft;
         match message.get_msg_type() {
-            // Who hands over waits until this node has the whole log. raft-rs would look for entries that the snapshot has replaced.
+            // A leader that hands over waits until this node has the whole log. raft-rs would look for entries that the snapshot has
+            // replaced.
             MessageType::MsgTimeoutNow => self.has_snapshot_to_take(),
             MessageType::MsgAppendResponse => message.term == self.term() && message.index > self.last_index(),
-            // It asks for votes when its log is on disk.
+            // A candidate requests votes only after its log is on disk.
             MessageType::MsgRequestVoteResponse => {
                 raft.state == StateRole::Candidate && raft.raft_log.persisted != self.last_index()
             }
@@ -93,21 +93,20 @@ impl Node {
         }
     }
 
-    /// Whether a snapshot is in the log, but not applied.
     pub(super) fn has_snapshot_to_take(&self) -> bool {
         self.restored.is_some() || self.unsafe_batches.iter().any(|batch| batch.snapshot.is_some())
     }
 
-    /// What comes of a leader's message before raft-rs sees it: the promise. A leader of a past term gets none.
+    /// Effects of a leader's message before raft-rs sees it: the promise, unless the term is past.
     fn check_leader(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
         if message.term < self.term() {
             return Ok(());
         }
-        // raft-rs would panic: a leader counts only on entries that this node has acknowledged.
+        // raft-rs would panic: a leader's commit index never exceeds what this node acknowledged.
         if message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index() {
             return Err(Refused::BeyondLog { commit: message.commit });
         }
-        // What is committed must be applied, so what cannot be applied is not acknowledged.
+        // Entries that cannot be applied must not be acknowledged, because they may be committed.
         if !message.entries.iter().all(is_readable) {
             return Err(Refused::Unreadable);
         }
@@ -118,7 +117,6 @@ impl Node {
         Ok(())
     }
 
-    /// Whether a leader can say this. raft-rs trusts its peers, and ends the process where one contradicts what is committed.
     fn fits(&self, message: &Message) -> bool {
         if message.get_msg_type() == MessageType::MsgSnapshot {
             return fits_snapshot(message);
@@ -137,7 +135,6 @@ impl Node {
     }
 }
 
-/// Whether this program knows what to do with an entry when it is committed.
 fn is_readable(entry: &Entry) -> bool {
     match entry.get_entry_type() {
         EntryType::EntryNormal => entry.get_data().is_empty() || Record::decode(entry.get_data()).is_some(),
@@ -146,10 +143,10 @@ fn is_readable(entry: &Entry) -> bool {
     }
 }
 
-/// Whether a snapshot has a place, and names members that there can be: some voters, and nobody twice.
+/// Whether a snapshot has a valid index and term, and a valid list of members: some voters, no duplicates.
 fn fits_snapshot(message: &Message) -> bool {
     let metadata = message.get_snapshot().get_metadata();
-    // raft-rs takes the term 0 for that of any index behind the log.
+    // raft-rs uses term 0 for any index beyond the log.
     let is_placed = (1..=INDEX_MAX).contains(&metadata.index) && (1..=message.term).contains(&metadata.term);
     let members = metadata.get_conf_state();
     let all = members.voters.iter().chain(&members.learners);

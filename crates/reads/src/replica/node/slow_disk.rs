@@ -1,21 +1,21 @@
-//! Whether a leader's disk is slower than those of its followers. The leader needs no report of them: it sees when a majority has an
-//! entry without it, and when its own disk has the entry.
+//! Detects a leader's disk that is slower than its followers'. The leader sees when a majority has an entry, and when its own disk has
+//! it.
 
 use super::{Batch, Node};
 use midflight_endpoint::Nanos;
 
-/// A disk is slow if it takes this many times as long as a majority of the others takes, with the network.
+/// A disk is slow if it takes this many times as long as a majority of the others, network included.
 const FACTOR: Nanos = 4;
-/// A leader hands over when its disk has been slow for this many promises.
+/// Promises for which the disk must be slow before the leader hands over.
 const PATIENCE_PROMISES: u64 = 8;
 
-/// When the first and the last of the batches was handed over that were slow, one after the other.
+/// Start of the first and of the last of the consecutive slow batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowDisk(Option<(Nanos, Nanos)>);
 
 impl SlowDisk {
     fn note(&mut self, is_slow: bool, since: Nanos, now: Nanos, patience: Nanos) {
-        // A slow write now and another one later say nothing of the time between.
+        // Two slow writes far apart prove nothing about the time between them.
         let first = self.0.filter(|(_, last)| since < last + patience).map_or(since, |(first, _)| first);
         self.0 = is_slow.then_some((first, now));
     }
@@ -26,7 +26,6 @@ impl Node {
         PATIENCE_PROMISES * self.timing.promise
     }
 
-    /// Notes which batches' entries are committed without this disk.
     pub(super) fn note_elsewhere(&mut self, now: Nanos) {
         let committed = self.committed();
         for batch in &mut self.unsafe_batches {
@@ -38,7 +37,6 @@ impl Node {
         }
     }
 
-    /// This batch is on this disk.
     pub(super) fn note_persisted(&mut self, now: Nanos, batch: &Batch) {
         let (is_slow, patience) = (self.is_slow(now, batch), self.patience());
         if let Some(leadership) = self.leadership.as_mut().filter(|_| batch.last.is_some()) {
@@ -47,17 +45,16 @@ impl Node {
     }
 
     fn is_slow(&self, now: Nanos, batch: &Batch) -> bool {
-        // Entries wait behind parts of a snapshot, which the others write at other times.
+        // Entries wait for parts of a snapshot, which other replicas write at other times.
         let is_busy = self.log().snapshot_parts().is_some();
         let least = if is_busy { self.patience() } else { self.timing.heartbeat };
         let own = now.saturating_sub(batch.since);
         own >= least && batch.elsewhere.is_some_and(|at| own >= FACTOR * at.saturating_sub(batch.since))
     }
 
-    /// Whether this leader's disk has been slow for so long that another replica should lead.
     pub(in crate::replica) fn has_slow_disk(&mut self, now: Nanos) -> bool {
         let patience = self.patience();
-        // A batch that is under way may never end.
+        // A batch in flight may never end.
         let under_way = self.unsafe_batches.iter().find(|batch| batch.last.is_some());
         let slow = under_way.filter(|batch| self.is_slow(now, batch)).map(|batch| batch.since);
         let Some(leadership) = &mut self.leadership else { return false };
