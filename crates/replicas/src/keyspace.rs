@@ -1,9 +1,9 @@
-//! Which servers have a key: keys are hashed to slots, and each slot belongs to the servers that rank highest for it (rendezvous
-//! hashing: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998).
+//! Maps keys to servers: a key hashes to a slot, which belongs to the servers that rank highest for it (rendezvous hashing: Thaler and
+//! Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). If a server joins or
+//! leaves, only its own slots move.
 //!
-//! A server that joins takes its share of slots from all others, and one that leaves gives its slots to all others; nothing else moves.
-//! A slot is a replica group. Its id has the version of the keyspace in it, so that an id never means other servers than before (N3):
-//! whoever changes the servers raises the version.
+//! A slot is a replica group. Its id contains the keyspace's version, which must increase with each change of the servers, so that an id
+//! always means the same servers (N3).
 
 use crate::select::CANDIDATES_MAX;
 use midflight_wire::Address;
@@ -13,47 +13,47 @@ use thiserror::Error;
 use twox_hash::XxHash3_64;
 use zerocopy::IntoBytes;
 
-/// Of a keyspace. With 100 servers and 3 replicas each server has 123 slots, give or take a tenth.
+/// Slots of a keyspace. With 100 servers and 3 replicas, a server has about 123 ± 12 slots.
 pub const SLOTS: u16 = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 12;
-/// Ids of replica groups have 24 bits.
+/// Largest version; ids of replica groups have 24 bits.
 pub const VERSION_MAX: u16 = (1 << (24 - SLOT_BITS)) - 1;
 
-/// Why servers are no keyspace.
+/// Why a keyspace is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyspaceError {
-    /// More replicas than servers, none, or too many.
+    /// Too many replicas, or none.
     #[error(
         "{replicas} replicas of each key on {servers} servers: from 1 to {CANDIDATES_MAX}, and not more than there are servers"
     )]
     Replicas {
-        /// As many were asked for.
+        /// Replicas of each key.
         replicas: usize,
-        /// As many there are.
+        /// Servers.
         servers: usize,
     },
-    /// A server that is there more than once.
+    /// A server is listed twice.
     #[error("server {0} is there twice")]
     Twice(SocketAddr),
-    /// A version without an id.
+    /// The version exceeds [`VERSION_MAX`].
     #[error("version {0} of the keyspace: from 0 to {VERSION_MAX}")]
     Version(u16),
 }
 
-/// Keys over servers. Two with the same servers, in any order, number of replicas and version are the same.
+/// Maps keys to servers. Equal if servers (in any order), number of replicas and version are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {
     version: u16,
     replicas: usize,
-    /// So many of each slot, one slot after the other.
+    /// The replicas of each slot, slot by slot.
     servers: Vec<SocketAddr>,
 }
 
 impl Keyspace {
-    /// So many replicas of each key on these servers.
+    /// Places `replicas` replicas of each key on these servers.
     ///
     /// # Errors
-    /// A [`KeyspaceError`] says what is wrong.
+    /// Why the arguments are invalid.
     pub fn new(servers: &[SocketAddr], replicas: usize, version: u16) -> Result<Self, KeyspaceError> {
         if replicas == 0 || replicas > CANDIDATES_MAX.min(servers.len()) {
             return Err(KeyspaceError::Replicas { replicas, servers: servers.len() });
@@ -80,7 +80,7 @@ impl Keyspace {
         u32::from(self.version) << SLOT_BITS | u32::from(slot)
     }
 
-    /// The servers of a replica group, the highest first; none of a group of another version.
+    /// The servers of a replica group, by rank; empty for a group of another version.
     #[must_use]
     pub fn servers(&self, group: u32) -> &[SocketAddr] {
         if group >> SLOT_BITS != u32::from(self.version) {
@@ -96,11 +96,10 @@ impl Keyspace {
     }
 }
 
-/// The servers that rank highest for a slot.
 fn highest(servers: &[SocketAddr], count: usize, slot: u16) -> impl Iterator<Item = SocketAddr> {
     let rank = |server: &SocketAddr| XxHash3_64::oneshot_with_seed(slot.into(), Address::from(*server).as_bytes());
     let mut ranked: Vec<(u64, SocketAddr)> = servers.iter().map(|server| (rank(server), *server)).collect();
-    // Equal ranks are as good as impossible; then the address decides, whatever the order of the servers.
+    // If ranks collide, the address decides, independent of the servers' order.
     ranked.sort_unstable_by(|one, other| other.cmp(one));
     ranked.into_iter().take(count).map(|(_, server)| server)
 }
@@ -113,14 +112,14 @@ mod tests {
         (0..count).map(|n| ([10, 0, 0, n], 7800).into()).collect()
     }
 
-    /// Clients, agents and controllers of any version of Midflight must agree.
+    /// Clients, agents and controllers of all releases must agree.
     #[test]
     fn keys_stay_where_they_are_in_every_release() {
         let keyspace = Keyspace::new(&servers(5), 3, 2).unwrap();
         let group = keyspace.group(b"user:1001");
         let last: Vec<String> = keyspace.servers(group).iter().map(ToString::to_string).collect();
         assert_eq!((group, last.join(" ").as_str()), (10_115, "10.0.0.1:7800 10.0.0.3:7800 10.0.0.0:7800"));
-        // XXH3 of nothing is 2d06800538d394c2, as published: slot 2d0 of version 2.
+        // XXH3 of the empty string is 2d06800538d394c2, as published: slot 2d0 of version 2.
         assert_eq!(keyspace.group(b""), 0x22d0);
     }
 
@@ -150,7 +149,7 @@ mod tests {
         assert!(taken.abs_diff(share) < share / 5, "{taken} of {share}");
     }
 
-    /// N3: an id means the same servers for ever, if who changes them raises the version.
+    /// N3: an id always means the same servers, if the version increases with each change.
     #[test]
     fn n3_ids_of_two_versions_are_different() {
         let [one, two] = [0, 1].map(|version| Keyspace::new(&servers(4), 2, version).unwrap());

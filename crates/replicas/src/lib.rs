@@ -1,13 +1,13 @@
-//! The replicas program: each read goes to the replica that will answer it soonest.
+//! The replicas program: sends each read to the replica that will answer it soonest.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
-//! | [`client`] | reads in, one event for each out; through operators, or with a selector of its own |
-//! | [`server`] | NetRS's side of a store |
-//! | [`store`] | what an agent says to memcached or Redis, and how it reads the answers |
-//! | [`keyspace`] | which servers have a key, and the id of that replica group |
-//! | [`select`] | which of a key's replicas gets a read: one trait, and its selectors |
-//! | [`rsnode`] | what runs beside an operator that selects for others |
+//! | [`client`] | submits reads through an operator, or with its own selector |
+//! | [`server`] | the NetRS side of a backend |
+//! | [`store`] | the protocols of memcached and Redis |
+//! | [`keyspace`] | maps keys to replica groups and servers |
+//! | [`select`] | the selectors |
+//! | [`rsnode`] | an operator's selector process |
 
 pub mod client;
 pub mod keyspace;

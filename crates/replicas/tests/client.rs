@@ -1,4 +1,4 @@
-//! A client: reads in, one event for each out, whatever becomes of messages.
+//! The client: exactly one event per read, whatever happens to messages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -43,7 +43,7 @@ fn direct() -> Client {
     client
 }
 
-/// A request, as it was sent.
+/// A transmitted request.
 #[derive(Clone, Debug)]
 struct Sent {
     to: SocketAddr,
@@ -108,7 +108,7 @@ fn status() -> Vec<u8> {
     ServerStatus { queue: 1.into(), sequence: 1.into(), service_us: 4_000.into() }.as_bytes().to_vec()
 }
 
-/// Runs its timers up to a time; what it sends.
+/// Runs the timers up to a time; returns what the client sends.
 fn run(client: &mut Client, until: Nanos) -> Vec<(Nanos, Sent)> {
     let mut all = Vec::new();
     while let Some(at) = client.poll_timeout().filter(|&at| at <= until) {
@@ -144,7 +144,7 @@ fn a_cookie_is_asked_for_once_and_used_from_then_on() {
     client.handle(MS, operator(), &request.cookie_answer(77));
     let again = one(&mut client, MS);
     assert_eq!((again.cookie(), again.ends.request, again.names()), (77, request.ends.request, server(0)));
-    // An operator that takes no cookie is not asked in circles.
+    // An operator that accepts no cookie causes no endless loop.
     client.handle(2 * MS, operator(), &again.cookie_answer(78));
     assert!(sent(&mut client, 2 * MS).is_empty());
     client.submit(2 * MS, read()).unwrap();
@@ -169,7 +169,7 @@ fn n3_without_an_answer_the_next_replicas_are_named_more_and_more_rarely() {
     let waits: Vec<_> = repeats.iter().take(4).map(|(at, _)| at / MS).collect();
     assert_eq!(waits, [100, 300, 700, 1_500], "100 ms, doubled each time");
     assert!(repeats.windows(2).skip(4).all(|pair| pair[1].0 - pair[0].0 == SECOND), "1 s at most");
-    // The answer to the first one counts, however late.
+    // The answer to the first transmission counts, however late.
     client.handle(9 * SECOND, operator(), &first.answer(Kind::Monitored, &status(), b"value"));
     assert_eq!(events(&mut client), [done(key, server(0), 1 + repeats.len() as u32)]);
     assert_eq!(client.round_trip(), None, "of what was sent more often it is not known which was answered");
@@ -328,7 +328,7 @@ fn n3_direct_reads_of_an_unknown_group_go_to_their_backup() {
     assert_eq!((request.to, client.under_way(), client.counters().unknown_group), (server(0), 0, 1));
     client.handle(MS, request.to, &request.answer(Kind::Direct, &status(), b"value"));
     assert_eq!(events(&mut client).len(), 1);
-    // A backup that is no server is not asked.
+    // A backup that is not a server gets no request.
     client.submit(MS, Read { group: 8, backups: vec![operator(), server(1)], ..read() }).unwrap();
     assert_eq!((one(&mut client, MS).to, client.counters().unknown_server), (server(1), 0));
     let key = client.submit(MS, Read { group: 8, backups: vec![operator()], ..read() }).unwrap();

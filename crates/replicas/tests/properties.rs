@@ -1,4 +1,4 @@
-//! What holds of every selector, whatever happens: N8, and that nobody starves.
+//! Properties of every selector under any input: N8, and no starvation.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 const SERVERS: u16 = 6;
 
-/// What may happen to a selector, the absurd included.
+/// Input to a selector, including implausible values.
 #[derive(Clone, Debug)]
 enum Event {
     Request { candidates: Vec<u16>, random: u64 },
@@ -23,7 +23,7 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let request = (proptest::sample::subsequence((0..SERVERS).collect::<Vec<_>>(), 1..=6), any::<u64>())
         .prop_map(|(candidates, random)| Event::Request { candidates, random });
-    // Two servers more than there are.
+    // Two servers more than exist.
     let server = || 0..SERVERS + 2;
     let took = prop_oneof![Just(0), 1..100 * MS, any::<Nanos>()];
     let queue = prop_oneof![0_u16..20, Just(u16::MAX), any::<u16>()];
@@ -41,7 +41,7 @@ fn candidates(servers: &[u16]) -> Candidates {
     Candidates::new(&servers.iter().copied().map(Server).collect::<Vec<_>>()).unwrap()
 }
 
-/// Sends a request as soon as it may go.
+/// Sends a request as soon as allowed.
 fn send(selector: &mut dyn Selector, now: &mut Nanos, candidates: &Candidates, random: u64) -> Server {
     loop {
         match selector.choose(*now, candidates, random) {
@@ -54,7 +54,7 @@ fn send(selector: &mut dyn Selector, now: &mut Nanos, candidates: &Candidates, r
     }
 }
 
-/// The events, one each `step`; the time after them. Checks each step.
+/// Applies the events, one every `step`, with checks. Returns the time after them.
 fn live(selector: &mut dyn Selector, events: &[Event], step: Nanos) -> Nanos {
     let mut now = 3 * SECOND;
     let mut outstanding = BTreeMap::<u16, u32>::new();
@@ -90,7 +90,7 @@ fn less(outstanding: &mut BTreeMap<u16, u32>, server: u16) {
     *count = count.saturating_sub(1);
 }
 
-/// Requests that come one each `gap`, to servers that answer each after 1 to 3 ms: how many each server gets.
+/// Requests every `gap` to servers that answer after 1 to 3 ms. Returns the number for each server.
 fn calm(selector: &mut dyn Selector, start: Nanos, requests: usize, gap: Nanos, seed: u64) -> Vec<usize> {
     let mut random = Pcg64::seed_from_u64(seed);
     let all = candidates(&(0..SERVERS).collect::<Vec<_>>());
@@ -130,11 +130,11 @@ proptest! {
         for algorithm in Algorithm::ALL {
             let mut selector = algorithm.selector(SERVERS, 7);
             let now = live(selector.as_mut(), &events, step);
-            // What was under way then never comes.
+            // The remaining answers never come.
             for server in (0..SERVERS).map(Server) {
                 (0..selector.outstanding(server)).for_each(|_| selector.expired(now, server));
             }
-            // A response that took a minute is the longest memory: e times less each 10 s, to some milliseconds, takes 100 s.
+            // A response that took a minute decays most slowly: by e every 10 s, so it takes 100 s to fall to some milliseconds.
             let chosen = calm(selector.as_mut(), now, 3_000, 50 * MS, seed);
             prop_assert!(chosen.iter().all(|&count| count > 0), "{algorithm}: {chosen:?}");
         }
@@ -147,7 +147,7 @@ fn equal_servers_all_get_their_share() {
         for gap in [MS / 10, MS, 10 * MS] {
             let mut selector = algorithm.selector(SERVERS, 1);
             let chosen = calm(selector.as_mut(), SECOND, 6_000, gap, 1);
-            // Those that go by response times shun a server for a while after each slow one.
+            // Selectors that use response times avoid a server for a while after a slow response.
             assert!(chosen.iter().all(|&count| count >= 250), "{algorithm}, one each {gap} ns: {chosen:?}");
         }
     }

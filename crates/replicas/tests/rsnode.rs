@@ -1,4 +1,4 @@
-//! An RSNode beside its operator: requests in, requests to servers out, and what answers teach.
+//! An RSNode and its operator: requests, selections, and what answers teach.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -50,7 +50,7 @@ fn request(number: u64, group: u32, backup: SocketAddr) -> Vec<u8> {
     [request.as_bytes(), ends.as_bytes(), b"get k"].concat()
 }
 
-/// What it sends, as (where, kind, RV, server that the packet names).
+/// Transmitted datagrams: address, and bytes.
 fn sent(rsnode: &mut RsNode, now: Nanos) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = Vec::new();
     std::iter::from_fn(|| rsnode.poll_transmit(now, &mut buffer).map(|to| (to, buffer.clone()))).collect()
@@ -63,7 +63,7 @@ fn ask(rsnode: &mut RsNode, now: Nanos, number: u64) -> (SocketAddr, Vec<u8>) {
     all.remove(0)
 }
 
-/// The copy of the answer that the operator makes.
+/// The operator's copy of the answer.
 fn answer(asked: &[u8], status: &[u8]) -> Vec<u8> {
     let Ok(Packet::ForServer(Kind::Response, request, ends, _)) = parse(asked) else {
         panic!("no request to a server")
@@ -109,7 +109,7 @@ fn n3_requests_of_an_unknown_group_go_to_their_backup_if_that_is_a_server() {
     assert_eq!((rsnode.counters(), rsnode.under_way()), (counted, 0));
 }
 
-/// N7: an answer counts only if server, client and request number are those of the request that has its number.
+/// N7: an answer counts only if server, client and request number match the request with its RV.
 #[test]
 fn n7_answers_of_other_requests_servers_and_clients_are_not_taken() {
     let mut rsnode = rsnode();
@@ -176,7 +176,7 @@ fn n8_datagrams_of_others_and_packets_that_are_no_requests_or_answers_change_not
     assert!(sent(&mut rsnode, 0).is_empty());
 }
 
-/// Lets nothing go to the first server before a time.
+/// Blocks the first server until this time.
 struct Gate(Nanos);
 
 impl Selector for Gate {
@@ -194,7 +194,7 @@ impl Selector for Gate {
     }
 }
 
-/// C3's rate control: who came first is sent first, and what does not fit goes to its backup.
+/// C3's rate control: a group's requests are sent in order, and overflow goes to their backups.
 #[test]
 fn requests_that_wait_are_sent_in_order_and_are_bounded() {
     let config = RsNodeConfig { waiting: 2, ..RsNodeConfig::new(operator()) };
@@ -213,7 +213,7 @@ fn requests_that_wait_are_sent_in_order_and_are_bounded() {
     assert_eq!(numbers.collect::<Vec<_>>(), [(server(0), 1), (server(0), 2)]);
 }
 
-/// A slow server's requests must not stand before those that another one could serve.
+/// A slow server's requests must not block those that another server could take.
 #[test]
 fn a_group_that_waits_does_not_hold_up_others_and_nobody_waits_for_long() {
     let mut rsnode = with(RsNodeConfig::new(operator()), Box::new(Gate(SECOND)));

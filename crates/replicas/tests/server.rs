@@ -1,4 +1,4 @@
-//! A server: requests in, each answered once, to the right party.
+//! The server: answers each request once, to the right receiver.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -54,7 +54,7 @@ fn ask(server: &mut Server, now: Nanos, number: u64) {
     server.handle(now, selector(), &request(Kind::Response, number, own(), None));
 }
 
-/// Which requests the application is to serve.
+/// Requests that the application is asked to serve.
 fn serves(server: &mut Server) -> Vec<ServeKey> {
     let event = std::iter::from_fn(|| server.poll_event());
     let key = |event| match event {
@@ -65,7 +65,7 @@ fn serves(server: &mut Server) -> Vec<ServeKey> {
     event.filter_map(key).collect()
 }
 
-/// An answer, as it was sent.
+/// A transmitted answer.
 #[derive(Debug, PartialEq)]
 struct Sent {
     to: SocketAddr,
@@ -114,7 +114,7 @@ fn requests_wait_in_their_order_and_the_status_says_how_many() {
     let mut server = server();
     (1..=3).for_each(|number| ask(&mut server, 0, number));
     assert_eq!(server.load(), (2, 1));
-    // Without the one that takes the free slot.
+    // Without the request that takes the free slot.
     for (number, waiting) in [(1, 1), (2, 0), (3, 0)] {
         let keys = serves(&mut server);
         assert_eq!(keys.len(), 1, "one slot");

@@ -1,4 +1,4 @@
-//! What an agent says to its store, and what it reads: both protocols byte for byte, each thing that a store must not send, any bytes.
+//! Both backend protocols byte for byte, each possible violation, and arbitrary bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -46,7 +46,7 @@ fn requests_to_memcached() {
     assert_eq!(written(MEMCACHED, &set(42, 60)), "set user:17 42 60 4\r\nA\r\nB\r\n");
 }
 
-/// memcached takes an expiry of more than 30 days for a date, and no date that does not fit 31 bits.
+/// memcached reads an expiry above 30 days as a date of at most 31 bits.
 #[test]
 fn a_long_expiry_is_a_date_for_memcached() {
     let month = 30 * 86_400;
@@ -84,7 +84,7 @@ fn a_connection_begins_with_its_database() {
     assert_eq!(third.read_greeting(format!("-{refused}\r\n").as_bytes()), Ok(Some((Answer::Refused(refused), 31))));
 }
 
-/// Keys are bytes: whatever may be a key must be readable again, or one key would cost its agents their connections for ever.
+/// Keys are bytes. Every valid key must be readable; otherwise one key would break its agents' connections forever.
 #[test]
 fn n8_every_key_is_read_back() {
     for byte in (0..=u8::MAX).filter(|byte| is_key(&[*byte])) {
@@ -184,7 +184,7 @@ fn n8_what_redis_must_not_send_is_garbage() {
     }
 }
 
-/// Each is refused at its first line: before there is memory for the value, and however long the line goes on.
+/// Each is refused at its first line, before memory is allocated for the value, and however long the line is.
 #[test]
 fn n8_what_is_too_long_is_refused_before_it_has_come() {
     let (longest, longer) = (VALUE_MAX, VALUE_MAX + 1);
@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// What has been read does not become something else by what follows.
+    /// A parsed response does not depend on what follows it.
     #[test]
     fn n8_an_answer_with_a_wrong_byte_is_an_answer_or_wrong(
         dialect in dialects(),

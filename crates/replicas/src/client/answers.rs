@@ -1,5 +1,3 @@
-//! Handles what comes back: answers, refusals, cookies.
-
 use super::requests::State;
 use super::{Answer, Client, Event, Failure, ReadKey, VERSIONS_TOLD, Way};
 use crate::select::Status;
@@ -37,7 +35,6 @@ impl Client {
         }
     }
 
-    /// Whether an answer may come from there.
     fn is_known(&self, from: SocketAddr, ends: &Ends) -> bool {
         match &self.way {
             Way::Operator(operator, _) => planted(242) || from == *operator,
@@ -62,7 +59,7 @@ impl Client {
             }
             return;
         };
-        // Of what was sent more often it is not known when (Karn).
+        // After a repeat, the round trip is ambiguous (Karn).
         if request.sent == 1 && request.state == State::Sent {
             self.round_trip.sample(now.saturating_sub(request.last_sent_at));
         }
@@ -70,7 +67,7 @@ impl Client {
         self.end(number, Ok(Answer { server, bytes: answered.to_vec(), sends }));
     }
 
-    /// The server had no room. The read is sent again later, to another backup.
+    /// The server had no room. Repeats the read later, with another backup.
     fn handle_refusal(&mut self, now: Nanos, number: u64) {
         let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
             self.counters.unexpected += 1;
@@ -86,7 +83,7 @@ impl Client {
         self.requests.schedule(number, now.saturating_add(pause));
     }
 
-    /// The operator, or a server, wants a cookie: the read is sent again at once, but not in circles.
+    /// The operator or a server requires a cookie. Repeats the read at once, but only once per transmission.
     fn handle_cookie(&mut self, from: SocketAddr, ends: &Ends) {
         let number = ends.request.get();
         let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
@@ -112,7 +109,7 @@ impl Client {
         self.requests.make_ready(number, State::ReadyAgain);
     }
 
-    /// From who is asked only: others could fill what is remembered.
+    /// Only from expected addresses; others could fill the memory for versions.
     fn handle_version(&mut self, from: SocketAddr, version: u8) {
         self.counters.other_version += 1;
         let is_asked = match &self.way {
@@ -128,7 +125,6 @@ impl Client {
     }
 }
 
-/// What a server says of itself, if it can be read.
 fn read_status(status: &[u8]) -> Option<Status> {
     let status = ServerStatus::ref_from_bytes(status).ok()?;
     Some(Status { queue: status.queue.get(), service_us: status.service_us.get(), sequence: status.sequence.get() })

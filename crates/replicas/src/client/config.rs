@@ -1,35 +1,33 @@
-//! The configuration of a client, with the default of every bound and time.
-
 use midflight_endpoint::{MS, Nanos, SECOND};
 use thiserror::Error;
 
-/// Bounds and times of a client. [`ClientConfig::new`] has the defaults.
+/// Bounds and times of a client. [`ClientConfig::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Seeds all random choices of this client. It must stay secret, and be another one for each client: the numbers of its requests follow
-    /// from it, and who knows them can forge answers.
+    /// Seeds all random choices. Must be secret and unique per client: request numbers follow from it, and knowing them allows forged
+    /// answers.
     pub seed: u64,
-    /// Reads that may be under way at once: 1 to 65,536. Default 1,024.
+    /// Concurrent reads; 1 to 65,536, default 1,024.
     pub under_way_max: usize,
-    /// Reads that may wait for their turn: 1 to 1,048,576. Default 4,096.
+    /// Bound on queued reads; 1 to 1,048,576, default 4,096.
     pub queued_max: usize,
-    /// Times that a read is sent, at most: 1 to 1,024. Default 16.
+    /// Bound on the transmissions of a read; 1 to 1,024, default 16.
     pub sends_max: u32,
-    /// A read without an answer fails after this time. Default 10 s.
+    /// Timeout of a read. Default 10 s.
     pub timeout: Nanos,
-    /// Time for an answer until a round trip is measured. Default 100 ms.
+    /// Retransmission timeout before the first measured round trip. Default 100 ms.
     pub rto_initial: Nanos,
-    /// Shortest time for an answer. Default 20 ms: repeats are reads that a server does twice.
+    /// Smallest retransmission timeout. Default 20 ms; a repeat is a read that a server does twice.
     pub rto_min: Nanos,
-    /// Longest time for an answer, to which it doubles with each repeat. Default 1 s.
+    /// Largest retransmission timeout; it doubles with each repeat. Default 1 s.
     pub rto_max: Nanos,
     /// First pause after a refusal; doubles each time. Default 1 ms.
     pub pause_min: Nanos,
     /// Longest pause after a refusal. Default 100 ms.
     pub pause_max: Nanos,
-    /// Direct mode: attempts that are remembered, 1 to 65,536. Default 8,192.
+    /// Direct mode: attempts to track; 1 to 65,536, default 8,192.
     pub attempts_max: u32,
-    /// Direct mode: an attempt without an answer for this long does not count as outstanding any more. Default 1 s.
+    /// Direct mode: time after which an attempt without an answer is no longer outstanding. Default 1 s.
     pub expire: Nanos,
 }
 
@@ -39,14 +37,14 @@ pub struct ClientConfig {
 pub struct ConfigError {
     /// The field.
     pub name: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: u64,
-    /// What it may be.
+    /// The valid range.
     pub range: &'static str,
 }
 
 impl ClientConfig {
-    /// The defaults. `seed` is a random number of the caller's.
+    /// The defaults, with a random `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {

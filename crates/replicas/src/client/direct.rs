@@ -1,5 +1,5 @@
-//! Direct mode: the client selects (the paper's CliRS). Like an RSNode it keeps its attempts until they are answered or expire, whatever
-//! became of their reads: a server still works on them.
+//! Direct mode: the client selects (the paper's CliRS). Attempts are tracked until they are answered or expire, even if their reads have
+//! ended, because a server still works on them.
 
 use super::config::ClientConfig;
 use crate::rsnode::GroupError;
@@ -16,18 +16,14 @@ pub(super) struct Direct {
     selector: Box<dyn Selector + Send>,
     groups: Groups,
     table: Table,
-    /// By server.
     cookies: Vec<u64>,
     expire: Nanos,
 }
 
-/// Where a read goes.
 pub(super) enum Chosen {
-    /// To this server; the attempt has this number, if it is remembered.
+    /// With the attempt's number, if it is tracked.
     Send(Server, SocketAddr, Option<u16>),
-    /// To none before this time.
     Wait(Nanos),
-    /// Nobody has told who has its key.
     UnknownGroup,
 }
 
@@ -74,7 +70,6 @@ impl Direct {
         }
     }
 
-    /// A read leaves now.
     pub(super) fn choose(&mut self, now: Nanos, group: u32, request: u64, random: u64) -> Chosen {
         let Some(candidates) = self.groups.get(group) else { return Chosen::UnknownGroup };
         let server = match self.selector.choose(now, &candidates, random) {
@@ -89,7 +84,7 @@ impl Direct {
         Chosen::Send(server, to, retained)
     }
 
-    /// An answer. Whether it is that of an attempt.
+    /// Returns whether the answer matches an attempt.
     pub(super) fn answered(
         &mut self,
         now: Nanos,
@@ -104,7 +99,7 @@ impl Direct {
         true
     }
 
-    /// Attempts whose time is over; how many there were.
+    /// Expires attempts, and returns their number.
     pub(super) fn expire(&mut self, now: Nanos) -> u64 {
         let Some(until) = now.checked_sub(self.expire) else { return 0 };
         let mut count = 0;

@@ -1,43 +1,43 @@
-//! What a client is asked to do, and what it says of it.
+//! A client's input and output.
 
 use midflight_wire::PACKET_MAX;
 use midflight_wire::replicas::{CANDIDATES_MAX, Ends, NETRS_STATUS_MAX, NetrsRequest, NetrsResponse};
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Bytes of the longest question of an application.
+/// Bytes of an application's longest question.
 pub const ASKED_MAX: usize = PACKET_MAX - size_of::<NetrsRequest>() - size_of::<Ends>();
-/// Bytes of the longest answer of an application, whatever the status.
+/// Bytes of an application's longest answer, with any status.
 pub const ANSWERED_MAX: usize = PACKET_MAX - size_of::<NetrsResponse>() - NETRS_STATUS_MAX - size_of::<Ends>();
 
-/// Names a read of this client.
+/// Identifies a read of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadKey(pub u64);
 
 /// A read of a replicated store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The replica group that has the key: 24 bits.
+    /// The key's replica group, 24 bits.
     pub group: u32,
-    /// Replicas of the group, 1 to 8, one of which is named where nobody selects. With each repeat another one is.
+    /// 1 to 8 replicas of the group. Each transmission names another one, which is used if no selector chooses.
     pub backups: Vec<SocketAddr>,
-    /// What the application asks: at most [`ASKED_MAX`] bytes.
+    /// The application's question, at most [`ASKED_MAX`] bytes.
     pub asked: Vec<u8>,
 }
 
 /// Why a read was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// Its group is no group.
+    /// The group exceeds 24 bits.
     #[error("replica group {0}: ids have 24 bits")]
     Group(u32),
-    /// Nobody to ask where nobody selects, or too many.
+    /// No backup, or too many.
     #[error("{0} backups: name 1 to {CANDIDATES_MAX}")]
     Backups(usize),
-    /// Too long for a datagram.
+    /// The question does not fit a datagram.
     #[error("the question has {0} bytes: it may have {ASKED_MAX}")]
     TooLong(usize),
-    /// As many reads wait as may.
+    /// The queue is full.
     #[error("{0} reads wait already: go on when some have ended, or set `queued_max` higher")]
     QueueFull(usize),
 }
@@ -57,18 +57,18 @@ impl Read {
     }
 }
 
-/// What the driver must know.
+/// What the driver is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A read has ended. Once for each that was accepted.
+    /// A read has ended. Exactly once for each accepted one.
     Done {
-        /// Which read.
+        /// The read.
         key: ReadKey,
-        /// What came of it.
+        /// Its outcome.
         outcome: Result<Answer, Failure>,
     },
-    /// The operator, or a server, uses another version of the wire format and takes nothing of ours. Once for each address and version, as
-    /// far as 64 can be remembered.
+    /// The operator or a server uses another version of the wire format and accepts none of our packets. Once per address and version,
+    /// for at most 64.
     OtherVersion {
         /// Its address.
         at: SocketAddr,
@@ -77,24 +77,24 @@ pub enum Event {
     },
 }
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Which one.
+    /// The server.
     pub server: SocketAddr,
-    /// What its application says.
+    /// The application's answer.
     pub bytes: Vec<u8>,
-    /// How often the read was sent.
+    /// Transmissions of the read, without those for cookies.
     pub sends: u32,
 }
 
-/// Why a read has no answer.
+/// Why a read failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Failure {
-    /// None came in time.
+    /// No answer in time.
     #[error("no answer in time")]
     TimedOut,
-    /// The servers refused it each time that it was sent: they had no room, or what they stand before does not answer.
+    /// The servers refused every transmission: they had no room, or their backends do not answer.
     #[error("the servers refused it: they have no room, or their stores do not answer")]
     Refused,
 }

@@ -1,16 +1,12 @@
 //! The client of a replicated store: reads in, one event for each out.
 //!
-//! It sends reads to the operator of its rack, where the network selects a replica, or ([`Client::direct`]) selects by itself, with any
-//! selector of [`crate::select`]. `docs/internals/replicas.md` is the protocol.
+//! It sends reads to the operator of its rack, where the network selects a replica, or ([`Client::direct`]) selects itself, with any
+//! selector of [`crate::select`]. Protocol: `docs/internals/replicas.md`.
 //!
-//! | where | what |
-//! |---|---|
-//! | `config`, `counters` | bounds and times; what became of all that came |
-//! | `events` | reads, and what is said of them |
-//! | `requests` | reads that have not ended, and when something is due about them |
-//! | `transmit` | writes requests |
-//! | `answers` | handles what comes back |
-//! | `direct` | the client's own selector, and its attempts |
+//! - `events`: reads and their outcomes;
+//! - `requests`: open reads, and when they are due;
+//! - `transmit`, `answers`: packets out and in;
+//! - `direct`: the client's own selector, and its attempts.
 
 mod answers;
 mod config;
@@ -35,14 +31,11 @@ use requests::{Request, Requests, State};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-/// Other versions that were told of.
 const VERSIONS_TOLD: usize = 64;
 
-/// Who selects.
 enum Way {
-    /// The network: this operator of its rack, which wants this cookie (0: none is known).
+    /// The network, through this operator with its cookie (0: none yet).
     Operator(SocketAddr, u64),
-    /// This client.
     Direct(Box<Direct>),
 }
 
@@ -50,9 +43,8 @@ enum Way {
 pub struct Client {
     config: ClientConfig,
     counters: Counters,
-    /// For pauses.
     random: Pcg32,
-    /// What goes on the wire comes from a cipher, so that nobody can compute the seed or later numbers from it.
+    /// A cipher generates all numbers on the wire, so that they reveal neither the seed nor later numbers.
     secrets: StdRng,
     way: Way,
     requests: Requests,
@@ -68,18 +60,18 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// One for which the network selects. `operator`: that of its rack.
+    /// A client for which the network selects, through the operator of its rack.
     ///
     /// # Errors
-    /// A [`ConfigError`] that says which field to change.
+    /// A [`ConfigError`] that names the field to change.
     pub fn new(config: ClientConfig, operator: SocketAddr) -> Result<Self, ConfigError> {
         Self::with(config, |_, _| Way::Operator(operator, 0))
     }
 
-    /// One that selects by itself. `servers`: all that there may be; it knows no replica groups yet.
+    /// A client that selects itself. `servers` lists all servers; it knows no replica groups yet.
     ///
     /// # Errors
-    /// A [`ConfigError`] that says which field to change; or there are more than 65,535 servers.
+    /// A [`ConfigError`] that names the field to change, or that there are more than 65,535 servers.
     pub fn direct(
         config: ClientConfig,
         servers: &[SocketAddr],
@@ -97,7 +89,7 @@ impl Client {
         let mut secrets = StdRng::seed_from_u64(config.seed);
         Ok(Self {
             counters: Counters::default(),
-            // Its pauses can be watched: they tell nothing of the seed.
+            // Pauses are observable, and must not reveal the seed.
             random: Pcg32::seed_from_u64(secrets.next_u64()),
             way: way(&config, &mut secrets),
             secrets,
@@ -109,10 +101,10 @@ impl Client {
         })
     }
 
-    /// A replica group: who has its keys. Only direct mode needs it; a group that is known is not changed.
+    /// Adds a replica group, which only direct mode needs. An existing group is not changed.
     ///
     /// # Errors
-    /// Where a server is not known, the servers are no candidates, or the group has others.
+    /// If a server is unknown, the servers are not valid candidates, or the group exists with others.
     pub fn set_group(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         match &mut self.way {
             Way::Direct(direct) => direct.set_group(group, servers),
@@ -120,17 +112,17 @@ impl Client {
         }
     }
 
-    /// Begins a read; [`Event::Done`] will say what came of it.
+    /// Submits a read; [`Event::Done`] reports its outcome.
     ///
     /// # Errors
-    /// A [`SubmitError`]: then nothing was begun.
+    /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, read: Read) -> Result<ReadKey, SubmitError> {
         read.check()?;
         let queued = self.requests.queued();
         if self.requests.len() >= self.config.under_way_max && queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
-        // It never recurs, and who sees one knows none of the others: an answer counts by it.
+        // An answer counts by this number, so it never recurs, and seeing one reveals no other.
         let mut number = self.secrets.next_u64();
         while self.requests.get(number).is_some() {
             number = self.secrets.next_u64();
@@ -141,13 +133,13 @@ impl Client {
         Ok(ReadKey(number))
     }
 
-    /// Reads that have not ended.
+    /// Open reads.
     #[must_use]
     pub fn open(&self) -> usize {
         self.requests.len()
     }
 
-    /// Direct mode: attempts that count as outstanding.
+    /// Direct mode: outstanding attempts.
     #[must_use]
     pub fn under_way(&self) -> usize {
         if let Way::Direct(direct) = &self.way { direct.under_way() } else { 0 }
@@ -159,7 +151,7 @@ impl Client {
         if let Way::Direct(direct) = &self.way { Some(direct.selector()) } else { None }
     }
 
-    /// The smoothed round trip; `None` before the first was measured.
+    /// The smoothed round trip; `None` before the first measurement.
     #[must_use]
     pub fn round_trip(&self) -> Option<Nanos> {
         self.round_trip.smoothed()
@@ -171,7 +163,6 @@ impl Client {
         self.counters
     }
 
-    /// A read has ended.
     fn end(&mut self, number: u64, outcome: Result<Answer, Failure>) {
         if self.requests.remove(number, self.config.under_way_max).is_none() {
             return;

@@ -1,5 +1,3 @@
-//! Reads that have not ended, by their random numbers, and when something is due about them.
-
 use super::events::Read;
 use crate::select::Server;
 use midflight_endpoint::mutants::planted;
@@ -7,30 +5,26 @@ use midflight_endpoint::{Deadlines, Nanos};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Where a read stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// As many as may are under way.
     Queued,
     /// To be sent in this turn of the driver.
     Ready,
-    /// The same, with the cookie that came: no new attempt.
+    /// As `Ready`, but repeats the last attempt with the new cookie.
     ReadyAgain,
-    /// Waits for its answer.
     Sent,
-    /// Will be sent again later: its server had no room, or rate control holds it.
+    /// To be sent again later: its server had no room, or rate control holds it.
     Pausing,
 }
 
-/// Where a request was sent last.
+/// The last transmission of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sending {
     pub(super) to: SocketAddr,
-    /// The server that it names.
     pub(super) server: SocketAddr,
-    /// In direct mode: RV, which names the attempt.
+    /// Direct mode: RV, which names the attempt.
     pub(super) retained: u16,
-    /// In direct mode: who that is, for its cookie.
+    /// Direct mode: the server's number, for its cookie.
     pub(super) number: Option<Server>,
 }
 
@@ -38,19 +32,17 @@ pub(super) struct Sending {
 pub(super) struct Request {
     pub(super) read: Read,
     pub(super) state: State,
-    /// When it fails.
     pub(super) deadline: Nanos,
-    /// When something is to be done about it.
+    /// When the timer must look at it.
     due: Nanos,
-    /// How often it was sent, without repeats for a cookie.
+    /// Transmissions, without repeats for a cookie.
     pub(super) sent: u32,
     pub(super) last_sent_at: Nanos,
     pub(super) last: Option<Sending>,
-    /// Whether a cookie may cause it to be sent again at once.
+    /// Whether a cookie may cause a transmission at once.
     pub(super) heeds_cookie: bool,
-    /// The present time for an answer.
+    /// Current timeout for an answer.
     pub(super) patience: Nanos,
-    /// The last pause after a refusal.
     pub(super) pause: Nanos,
 }
 
@@ -70,21 +62,18 @@ impl Request {
         }
     }
 
-    /// The replica that it names next.
     pub(super) fn backup(&self) -> Option<SocketAddr> {
         let at = self.sent as usize % self.read.backups.len().max(1);
         self.read.backups.get(at).copied()
     }
 }
 
-/// All of them.
 #[derive(Default)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
     deadlines: Deadlines,
-    /// To be sent in this turn.
     ready: VecDeque<u64>,
-    /// Those that wait for their turn, and `ended` that do not any more.
+    /// Numbers of queued reads, and of `ended` former ones.
     queued: VecDeque<u64>,
     ended: usize,
     under_way: usize,
@@ -99,7 +88,7 @@ impl Requests {
         self.open.len() - self.under_way
     }
 
-    /// Adds a read under a number that no open one has.
+    /// `number` must not be in use.
     pub(super) fn insert(&mut self, number: u64, request: Request, under_way_max: usize) {
         let due = request.due;
         self.open.insert(number, request);
@@ -108,7 +97,6 @@ impl Requests {
         self.fill(under_way_max);
     }
 
-    /// As many are under way as may.
     fn fill(&mut self, under_way_max: usize) {
         while self.under_way < under_way_max {
             let Some(number) = self.queued.pop_front() else { return };
@@ -130,13 +118,12 @@ impl Requests {
         self.open.get_mut(&number)
     }
 
-    /// It has ended; the next one gets its turn.
     pub(super) fn remove(&mut self, number: u64, under_way_max: usize) -> Option<Request> {
         let request = self.open.remove(&number)?;
         if request.state == State::Queued {
             self.ended += 1;
-            // Else numbers of reads that have ended would pile up where none under way ends. Half of them at a time: a queue of a
-            // million that ends at once takes no quadratic time.
+            // Otherwise the numbers of ended reads would pile up if no read in flight ends. Half of the queue at a time, so that a
+            // million ends do not take quadratic time.
             if 2 * self.ended > self.queued.len() {
                 self.queued.retain(|queued| self.open.contains_key(queued));
                 self.ended = 0;
@@ -148,7 +135,6 @@ impl Requests {
         Some(request)
     }
 
-    /// To be sent in this turn.
     pub(super) fn make_ready(&mut self, number: u64, state: State) {
         if let Some(request) = self.open.get_mut(&number) {
             request.state = state;
@@ -156,7 +142,6 @@ impl Requests {
         }
     }
 
-    /// The next one to send.
     pub(super) fn next_ready(&mut self) -> Option<u64> {
         while let Some(number) = self.ready.pop_front() {
             let state = self.open.get(&number).map(|request| request.state);
@@ -167,7 +152,7 @@ impl Requests {
         None
     }
 
-    /// Something is to be done about it at this time, or at its end.
+    /// Sets a timer for the request, at its deadline at the latest.
     pub(super) fn schedule(&mut self, number: u64, at: Nanos) {
         let Some(request) = self.open.get_mut(&number) else { return };
         request.due = at.min(request.deadline);
@@ -190,7 +175,7 @@ impl Requests {
         None
     }
 
-    /// After some have ended: what is due next is what an open one waits for.
+    /// Drops timers of ended reads.
     pub(super) fn tidy(&mut self) {
         let Self { open, deadlines, .. } = self;
         deadlines.tidy(|at, number| is_due(open, at, number));

@@ -1,5 +1,3 @@
-//! Writes requests.
-
 use super::direct::Chosen;
 use super::requests::{Sending, State};
 use super::{Client, Way};
@@ -10,7 +8,6 @@ use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
 impl Client {
-    /// The next request to send.
     pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         while let Some(number) = self.requests.next_ready() {
             let is_for_cookie = self.requests.get(number).is_some_and(|request| request.state == State::ReadyAgain);
@@ -24,7 +21,7 @@ impl Client {
         None
     }
 
-    /// Where a read goes now; `None`: nowhere, and it is due later.
+    /// Where to send a read now; `None`: nowhere until it is due again.
     fn next_sending(&mut self, now: Nanos, number: u64) -> Option<Sending> {
         let request = self.requests.get_mut(number)?;
         let backup = request.backup()?;
@@ -43,7 +40,7 @@ impl Client {
             Chosen::Wait(until) => {
                 self.counters.held += 1;
                 request.state = State::Pausing;
-                // A selector names a later time; if one did not, this would not end.
+                // Guards against a selector that names no later time, which would loop forever.
                 self.requests.schedule(number, until.max(now + 1));
                 None
             }
@@ -64,7 +61,6 @@ impl Client {
         }
     }
 
-    /// When to ask again.
     fn note_sent(&mut self, now: Nanos, number: u64, sending: Sending, is_for_cookie: bool) {
         let Some(request) = self.requests.get_mut(number) else { return };
         self.counters.sent += 1;

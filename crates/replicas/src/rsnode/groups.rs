@@ -1,4 +1,4 @@
-//! Replica groups: which servers have a key. With consistent hashing there are as many as virtual nodes, so a map of them is small.
+//! Replica groups and their servers. With consistent hashing there is one per virtual node, so the map is small.
 
 use crate::select::{Candidates, CandidatesError, Server};
 use std::collections::HashMap;
@@ -8,33 +8,33 @@ use thiserror::Error;
 /// Why a replica group is not set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GroupError {
-    /// It must be among the servers that the RSNode was made with.
+    /// The server is not among those given to the RSNode.
     #[error("replica group {0}: there is no server {1}")]
     UnknownServer(u32, SocketAddr),
-    /// There are as many servers as may be.
+    /// The bound on servers is reached.
     #[error("replica group {0}: no room for server {1}: raise the bound on servers")]
     NoRoomForServer(u32, SocketAddr),
-    /// There are as many replica groups as may be.
+    /// The bound on replica groups is reached.
     #[error("no room for replica group {0}: raise the bound on replica groups")]
     NoRoomForGroup(u32),
-    /// None, too many, or one twice.
+    /// The servers are not valid candidates.
     #[error("replica group {0}: {1}")]
     Candidates(u32, CandidatesError),
-    /// An id is never used again for other replicas (N3): a request under way would reach servers that do not have its key.
+    /// The group has other servers. An id is never reused for other replicas (N3): a request in flight would reach servers without its
+    /// key.
     #[error("replica group {0} has other servers: give these a new id")]
     Reused(u32),
-    /// Ids have 24 bits.
+    /// The id exceeds 24 bits.
     #[error("replica group {0}: ids have 24 bits")]
     TooLarge(u32),
 }
 
-/// All replica groups, and the servers in them.
 #[derive(Debug)]
 pub(crate) struct Groups {
     addresses: Vec<SocketAddr>,
     servers: HashMap<SocketAddr, Server>,
     groups: HashMap<u32, Candidates>,
-    /// Servers are learned from groups, as long as there are fewer of both.
+    /// Set if servers are learned from groups.
     most: Option<Most>,
 }
 
@@ -53,12 +53,12 @@ impl Groups {
         Self { addresses: addresses.to_vec(), servers: numbered.collect(), groups: HashMap::new(), most: None }
     }
 
-    /// Servers are those of the groups that are set.
+    /// Learns servers from the groups.
     pub(crate) fn learning(most: Most) -> Self {
         Self { most: Some(most), ..Self::new(&[]) }
     }
 
-    /// The servers, in the order of their numbers.
+    /// By number.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -88,7 +88,7 @@ impl Groups {
         Ok(())
     }
 
-    /// The number of a server; of a new one, the number that it gets once the group is set.
+    /// The number of a server. A new server's is valid once the group is set.
     fn number(&self, group: u32, server: SocketAddr, new: &mut Vec<SocketAddr>) -> Result<Server, GroupError> {
         if let Some(known) = self.server(server) {
             return Ok(known);

@@ -1,11 +1,11 @@
-//! What runs beside an operator that is an RSNode: it takes requests and copies of answers from the operator, has its selector choose,
-//! and sends each request to a server (NetRS IV-C).
+//! An RSNode's selector process. It takes requests and copies of answers from its operator, chooses a server, and sends the request there
+//! (NetRS IV-C).
 //!
-//! | where | what |
+//! | file | content |
 //! |---|---|
-//! | `table` | requests under way, by the retaining value (RV) that their answers repeat |
-//! | `groups` | replica groups: which servers have a key |
-//! | `waiting` | requests that rate control holds |
+//! | `table` | requests in flight, by the retaining value (RV) that their answers repeat |
+//! | `groups` | replica groups and their servers |
+//! | `waiting` | requests held by rate control |
 
 pub(crate) mod groups;
 pub(crate) mod table;
@@ -30,15 +30,15 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Bounds and times of an RSNode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RsNodeConfig {
-    /// The operator that it stands beside: datagrams of others are not taken.
+    /// Its operator; datagrams from others are dropped.
     pub operator: SocketAddr,
-    /// Requests under way that it remembers, at most 65,536; further ones are sent, and their answers teach nothing. Default 8,192.
+    /// Requests in flight to track; at most 65,536, default 8,192. Others are sent too, but their answers are not seen.
     pub under_way: u32,
-    /// A request without an answer for this long does not count as outstanding any more. Default 1 s.
+    /// Time after which a request without an answer is no longer outstanding. Default 1 s.
     pub expire: Nanos,
-    /// Requests that wait for rate control; further ones go to their backups. Default 1,024.
+    /// Bound on requests held by rate control; others go to their backups. Default 1,024.
     pub waiting: usize,
-    /// A request that rate control has held for so long goes to its backup. Default 20 ms, an interval of C3's.
+    /// Longest hold by rate control; then the request goes to its backup. Default 20 ms, an interval of C3's.
     pub hold: Nanos,
 }
 
@@ -50,34 +50,34 @@ impl RsNodeConfig {
     }
 }
 
-/// What became of requests and answers.
+/// Outcomes of requests and answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RsNodeCounters {
-    /// Requests that were sent to a server that the selector has chosen.
+    /// Requests sent to a selected server.
     pub selected: u64,
-    /// Of these, requests that found the table full: their answers are not copied to this RSNode.
+    /// Selected requests that found the table full, so their answers are not copied to this RSNode.
     pub untracked: u64,
-    /// Requests of a replica group that is not known: they went to their backups (N3).
+    /// Requests of an unknown replica group; sent to their backups (N3).
     pub unknown_group: u64,
-    /// Requests that had to wait when as many did already: they went to their backups.
+    /// Requests that rate control could not hold, because too many waited; sent to their backups.
     pub waiting_full: u64,
-    /// Requests that rate control held for too long: they went to their backups.
+    /// Requests held too long by rate control; sent to their backups.
     pub held_too_long: u64,
-    /// Requests for their backup that name no server: dropped.
+    /// Requests dropped: their backup is not a known server.
     pub unknown_server: u64,
-    /// Answers that were those of requests under way.
+    /// Answers that match a request in flight.
     pub answered: u64,
-    /// Answers of no request under way: late, twice or forged.
+    /// Answers without such a request: late, duplicate or forged.
     pub unmatched: u64,
-    /// Answers without a status that can be read.
+    /// Answers without a readable status.
     pub without_status: u64,
-    /// Requests whose answers did not come in time.
+    /// Requests not answered in time.
     pub expired: u64,
     /// Datagrams that are neither requests nor answers, or not from the operator.
     pub foreign: u64,
 }
 
-/// An RSNode's side of an operator, as a state machine.
+/// An RSNode as a state machine.
 pub struct RsNode {
     config: RsNodeConfig,
     selector: Box<dyn Selector + Send>,
@@ -95,26 +95,26 @@ impl std::fmt::Debug for RsNode {
     }
 }
 
-/// A server, as the selector of an RSNode sees it: for people who look.
+/// A selector's view of a server, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeenServer {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
-    /// Requests that were neither answered nor have expired.
+    /// Requests neither answered nor expired.
     pub outstanding: u32,
-    /// What became of the requests to it so far.
+    /// Totals of its requests.
     pub tally: Tally,
-    /// What was learned of it; `None`: nothing, or it is too old.
+    /// What is known of it; `None`: nothing recent.
     pub learned: Option<Learned>,
 }
 
-/// An RSNode knows its servers by numbers of 16 bits.
+/// More servers than 16-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} servers: an RSNode knows 65,535 at most")]
 pub struct TooManyServers(usize);
 
 impl RsNode {
-    /// One that knows no replica groups. `servers`: all that there may be; `selector` makes a selector for so many. `seed` is random.
+    /// An RSNode without replica groups. `servers` lists all servers; `selector` creates a selector for their number; `seed` is random.
     ///
     /// # Errors
     /// If there are more than 65,535 servers.
@@ -128,7 +128,7 @@ impl RsNode {
         Ok(Self::with(config, Groups::new(servers), seed, selector(count)))
     }
 
-    /// One that learns its servers from its replica groups, so many at most.
+    /// An RSNode that learns its servers from its replica groups, within bounds.
     #[must_use]
     pub fn learning(
         config: RsNodeConfig,
@@ -154,27 +154,27 @@ impl RsNode {
         }
     }
 
-    /// A replica group: who has its keys. A group that is known is not changed.
+    /// Adds a replica group. An existing group is not changed.
     ///
     /// # Errors
-    /// Where a server is not known, the servers are no candidates, or the group has others.
+    /// If a server is unknown, the servers are not valid candidates, or the group exists with others.
     pub fn set_group(&mut self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         self.groups.set(group, servers)
     }
 
-    /// What became of requests and answers.
+    /// Outcomes of requests and answers.
     #[must_use]
     pub fn counters(&self) -> RsNodeCounters {
         self.counters
     }
 
-    /// What its selector did not believe.
+    /// The selector's counts of implausible input.
     #[must_use]
     pub fn disbelieved(&self) -> Counts {
         self.selector.counts()
     }
 
-    /// How many selectors choose among the same servers, from now on.
+    /// Sets how many selectors share the servers.
     pub fn set_selectors(&mut self, selectors: u32) {
         self.selector.set_selectors(selectors);
     }
@@ -185,7 +185,7 @@ impl RsNode {
         &*self.selector
     }
 
-    /// At most `count` of its servers, from the one of this number on, as its selector sees them.
+    /// The selector's view of at most `count` servers, from number `first` on.
     #[must_use]
     pub fn servers(&self, now: Nanos, first: usize, count: usize) -> Vec<SeenServer> {
         let numbered = self.groups.addresses().iter().zip(0..=u16::MAX).skip(first).take(count);
@@ -198,7 +198,7 @@ impl RsNode {
         numbered.map(see).collect()
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.table.len()
@@ -213,7 +213,7 @@ impl RsNode {
             }
             return self.degrade(datagram);
         };
-        // Who came first of a group is served first.
+        // A group's requests are served in order.
         let choice = match self.waiting.again(request.group()) {
             None => self.selector.choose(now, &candidates, self.random.next_u64()),
             Some(again) => Choice::Wait(again),
@@ -229,7 +229,6 @@ impl RsNode {
         }
     }
 
-    /// To the server that the selector has chosen.
     fn send(&mut self, now: Nanos, datagram: &[u8], server: Server) {
         let Some(to) = self.groups.address(server) else { return };
         let mut bytes = datagram.to_vec();
@@ -242,7 +241,7 @@ impl RsNode {
                 request.start.retained = retained.into();
                 request.start.kind = Kind::Response as u8 | NETRS_XOR;
             }
-            // Its answer goes past this RSNode: it would be nobody's here.
+            // Not tracked, so the operator must not copy its answer here.
             None => {
                 self.counters.untracked += 1;
                 if !planted(223) {
@@ -255,7 +254,7 @@ impl RsNode {
         self.ready.push_back((to, bytes));
     }
 
-    /// To the client's backup, as a packet that no operator treats.
+    /// Sends the request to the client's backup, as a packet that operators ignore.
     fn degrade(&mut self, datagram: &[u8]) {
         let mut bytes = datagram.to_vec();
         let Ok((request, rest)) = NetrsRequest::mut_from_prefix(&mut bytes) else { return };
@@ -290,13 +289,12 @@ impl RsNode {
         self.selector.answered(now, server, now.saturating_sub(entry.sent), status);
     }
 
-    /// Requests that waited may go now, or have waited for too long.
     fn try_waiting(&mut self, now: Nanos) {
         while let Some(group) = self.waiting.due(now) {
             let random = self.random.next_u64();
             let candidates = self.groups.get(group).filter(|_| !self.waiting.is_too_old(group, now));
             match candidates.map(|candidates| self.selector.choose(now, &candidates, random)) {
-                // A selector names a later time; if one did not, this would not end.
+                // Guards against a selector that names no later time, which would loop forever.
                 Some(Choice::Wait(again)) => self.waiting.put_off(group, again.max(now + 1)),
                 Some(Choice::Send(server)) => {
                     let datagram = self.waiting.pop(group).unwrap_or_default();

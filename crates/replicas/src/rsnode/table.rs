@@ -1,5 +1,5 @@
-//! Requests under way, by a number that their answers repeat (RV). Numbers are slots and, in the bits that are left, a generation
-//! that differs each time a slot is used.
+//! Requests in flight, by the number that their answers repeat (RV): a slot and, in the remaining bits, a generation that changes with
+//! each use of the slot.
 
 use crate::select::Server;
 use midflight_endpoint::Nanos;
@@ -7,7 +7,7 @@ use midflight_endpoint::mutants::planted;
 use midflight_wire::Address;
 use std::collections::VecDeque;
 
-/// All that an answer must repeat, and when the request was sent.
+/// Everything that an answer must repeat, and when the request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnderWay {
     pub(crate) server: Server,
@@ -16,33 +16,30 @@ pub(crate) struct UnderWay {
     pub(crate) sent: Nanos,
 }
 
-/// A place in the table.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The number that was given out for it last.
+    /// The last number issued for it.
     number: u16,
     entry: Option<UnderWay>,
-    /// The slots whose requests were sent before and after; [`NONE`] at the ends.
+    /// Neighbours in the order of sending; [`NONE`] at the ends.
     before: u32,
     after: u32,
 }
 
-/// No slot.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
-    /// The one that was free the longest is used next, so that a number comes again as late as possible.
+    /// FIFO, so that a number recurs as late as possible.
     free: VecDeque<u16>,
     slot_bits: u32,
-    /// Slots by when their requests were sent.
     oldest: u32,
     newest: u32,
 }
 
 impl Table {
-    /// For so many requests, at most 65,536, rounded up to a power of two. `generation` is random.
+    /// For `size` requests, at most 65,536, rounded up to a power of two. `generation` is random.
     pub(crate) fn new(size: u32, generation: u16) -> Self {
         let slot_bits = size.clamp(1, 1 << 16).next_power_of_two().ilog2();
         let size = 1_usize << slot_bits;
@@ -59,7 +56,6 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    /// The number of a request; none if the table is full.
     pub(crate) fn add(&mut self, entry: UnderWay) -> Option<u16> {
         let slot = self.free.pop_front()?;
         let generation = self.slots[usize::from(slot)].number.checked_shr(self.slot_bits).unwrap_or(0);
@@ -74,7 +70,7 @@ impl Table {
         Some(number)
     }
 
-    /// The request of this number, if the answer is its: it is not under way any more.
+    /// Removes the request with this number, if the answer matches.
     pub(crate) fn take(&mut self, number: u16, is_its: impl FnOnce(&UnderWay) -> bool) -> Option<UnderWay> {
         let slot = u32::from(number) & (self.slots.len() as u32 - 1);
         let found = &self.slots[slot as usize];
@@ -96,12 +92,11 @@ impl Table {
         self.slots[slot as usize].entry.take()
     }
 
-    /// When the oldest request was sent.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
         self.slots.get(self.oldest as usize)?.entry.map(|entry| entry.sent)
     }
 
-    /// A request that was sent at this time or before: it is not under way any more.
+    /// Removes the oldest request, if it was sent at this time or before.
     pub(crate) fn expire(&mut self, until: Nanos) -> Option<UnderWay> {
         self.oldest().filter(|&sent| sent <= until)?;
         self.remove(self.oldest)
@@ -130,7 +125,7 @@ mod tests {
         assert_eq!(table.take(numbers[0], |_| true), None, "the former one's answer once more");
     }
 
-    /// Slots are used in turn: each gets all numbers that it can have before one comes again.
+    /// Slots are used in turn. Each gets all its possible numbers before one recurs.
     #[test]
     fn a_slots_number_is_another_one_each_time() {
         let mut table = Table::new(8_192, 7);
@@ -163,7 +158,6 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Add,
-        /// The answer of one under way, by its place among them.
         Take(prop::sample::Index),
         Expire(u64),
     }
@@ -178,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map: what is under way, and in which order it expires.
+        /// Against a map: contents, and order of expiry.
         #[test]
         fn a_table_does_what_a_map_does(steps in steps(), generation: u16) {
             let (mut table, mut map) = (Table::new(16, generation), BTreeMap::new());

@@ -1,12 +1,10 @@
-//! The selectors' names, and how to make one of them.
-
 use super::{C3, HotCold, LeastOutstanding, PeakEwma, PowerOfTwo, Quadratic, Random, RoundRobin, Selector, Tars};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A selector that needs no truth: all but the oracle.
+/// The selectors, except the oracle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -23,7 +21,7 @@ pub enum Algorithm {
     /// [`C3`] without rate control.
     #[default]
     C3,
-    /// [`C3`] with it.
+    /// [`C3`] with rate control.
     C3RateControl,
     /// [`Tars`].
     Tars,
@@ -33,7 +31,7 @@ pub enum Algorithm {
     Quadratic,
 }
 
-/// There is none of this name.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no selector is called {name:?}; there are {all}", all = names())]
 pub struct UnknownAlgorithm {
@@ -45,7 +43,7 @@ fn names() -> String {
 }
 
 impl Algorithm {
-    /// From the one that knows least to those that know most.
+    /// By how much they know, least first.
     pub const ALL: [Self; 10] = [
         Self::Random,
         Self::RoundRobin,
@@ -59,7 +57,7 @@ impl Algorithm {
         Self::Quadratic,
     ];
 
-    /// As users write it, and configuration files.
+    /// The name in commands and configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +74,7 @@ impl Algorithm {
         }
     }
 
-    /// A selector for so many servers, one of so many selectors, with the parameters that its file gives sources for. It knows nothing yet.
+    /// Creates a selector for `servers` servers that `selectors` selectors share, with its default parameters.
     #[must_use]
     pub fn selector(self, servers: u16, selectors: u32) -> Box<dyn Selector + Send> {
         match self {

@@ -1,5 +1,5 @@
-//! C3: Suresh, Canini, Schmid, Feldmann, "C3: Cutting Tail Latency in Cloud Data Stores via Adaptive Replica Selection", NSDI 2015. Here is
-//! its ranking of replicas (section 3.1); `rate` has its rate control (section 3.2).
+//! C3: Suresh, Canini, Schmid, Feldmann, "C3: Cutting Tail Latency in Cloud Data Stores via Adaptive Replica Selection", NSDI 2015.
+//! Replica ranking (section 3.1); `rate` has the rate control (section 3.2).
 
 use super::pick::least_score;
 use super::rate::Rate;
@@ -10,23 +10,21 @@ use midflight_endpoint::Nanos;
 /// Weight of the newest value in all averages: `alpha` in the authors' simulator, `ALPHA` in their Cassandra.
 pub(super) const NEWEST: f64 = 0.9;
 
-/// Score of a server without statistics, for each of its requests under way: above all others. Ψ stays below 10⁴⁵, even with a minute of
-/// service, a million selectors and 65,536 requests under way.
+/// Score of a server without estimates, per outstanding request. Above any Ψ, which stays below 10⁴⁵ even with a minute of service, a
+/// million selectors and 65,536 outstanding requests.
 const UNKNOWN: f64 = 1e60;
 
-/// The candidate with the least Ψ = R̄ − s̄ + q̂³·s̄, where R̄ is the response time that this selector sees and s̄ the service time (1/µ̄)
-/// that the server reports, both averages. q̂ = 1 + outstanding·n + q̄ estimates the queue: n selectors probably have as many requests
-/// under way as this one has, beside the average of the reported queue. The cube shuns long queues, also of fast servers.
+/// Chooses the candidate with the least Ψ = R̄ − s̄ + q̂³·s̄. R̄ averages the response times, s̄ the reported service times (1/µ̄), q̄
+/// the reported queue. q̂ = 1 + outstanding·n + q̄ estimates the queue, assuming that all n selectors have as many requests outstanding.
+/// The cube avoids long queues, also of fast servers.
 ///
-/// A server without statistics is tried: with one request, then it is last until that is answered or expires. (The published
-/// implementations give it score 0, so every request goes there until its first response.) Where a server answers without a status, R̄
-/// stands for s̄.
+/// A server without estimates is tried with one request, and is ranked last until that is answered or expires. (The published
+/// implementations give it score 0, so it gets every request until its first response.) If a server reports no status, R̄ replaces s̄.
 #[derive(Clone, Debug)]
 pub struct C3 {
     servers: Servers<Estimate>,
     /// n.
     selectors: f64,
-    /// One a server, with rate control.
     rates: Option<Box<[Rate]>>,
 }
 
@@ -35,14 +33,14 @@ pub struct C3 {
 pub(super) struct Estimate {
     /// R̄.
     response: f64,
-    /// s̄; 0: none was ever reported.
+    /// s̄; 0: never reported.
     service: f64,
     /// q̄.
     queue: f64,
 }
 
 impl C3 {
-    /// Without rate control: for so many servers, one of so many selectors.
+    /// Without rate control, for `servers` servers that `selectors` selectors share.
     #[must_use]
     pub fn new(servers: u16, selectors: u32) -> Self {
         Self { servers: Servers::new(servers), selectors: f64::from(selectors), rates: None }
@@ -64,13 +62,12 @@ impl C3 {
     }
 }
 
-/// The score of a server without statistics.
 pub(super) fn unknown(outstanding: u32) -> f64 {
     if outstanding == 0 { f64::NEG_INFINITY } else { UNKNOWN * f64::from(outstanding) }
 }
 
 impl Estimate {
-    /// Ψ, with this one for q̄.
+    /// Ψ, with `queue` for q̄.
     pub(super) fn score(&self, outstanding: u32, selectors: f64, queue: f64) -> f64 {
         let expected = 1.0 + f64::from(outstanding) * selectors + queue;
         let service = if self.service > 0.0 { self.service } else { self.response };
@@ -81,7 +78,6 @@ impl Estimate {
         self.queue
     }
 
-    /// For people who look.
     pub(super) fn learned(&self, score: f64) -> Learned {
         let said = |value: f64| (self.service > 0.0).then_some(value);
         Learned {
@@ -92,7 +88,7 @@ impl Estimate {
         }
     }
 
-    /// With the newest values; `queue_weight` is that of the queue.
+    /// `queue_weight` is the weight of the newest queue.
     pub(super) fn learn(&mut self, took: f64, status: Option<Status>, is_first: bool, queue_weight: f64) {
         if is_first {
             *self = Self { response: took, ..Self::default() };
@@ -145,10 +141,10 @@ impl Selector for C3 {
 }
 
 impl C3 {
-    /// Algorithm 1: the first of the ranking that has a token; none: when the first of them has one.
+    /// Algorithm 1: the best candidate with a token; if none has one, when the first token comes.
     fn choose_with_token(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
         let best = least_score(candidates, random, |server| self.score(now, server));
-        // Mostly it has one, and the order of the others does not matter.
+        // Usually the best has a token, and the others need not be sorted.
         let mut earliest = match self.take_token(now, best) {
             Ok(()) => return Choice::Send(best),
             Err(at) => at,
@@ -169,7 +165,6 @@ impl C3 {
         Choice::Wait(earliest)
     }
 
-    /// Or when there is one.
     fn take_token(&mut self, now: Nanos, server: Server) -> Result<(), Nanos> {
         let rate = self.rates.as_mut().and_then(|rates| rates.get_mut(usize::from(server.0)));
         rate.map_or(Ok(()), |rate| rate.take(now))
@@ -207,19 +202,19 @@ mod tests {
         let ms = |nanos: Option<f64>| nanos.map(|nanos| nanos / MS as f64);
         assert_eq!((ms(learned.response), ms(learned.service), learned.queue), (Some(10.0), Some(4.0), Some(2.0)));
         assert_eq!((ms(learned.score), c3.learned(0, B)), (Some(114.0), None));
-        // One under way, of 10 selectors: q̂ = 1 + 10 + 2 = 13; Ψ = 6 + 2,197 × 4 = 8,794.
+        // One outstanding, 10 selectors: q̂ = 1 + 10 + 2 = 13; Ψ = 6 + 2,197 × 4 = 8,794.
         c3.servers.sent(A);
         assert_eq!(score_ms(&c3, A), 8_794.0);
-        // Its answer after 20 ms: queue 7, service 2. R̄ = 0.9 × 20 + 0.1 × 10 = 19, s̄ = 1.8 + 0.4 = 2.2, q̄ = 6.3 + 0.2 = 6.5,
-        // q̂ = 7.5: Ψ = 19 − 2.2 + 421.875 × 2.2 = 944.925.
+        // Answer after 20 ms: queue 7, service 2. R̄ = 0.9 × 20 + 0.1 × 10 = 19, s̄ = 1.8 + 0.4 = 2.2, q̄ = 6.3 + 0.2 = 6.5, q̂ = 7.5: Ψ
+        // = 19 − 2.2 + 421.875 × 2.2 = 944.925.
         c3.answered(0, A, 20 * MS, status(7, 2, 2));
         assert!((score_ms(&c3, A) - 944.925).abs() < 1e-9);
     }
 
     #[test]
     fn a_server_that_reports_a_longer_service_is_worse() {
-        // The same response time and queue; s̄ is a time and no rate (1/s̄): 20 − 2 + 1 × 2 = 20 = 20 − 4 + 4 with an empty queue, but with
-        // a queue of 1, q̂ = 2: 20 − 2 + 8 × 2 = 34, and 20 − 4 + 8 × 4 = 48.
+        // Same response time and queue; s̄ is a time and not a rate (1/s̄): 20 − 2 + 1 × 2 = 20 = 20 − 4 + 4 with an empty queue, but
+        // with a queue of 1, q̂ = 2: 20 − 2 + 8 × 2 = 34, and 20 − 4 + 8 × 4 = 48.
         let mut c3 = C3::new(2, 1);
         let candidates = Candidates::new(&[A, B]).unwrap();
         answer(&mut c3, A, 20 * MS, status(1, 4, 1));
@@ -233,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_cube_prefers_a_slow_server_with_a_short_queue() {
-        // 4 ms with nobody waiting: 4 − 4 + 1 × 4 = 4. 1 ms with 2 waiting: 3 − 1 + 27 × 1 = 29, though those two take less than 4 ms.
+        // 4 ms with an empty queue: 4 − 4 + 1 × 4 = 4. 1 ms with a queue of 2: 3 − 1 + 27 × 1 = 29, though those two take less than 4 ms.
         let mut c3 = C3::new(2, 1);
         answer(&mut c3, A, 4 * MS, status(0, 4, 1));
         answer(&mut c3, B, 3 * MS, status(2, 1, 1));
@@ -253,7 +248,7 @@ mod tests {
         assert_eq!(c3.choose(0, &candidates, 0), Choice::Send(B), "once more, after it expired");
     }
 
-    /// With 500 selectors, as in NetRS's evaluation, the score of a live server with a few requests under way is large.
+    /// With 500 selectors, as in NetRS's evaluation, a live server with a few outstanding requests has a large score.
     #[test]
     fn a_dead_server_is_last_however_loaded_the_others_are() {
         let mut c3 = C3::new(2, 500);
@@ -292,11 +287,11 @@ mod tests {
         let candidates = Candidates::new(&[A, B]).unwrap();
         answer(&mut c3, A, MS, status(0, 1, 1));
         answer(&mut c3, B, MS, status(0, 9, 1));
-        // Each bucket starts with 10 tokens. A's queue grows with each, and so both are used up in turns; that makes 20.
+        // Each bucket starts with 10 tokens. A's queue grows with each, so both alternate; that makes 20.
         let chosen: Vec<Choice> = (0..21).map(|_| c3.choose(MS, &candidates, 0)).collect();
         let sent = |server| chosen.iter().filter(|&&choice| choice == Choice::Send(server)).count();
         assert_eq!((sent(A), sent(B)), (10, 10));
-        // The first response has raised the rate from 5 to 10 − 0.2 × 10 = 8 requests in 20 ms: the next token comes 2.5 ms later.
+        // The first response raised the rate from 5 to 10 − 0.2 × 10 = 8 requests in 20 ms: the next token comes 2.5 ms later.
         let Choice::Wait(until) = chosen[20] else { panic!("{:?}", chosen[20]) };
         assert_eq!(until, 3_500_000);
         assert_eq!((c3.outstanding(A), c3.outstanding(B)), (10, 10), "what waits is not outstanding");

@@ -1,40 +1,38 @@
-//! Servers, and the few of them that have the same key.
-
 use thiserror::Error;
 
-/// A server, as its place in a table without gaps.
+/// A server, by its index in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Server(pub u16);
 
-/// Replicas of a key at most.
+/// Bound on the replicas of a key.
 pub const CANDIDATES_MAX: usize = 8;
 
-/// The servers of which one is chosen: 1 to [`CANDIDATES_MAX`], all different.
+/// The servers to choose from: 1 to [`CANDIDATES_MAX`], all different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidates {
     servers: [Server; CANDIDATES_MAX],
     count: u8,
 }
 
-/// Why servers are no candidates.
+/// Why candidates are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CandidatesError {
-    /// Nothing can be chosen.
+    /// No server.
     #[error("no server")]
     None,
-    /// More than there is room for.
+    /// More than [`CANDIDATES_MAX`].
     #[error("{0} servers; at most {CANDIDATES_MAX}")]
     TooMany(usize),
-    /// It would be chosen more often than the others.
+    /// A server is listed twice; it would be chosen too often.
     #[error("server {} twice", .0.0)]
     Twice(Server),
 }
 
 impl Candidates {
-    /// Checks them.
+    /// Checks the servers.
     ///
     /// # Errors
-    /// None, too many, or one of them twice.
+    /// No server, too many, or one of them twice.
     pub fn new(servers: &[Server]) -> Result<Self, CandidatesError> {
         if servers.is_empty() {
             return Err(CandidatesError::None);
@@ -48,10 +46,10 @@ impl Candidates {
         }
     }
 
-    /// In the order in which they were given.
+    /// In the order given.
     #[must_use]
     pub fn servers(&self) -> &[Server] {
-        // The bound is `new`'s; this way the compiler sees it too.
+        // Repeats `new`'s bound for the compiler.
         &self.servers[..usize::from(self.count).min(CANDIDATES_MAX)]
     }
 }

@@ -1,32 +1,31 @@
-//! HCL, the hot–cold lexicographic rule of Prequal: Wydrowski, Kleinberg, Rumble, Archer, "Load is not what you should balance:
-//! Introducing Prequal", NSDI 2024, section 4.
+//! HCL, Prequal's hot–cold lexicographic rule: Wydrowski, Kleinberg, Rumble, Archer, "Load is not what you should balance: Introducing
+//! Prequal", NSDI 2024, section 4.
 
 use super::pick::{either_number, least_score};
 use super::servers::{Answer, Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
 
-/// Of what was in flight at servers lately, this share is not more than the threshold: Prequal's Q_RIF = 2^(−1/4).
+/// Quantile of recent requests in flight that is the hot threshold: Prequal's Q_RIF = 2^(−1/4).
 const QUANTILE: f64 = 0.84;
 
-/// So many of the last reports make the distribution. Ours: Prequal's client estimates it from the probes that it has seen lately.
+/// Recent reports that form the distribution. Ours; Prequal's client uses its recent probes.
 const REPORTS: usize = 128;
 
-/// Longer queues are told from each other no more. Ours.
+/// Longer queues count as this one. Ours.
 const LONGEST: usize = 255;
 
-/// Estimates of a server end when it has not answered for this long. Prequal's pool forgets a probe after as long.
+/// Lifetime of a server's estimates; the same as of probes in Prequal's pool.
 const LIFETIME: Nanos = SECOND;
 
-/// Weight of the newest response time. Ours: a server of Prequal answers probes with the median of its recent ones.
+/// Weight of the newest response time. Ours; Prequal's servers report the median of recent ones.
 const NEWEST: f64 = 0.5;
 
-/// A candidate is hot if more requests are in flight there than the 0.84 quantile of what was lately in flight at any server. Among those
-/// that are cold the one with the lowest latency is chosen; if all are hot, the one with fewest requests in flight.
+/// A candidate is hot if more requests are in flight there than the 0.84 quantile of recent reports of all servers. Chooses the cold
+/// candidate with the lowest latency; if all are hot, the one with the fewest requests in flight.
 ///
-/// Prequal learns both from probes; here they ride on responses: in flight are the reported queue and this selector's own
-/// requests under way, and the latency is an average of response times. A server without statistics is cold and fast until it has a
-/// request under way, then cold and slow.
+/// Responses replace Prequal's probes: requests in flight are the reported queue plus this selector's outstanding requests, and latency
+/// averages response times. A server without estimates is cold and fast until it has an outstanding request, then cold and slow.
 #[derive(Clone, Debug)]
 pub struct HotCold {
     servers: Servers<Report>,
@@ -36,29 +35,28 @@ pub struct HotCold {
 #[derive(Clone, Copy, Debug, Default)]
 struct Report {
     queue: u16,
-    /// Nanoseconds.
     latency: f64,
 }
 
-/// Added to the requests in flight of a hot server: more than any latency. A float of this size still tells them from each other.
+/// Added to a hot server's requests in flight. Exceeds any latency, and a float of this size still distinguishes integers.
 const HOT: f64 = (1_u64 << 52) as f64;
 
-/// Stands for the latency of a server that has requests and no statistics: more than any other.
+/// Latency of a server without estimates that has requests. Exceeds any other.
 const UNKNOWN: f64 = (1_u64 << 51) as f64;
 
 impl HotCold {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::with_lifetime(servers, LIFETIME), recent: Recent::default() }
     }
 
-    /// Lower is better: cold before hot, then by its own measure.
+    /// Lower is better: cold before hot, then by latency or by requests in flight.
     fn rank(&self, now: Nanos, server: Server) -> f64 {
         let Seen { outstanding, known, own } = self.servers.see(now, server);
         let Report { queue, latency } = own.copied().unwrap_or_default();
         let is_known = known.is_some();
-        // Without a branch: statistics end soon, so nobody can foresee whether there are some.
+        // Branch-free: estimates expire soon, so the condition is unpredictable.
         let queue = queue & u16::from(is_known).wrapping_neg();
         let unknown = either_number(outstanding == 0, 0.0, UNKNOWN);
         let latency = either_number(is_known, latency, unknown);
@@ -95,18 +93,15 @@ impl Selector for HotCold {
     kept_in_servers!();
 }
 
-/// The last [`REPORTS`] numbers of requests in flight, and their quantile.
+/// The last [`REPORTS`] reports of requests in flight, and their quantile.
 #[derive(Clone, Debug)]
 struct Recent {
     reports: [u8; REPORTS],
-    /// Of the oldest, which the next one replaces.
     next: usize,
     len: usize,
-    /// How many reports have each value.
     counts: [u8; LONGEST + 1],
-    /// The quantile; while nothing is reported, nothing is hot.
+    /// The quantile. Without reports nothing is hot.
     threshold: u32,
-    /// Reports that are not above it.
     not_above: usize,
 }
 
@@ -143,7 +138,7 @@ impl Recent {
         }
     }
 
-    /// One report moves the quantile by few values, mostly by none.
+    /// One report moves the quantile by few values, usually none.
     fn follow(&mut self) {
         let wanted = (QUANTILE * self.len as f64).ceil() as usize;
         let at = |threshold: u32| threshold as usize;
@@ -193,11 +188,11 @@ mod tests {
         assert_eq!(hcl.recent.threshold, 9);
         assert_eq!(hcl.choose(0, &candidates, 0), Choice::Send(Server(0)));
         hcl.expired(0, Server(0));
-        // Many more reports of 3: the threshold is 3. Server 0 is hot with its 9; of 5 and 4 ms the 4 are chosen.
+        // Many more reports of 3: the threshold is 3. Server 0 is hot with 9; of 5 and 4 ms, 4 wins.
         (2..50).for_each(|i| answer(&mut hcl, 2, 4 * MS, 3, i));
         assert_eq!(hcl.recent.threshold, 3);
         assert_eq!(hcl.choose(0, &candidates, 0), Choice::Send(Server(2)));
-        // Now 4 are in flight at server 2: hot. Server 1 has 2, then 3, then 4: hot as well. All are hot: 9, 4, 4; random bits decide.
+        // Now 4 are in flight at server 2: hot. Server 1 goes from 2 to 4: hot too. All are hot: 9, 4, 4; random bits decide.
         let chosen: Vec<Choice> = (0..3).map(|_| hcl.choose(0, &candidates, u64::MAX)).collect();
         assert_eq!(chosen, [1, 1, 2].map(|server| Choice::Send(Server(server))));
     }
@@ -208,7 +203,7 @@ mod tests {
         let candidates = Candidates::new(&[Server(0), Server(1)]).unwrap();
         (0..9).for_each(|i| answer(&mut hcl, 0, MS, 5, i + 1));
         let chosen: Vec<Choice> = (0..4).map(|_| hcl.choose(0, &candidates, 0)).collect();
-        // Server 0 has 5 in flight, the threshold, and each choice makes it one more: at 6 it is hot, and server 1 cold, though slow.
+        // Server 0 has 5 in flight, the threshold; one more makes it hot, and server 1 is cold, though slow.
         assert_eq!(chosen, [1, 0, 1, 1].map(|server| Choice::Send(Server(server))));
     }
 }

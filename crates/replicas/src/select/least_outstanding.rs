@@ -1,18 +1,18 @@
-//! Least outstanding requests (LOR): Nginx calls it least connections, and Riak's proxies do it (C3, section 2.1).
+//! Least outstanding requests (LOR): Nginx's least connections, also used by Riak (C3, section 2.1).
 
 use super::pick::least;
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
-/// The candidate to which this selector has sent fewest requests that are not answered. It knows nothing of the requests of others.
+/// Chooses the candidate with the fewest outstanding requests of this selector.
 #[derive(Clone, Debug)]
 pub struct LeastOutstanding {
     servers: Servers<()>,
 }
 
 impl LeastOutstanding {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::new(servers) }

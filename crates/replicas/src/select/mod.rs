@@ -1,18 +1,18 @@
-//! Selectors: which of a key's replicas gets a read. A client may hold one, or an operator on the path (NetRS IV-C); neither I/O, nor
-//! clocks, nor sources of randomness are in here, and no choice allocates.
+//! Selectors: each chooses a replica for a read. A client may use one, or an operator on the path (NetRS IV-C). They do no I/O, read no
+//! clock, draw no random numbers, and allocate nothing per choice.
 //!
-//! | where | what |
+//! | file | content |
 //! |---|---|
-//! | `algorithm` | their names, and how to make one |
+//! | `algorithm` | names and construction |
 //! | `candidates` | servers, and the replicas of a key |
-//! | `status` | what a server says of itself, and what of it is believed |
-//! | `servers` | what all selectors keep of each server |
+//! | `status` | a server's report, and its plausibility |
+//! | `servers` | common state per server |
 //! | `decay` | e^−x |
-//! | `pick` | the least of some, or two at random; ties |
+//! | `pick` | minimum or two at random; tie-breaks |
 //! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold`, `quadratic` | one selector each |
-//! | `oracle` | for simulations: it knows the truth |
+//! | `oracle` | for simulations; knows the true state |
 //!
-//! `docs/internals/replicas-selectors.md` has the formulas beside each other, and what each is worth.
+//! `docs/internals/replicas-selectors.md` compares their formulas and results.
 
 mod algorithm;
 mod c3;
@@ -52,67 +52,66 @@ pub use tars::Tars;
 /// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Send it to this server, one of the candidates. It counts as outstanding.
+    /// Send it to this candidate. It counts as outstanding.
     Send(Server),
-    /// Keep it, and ask again at this time, which is later than now: rate control lets it go to none of them earlier. It does not
-    /// count as outstanding.
+    /// Rate control: ask again at this later time. The request does not count as outstanding.
     Wait(Nanos),
 }
 
-/// What a selector has learned of a server, for people who look. `None`: this selector does not ask for it, or the server has not said it.
+/// What a selector knows of a server, for display. `None`: unused by this selector, or unreported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Learned {
-    /// How long its responses take, in nanoseconds.
+    /// Response time in nanoseconds.
     pub response: Option<f64>,
-    /// How long it serves a request, as it says, in nanoseconds.
+    /// Reported service time in nanoseconds.
     pub service: Option<f64>,
-    /// Requests that wait there, as it says.
+    /// Reported queue length.
     pub queue: Option<f64>,
-    /// What it is ranked by: the least one is chosen. Its unit is the selector's own.
+    /// Rank; the lowest is chosen. The unit depends on the selector.
     pub score: Option<f64>,
 }
 
 /// Requests to a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// That were sent.
+    /// Sent.
     pub asked: u64,
-    /// Of these, those that were answered.
+    /// Answered.
     pub answered: u64,
-    /// Of these, those whose responses did not come in time.
+    /// Expired without a response in time.
     pub expired: u64,
-    /// Of these, those since the last response: 0 of a server that answers.
+    /// Expired since the last response; 0 for a server that answers.
     pub expired_since: u64,
 }
 
-/// Chooses servers for requests, and learns from their responses.
+/// Chooses servers for requests, and learns from responses.
 pub trait Selector {
-    /// One of the candidates for a request that leaves now. All bits of `random` must be random: they break ties.
+    /// Chooses a candidate for a request that leaves now. All bits of `random` must be random, for tie-breaks.
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice;
 
-    /// A response came. `took`: nanoseconds since its request was sent; `status`: what the server said of itself, if anything.
-    /// What cannot be believed changes no estimate, and is counted.
+    /// Records a response. `took` is in nanoseconds since the request was sent; `status` is the server's report, if any. Implausible
+    /// values are counted, and change no estimate.
     fn answered(&mut self, now: Nanos, server: Server, took: Nanos, status: Option<Status>);
 
-    /// A request will not be answered any more: it is not outstanding. Its response, if it comes after all, is not passed to `answered`.
+    /// A request has expired and is no longer outstanding. Its late response must not be passed to `answered`.
     fn expired(&mut self, now: Nanos, server: Server);
 
-    /// Requests to this server that were neither answered nor have expired; 0 of a server that this selector does not know.
+    /// Requests to this server that are neither answered nor expired; 0 for an unknown server.
     fn outstanding(&self, server: Server) -> u32;
 
-    /// What became of the requests to this server so far; none of a server that this selector does not know.
+    /// Totals of the requests to this server; 0 for an unknown server.
     fn tally(&self, _server: Server) -> Tally {
         Tally::default()
     }
 
-    /// What was learned of this server; `None`: nothing, or it is too old.
+    /// What is known of this server; `None`: nothing recent.
     fn learned(&self, _now: Nanos, _server: Server) -> Option<Learned> {
         None
     }
 
-    /// What was not believed so far.
+    /// Counts of implausible input.
     fn counts(&self) -> Counts;
 
-    /// How many selectors choose among the same servers, from now on. Only those care that weigh their own requests by it.
+    /// Sets how many selectors share the servers. Ignored by selectors that do not scale by it.
     fn set_selectors(&mut self, _selectors: u32) {}
 }

@@ -1,18 +1,18 @@
-//! The oracle, for simulations only: it knows each server's true state, now. What others can gain is about its lead; it does not look ahead, so it is
-//! no bound in the strict sense.
+//! The oracle, for simulations only, knows each server's current state. It does not look ahead, so its lead is no strict bound on what
+//! others can gain.
 
 use super::pick::least;
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
-/// The true state of servers, which a simulated world shares with its oracles.
+/// True state of servers, which a simulated world shares with its oracles.
 pub trait Truth {
-    /// How long one more request would take there, in nanoseconds or any other unit, if the server stays as fast as it is.
+    /// Expected time of one more request, in any unit, if the server's speed does not change.
     fn expected(&self, server: Server) -> f64;
 }
 
-/// The candidate where a request will probably take least time.
+/// Chooses the candidate with the least expected time.
 #[derive(Clone, Debug)]
 pub struct Oracle<T> {
     servers: Servers<()>,
@@ -20,7 +20,7 @@ pub struct Oracle<T> {
 }
 
 impl<T: Truth> Oracle<T> {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16, truth: T) -> Self {
         Self { servers: Servers::new(servers), truth }

@@ -1,4 +1,4 @@
-//! Peak-EWMA: `PeakEwma.scala` of Twitter's Finagle, with its balancer of two choices (`P2CPeakEwma`).
+//! Peak-EWMA: Finagle's `PeakEwma.scala` with its balancer of two choices (`P2CPeakEwma`).
 
 use super::decay::{decay, float};
 use super::pick::{either, either_number, two};
@@ -6,18 +6,17 @@ use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
 
-/// After this time an old cost counts e times less: Finagle's default `decayTime`.
+/// Time in which an old cost decays to 1/e: Finagle's default `decayTime`.
 const DECAY: Nanos = 10 * SECOND;
 
-/// Load of a server that has requests, but never answered one, beside them. Finagle's too: above any cost, and exact as a float.
+/// Load of a server that has requests but never answered. Finagle's too: above any cost, and exact as a float.
 const PENALTY: f64 = (i64::MAX >> 16) as f64;
 
-/// Of two candidates at random, the one with the lower cost × (outstanding + 1). The cost follows response times: at once to one that is
-/// longer, and slowly back, with weight 1 − e^(−Δt / `DECAY`) of a shorter one that comes Δt after the last. While nothing comes, it
-/// decays towards 0, so a server that was slow is tried again. What servers say of themselves it does not use.
+/// Of two random candidates, chooses the one with the lower cost × (outstanding + 1). The cost jumps to a longer response time at once,
+/// and moves to a shorter one with weight 1 − e^(−Δt / `DECAY`), Δt after the last response. Without responses it decays towards 0, so a
+/// slow server is tried again. Reports are not used.
 ///
-/// Finagle writes the decayed cost back each time that a load is read. That gives the same numbers, because decays multiply, so this one
-/// computes it instead.
+/// Finagle stores the decayed cost at each read of a load; computing it gives the same result, because decays multiply.
 #[derive(Clone, Debug)]
 pub struct PeakEwma {
     servers: Servers<Cost>,
@@ -31,19 +30,17 @@ struct Cost {
 }
 
 impl PeakEwma {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::new(servers) }
     }
 
-    /// Whether the load of one is lower than that of the other. The decay that both have in common changes nothing about it: only that of
-    /// the time between their last responses is computed.
+    /// Compares two loads. Computes only the decay between their last responses, because the rest is common to both.
     fn is_lower(&self, now: Nanos, one: Server, other: Server) -> bool {
         let (Some(own), Some(others)) = (self.servers.own(one), self.servers.own(other)) else {
             return self.load(now, one) < self.load(now, other);
         };
-        // Nothing is known of one of them.
         if own.cost == 0.0 || others.cost == 0.0 {
             return self.load(now, one) < self.load(now, other);
         }
@@ -73,7 +70,7 @@ impl Cost {
 
 impl Selector for PeakEwma {
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        // Which of a tie comes first is random already.
+        // The pair's order is random, so ties are too.
         let [first, second] = two(candidates, random);
         let server = either(self.is_lower(now, second, first), second, first);
         self.servers.sent(server);
@@ -118,7 +115,7 @@ mod tests {
         let mut ewma = PeakEwma::new(2);
         answer(&mut ewma, 0, A, 8 * MS);
         assert!((load_ms(&ewma, 0, A) - 8.0).abs() < 1e-6);
-        // A longer one counts whole at once: 20 ms.
+        // A longer one counts fully at once: 20 ms.
         answer(&mut ewma, 0, A, 20 * MS);
         assert!((load_ms(&ewma, 0, A) - 20.0).abs() < 1e-6);
         // 10 s later, w = e⁻¹ = 0.36788: 20 × 0.36788 + 4 × 0.63212 = 9.886 ms.
@@ -144,7 +141,7 @@ mod tests {
         let mut ewma = PeakEwma::new(2);
         let candidates = Candidates::new(&[A, B]).unwrap();
         answer(&mut ewma, 0, A, SECOND);
-        // Nothing is known of B: load 0. With a request under way: the penalty.
+        // B is unknown: load 0. With an outstanding request: the penalty.
         assert_eq!(ewma.choose(0, &candidates, 0), Choice::Send(B));
         let all_a: Vec<Choice> = (0..1_000).map(|_| ewma.choose(0, &candidates, 0)).collect();
         assert!(all_a.iter().all(|&choice| choice == Choice::Send(A)));

@@ -1,11 +1,11 @@
-//! The least of some candidates, or two of them at random. Random bits break ties: all of them are chosen alike.
+//! Picks the minimum of some candidates, or two at random. Random bits break ties uniformly.
 
 use super::{Candidates, Server};
 
-/// Every tie is broken by other bits.
+/// Rotation between tie-breaks, so that each uses other bits.
 const TIE_BITS: u32 = 23;
 
-/// The candidate with the least key. Keys must be ordered: no NaN.
+/// The candidate with the least key. Keys must be ordered (no NaN).
 pub(super) fn least<K: PartialOrd + Copy>(
     candidates: &Candidates,
     random: u64,
@@ -21,14 +21,14 @@ pub(super) fn least<K: PartialOrd + Copy>(
         let (is_less, is_tie) = (key < least, key == least);
         ties = if is_less { 1 } else { ties + usize::from(is_tie) };
         random = random.rotate_left(TIE_BITS);
-        // The newest of k takes the place with a probability of 1/k; then each of them has it with that probability.
+        // The newest of k replaces the choice with probability 1/k, which gives each of them 1/k.
         best = either(is_less | (is_tie & (below(random as u32, ties) == ties - 1)), server, best);
         least = if is_less { key } else { least };
     }
     best
 }
 
-/// The same candidate. Takes half of the time where ties are rare, as of scores, and twice where they are not, as of small numbers.
+/// As `least`. Takes half the time if ties are rare, as with scores, but twice if they are frequent, as with small integers.
 pub(super) fn least_score(candidates: &Candidates, random: u64, mut score: impl FnMut(Server) -> f64) -> Server {
     let servers = candidates.servers();
     let mut best = servers[0];
@@ -43,20 +43,18 @@ pub(super) fn least_score(candidates: &Candidates, random: u64, mut score: impl 
     if has_tie { least(candidates, random, score) } else { best }
 }
 
-/// The first one if it `is_so`. Without a branch: nobody can foresee which it is, and where the processor takes the wrong one it waits for
-/// all that the condition needs.
+/// `first` if `is_so`. Branch-free, because the condition is unpredictable and a misprediction would wait for all its inputs.
 pub(super) fn either(is_so: bool, first: Server, second: Server) -> Server {
     let mask = u16::from(is_so).wrapping_neg();
     Server((first.0 & mask) | (second.0 & !mask))
 }
 
-/// The same of numbers.
 pub(super) fn either_number(is_so: bool, first: f64, second: f64) -> f64 {
     let mask = u64::from(is_so).wrapping_neg();
     f64::from_bits((first.to_bits() & mask) | (second.to_bits() & !mask))
 }
 
-/// Two different candidates, all pairs alike; the same one twice where there is no other.
+/// Two different candidates, all pairs equally likely; one candidate twice if there is no other.
 pub(super) fn two(candidates: &Candidates, random: u64) -> [Server; 2] {
     let servers = candidates.servers();
     let first = below(random as u32, servers.len());
@@ -67,13 +65,12 @@ pub(super) fn two(candidates: &Candidates, random: u64) -> [Server; 2] {
     [servers[first], servers[other + usize::from(other >= first)]]
 }
 
-/// One of the candidates, all alike.
 pub(super) fn any(candidates: &Candidates, random: u64) -> Server {
     let servers = candidates.servers();
     servers[below(random as u32, servers.len())]
 }
 
-/// A number below `count`, by the highest bits of a product (Lemire).
+/// Lemire's method: the upper bits of a product.
 fn below(random: u32, count: usize) -> usize {
     ((u64::from(random) * count as u64) >> 32) as usize
 }

@@ -5,15 +5,15 @@ use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
-/// Of two candidates at random, the one with fewer outstanding requests. The paper compares queues; what stands for them here is
-/// what a selector knows without any word of the server: its own requests.
+/// Of two random candidates, chooses the one with fewer outstanding requests. The paper compares queues; this selector knows only its own
+/// requests.
 #[derive(Clone, Debug)]
 pub struct PowerOfTwo {
     servers: Servers<()>,
 }
 
 impl PowerOfTwo {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::new(servers) }
@@ -22,7 +22,7 @@ impl PowerOfTwo {
 
 impl Selector for PowerOfTwo {
     fn choose(&mut self, _now: Nanos, candidates: &Candidates, random: u64) -> Choice {
-        // Which of a tie comes first is random already.
+        // The pair's order is random, so ties are too.
         let [first, second] = two(candidates, random);
         let is_second_shorter = self.servers.outstanding(second) < self.servers.outstanding(first);
         let server = either(is_second_shorter, second, first);

@@ -1,5 +1,5 @@
-//! A ranking like C3's for few selectors, which see much of the traffic. Ours; `docs/internals/replicas-selectors.md` says how its numbers
-//! were found.
+//! Our ranking, like C3's but for few selectors that see much of the traffic. `docs/internals/replicas-selectors.md` explains its
+//! constants.
 
 use super::c3::unknown;
 use super::decay::float;
@@ -8,47 +8,44 @@ use super::servers::{Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
 
-/// Weight of the newest service time in a server's average. C3 gives it 0.9, which is nearly the last request alone, and their times vary by
-/// as much as their mean.
+/// Weight of the newest service time in a server's average. C3's 0.9 is nearly the last request alone, but service times vary by as much
+/// as their mean.
 const NEWEST_SERVICE: f64 = 0.2;
-/// The same in the average of all servers.
+/// Weight of the newest service time in the average of all servers.
 const NEWEST_OF_ALL: f64 = 0.01;
-/// The same of a reported queue.
+/// Weight of the newest reported queue.
 const NEWEST_QUEUE: f64 = 0.9;
-/// Half of what sets a server apart from all of them is believed at this age.
+/// Age at which a server's difference from the average of all counts half.
 const HALF_AGE: f64 = (50 * MS) as f64;
-/// So many requests make no queue yet: about as many as a server serves at once.
+/// Requests that do not yet form a queue: about as many as a server serves concurrently.
 const AT_ONCE: f64 = 4.0;
 
-/// The candidate with the least s̄·(4 + N)². N = outstanding·√n + q̄·(1 − 1/n) are the requests that are probably there, with n selectors: one
-/// that is alone knows them all. s̄ is an average of service times, and the older it is, the nearer to that of all servers.
+/// Chooses the candidate with the least s̄·(4 + N)². N = outstanding·√n + q̄·(1 − 1/n) estimates the requests there, with n selectors; a
+/// single selector knows them all. s̄ averages service times, and with age tends to the average of all servers.
 ///
-/// Against C3: the service time is an average of some requests and not nearly the last one; the square lets a server that is three times as
-/// fast have a queue that is 1.7 times as long, where the cube has 1.4; and what a selector knows of its own requests does not count
-/// again as a reported queue.
+/// Compared to C3: s̄ averages several requests, not nearly one. The square lets a server of three times the speed have a queue 1.7 times
+/// as long, instead of 1.4. Own requests do not count again as a reported queue.
 #[derive(Clone, Debug)]
 pub struct Quadratic {
     servers: Servers<Estimate>,
     /// √n, and 1 − 1/n.
     own_weight: f64,
     queue_weight: f64,
-    /// Mean service time of all servers, in nanoseconds; 0: none has answered.
+    /// Mean service time of all servers in nanoseconds; 0: none has answered.
     service: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Estimate {
-    /// Nanoseconds.
     service: f64,
-    /// Of the last service time.
     at: Nanos,
     queue: f64,
-    /// Whether the server has ever said something of itself.
+    /// Whether the server has ever reported.
     reports: bool,
 }
 
 impl Quadratic {
-    /// For so many servers, one of so many selectors.
+    /// For `servers` servers that `selectors` selectors share.
     #[must_use]
     pub fn new(servers: u16, selectors: u32) -> Self {
         let mut new = Self { servers: Servers::new(servers), own_weight: 1.0, queue_weight: 0.0, service: 0.0 };
@@ -85,7 +82,7 @@ impl Selector for Quadratic {
                 own.queue += NEWEST_QUEUE * (f64::from(status.queue) - own.queue);
                 status.service()
             }
-            // A status that is not believed says nothing; where there never is one, the response time has to do.
+            // A rejected report has no value. If a server never reports, the response time replaces it.
             None if own.reports => return,
             None => answer.took,
         };
@@ -109,7 +106,7 @@ impl Selector for Quadratic {
     kept_in_servers!();
 }
 
-/// The first value is the average.
+/// The first value becomes the average.
 fn learn(average: &mut f64, newest: f64, weight: f64) {
     *average += if *average == 0.0 { newest } else { weight * (newest - *average) };
 }
@@ -135,7 +132,7 @@ mod tests {
     fn alone_it_counts_its_own_requests_only() {
         let mut selector = Quadratic::new(2, 1);
         answer(&mut selector, 0, A, 7, 2, 1);
-        // 2 × 4²: the queue of 7 is of its own requests. With two under way: 2 × 6².
+        // 2 × 4²: the queue of 7 is of its own requests. With two outstanding: 2 × 6².
         assert_eq!(score_ms(&selector, 0, A), 32.0);
         (0..2).for_each(|_| selector.servers.sent(A));
         assert_eq!(score_ms(&selector, 0, A), 72.0);
@@ -160,7 +157,7 @@ mod tests {
         // 10 + 0.2 × −5 = 9; of all servers 10 + 0.01 × −5 = 9.95.
         assert_eq!(score_ms(&selector, 0, A), 9.0 * 16.0);
         assert_eq!(score_ms(&selector, 50 * MS, A), (9.95 - 0.95 / 2.0) * 16.0);
-        // Without a status the response time stands for it.
+        // Without a report, the response time.
         selector.servers.sent(B);
         selector.answered(0, B, 20 * MS, None);
         assert_eq!(score_ms(&selector, 0, B), 320.0);

@@ -1,18 +1,16 @@
-//! Random: any candidate, all alike.
-
 use super::pick::any;
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
-/// Uniformly at random. The floor of every comparison: it needs to know nothing, and no two selectors choose alike.
+/// Chooses uniformly at random. The baseline of every comparison: it needs no state, and selectors do not synchronise.
 #[derive(Clone, Debug)]
 pub struct Random {
     servers: Servers<()>,
 }
 
 impl Random {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::new(servers) }

@@ -1,48 +1,44 @@
-//! C3's rate control of the requests to one server (NSDI 2015, section 3.2 and Algorithm 2): a token bucket, whose rate grows as a cubic
-//! of time since it was last cut, as TCP CUBIC's window does, and is cut when responses come more slowly than requests may go.
+//! C3's rate control per server (NSDI 2015, section 3.2 and Algorithm 2). A token bucket whose rate grows with the cube of the time since
+//! its last cut, like TCP CUBIC's window. The rate is cut when responses come more slowly than requests may go.
 
 use midflight_endpoint::{MS, Nanos};
 
-/// δ, in which rates are counted: section 4, and `rateInterval` in the authors' simulator.
+/// δ, the interval of rates: section 4, and `rateInterval` in the authors' simulator.
 const INTERVAL: Nanos = 20 * MS;
-/// β: to this part a rate is cut. Section 4.
+/// β: a cut multiplies the rate by this. Section 4.
 const CUT_TO: f64 = 0.2;
-/// γ, in requests an interval by cubed milliseconds: with it the flat part of the curve is about 100 ms long, as section 4 asks for.
+/// γ, in requests per interval and cubed millisecond; makes the flat part of the curve about 100 ms long, as in section 4.
 const GROWTH: f64 = 0.000_004;
-/// s_max: no step is larger. Section 4.
+/// s_max: largest step. Section 4.
 const STEP_MAX: f64 = 10.0;
-/// No cut for so long after a rise, so that responses show its effect: two intervals, section 4.
+/// No cut for this long after a rise, until responses show its effect: two intervals, section 4.
 const HYSTERESIS: Nanos = 2 * INTERVAL;
-/// Tokens that a bucket holds: `maxTokens` of the simulator.
+/// Size of a bucket: `maxTokens` of the simulator.
 const BURST: f64 = 10.0;
-/// Requests an interval, at first: the simulator's.
+/// Initial requests per interval, as in the simulator.
 const RATE_FIRST: f64 = 5.0;
-/// R₀ before there was a cut: the simulator's `valueOfLastDecrease`.
+/// R₀ before the first cut: the simulator's `valueOfLastDecrease`.
 const CUT_FIRST: f64 = 10.0;
-/// Rates are not cut below; so a token comes within 0.2 s. The authors' Cassandra has the same (their simulator 0.0001).
+/// Lower bound of a cut, so a token comes within 0.2 s. As in the authors' Cassandra (their simulator has 0.0001).
 const RATE_MIN: f64 = 0.1;
-/// Weight of the last interval in the rate of responses: the simulator's `alpha`.
+/// Weight of the last interval in the response rate: the simulator's `alpha`.
 const NEWEST: f64 = 0.9;
-/// Responses an interval, before any was counted: the simulator's.
+/// Initial responses per interval, as in the simulator.
 const RESPONSES_FIRST: f64 = 10.0;
-/// What arithmetic may lose of a token that was waited for.
+/// Tolerance for rounding.
 const ALMOST_ONE: f64 = 1.0 - 1e-9;
 
-/// Of one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
-    /// Requests an interval that may go.
     requests: f64,
     tokens: f64,
-    /// Tokens were counted then.
     filled_at: Nanos,
     /// R₀: the rate before its last cut.
     before_cut: f64,
-    /// `None` before the first response.
     times: Option<Times>,
-    /// Responses an interval, averaged over intervals in which there were some.
+    /// Responses per interval, averaged over intervals with responses.
     responses: f64,
-    /// The interval that counts now, and its responses.
+    /// The current interval, and its responses.
     interval: u64,
     count: u32,
 }
@@ -69,7 +65,7 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// Takes a token, or says when there is one.
+    /// Takes a token, or returns when there is one.
     pub(super) fn take(&mut self, now: Nanos) -> Result<(), Nanos> {
         let each = self.requests / INTERVAL as f64;
         let tokens = (self.tokens + each * now.saturating_sub(self.filled_at) as f64).min(BURST);
@@ -80,7 +76,6 @@ impl Rate {
         Ok(())
     }
 
-    /// A response came.
     pub(super) fn answered(&mut self, now: Nanos) {
         self.count_response(now);
         let times = *self.times.get_or_insert(Times { cut: now, raised: now });
@@ -96,7 +91,7 @@ impl Rate {
         }
     }
 
-    /// Intervals without a response are left out: a selector with little to send would otherwise be cut to that little.
+    /// Skips intervals without a response; otherwise a selector that sends little would be cut to that little.
     fn count_response(&mut self, now: Nanos) {
         let interval = now / INTERVAL;
         if interval > self.interval {
@@ -143,7 +138,7 @@ mod tests {
     #[test]
     fn the_rate_is_cut_to_a_fifth_when_responses_come_more_slowly_and_rises_again() {
         let mut rate = Rate { requests: 20.0, ..Rate::default() };
-        // 10 responses an interval against 20: but no cut within 40 ms of the first response.
+        // 10 responses per interval against 20, but no cut within 40 ms of the first response.
         for at in 0..=40 {
             if at % 2 == 0 {
                 rate.answered(at * MS);
@@ -152,10 +147,10 @@ mod tests {
         assert_eq!(rate.requests, 20.0);
         rate.answered(42 * MS);
         assert_eq!((rate.requests, rate.before_cut), (4.0, 20.0));
-        // 4 < 10: the cubic at once, 16 − and some; the step of 10 at most makes it 14.
+        // 4 < 10: the cubic at once, 16 − and some; the largest step of 10 makes it 14.
         rate.answered(42 * MS);
         assert_eq!(rate.requests, 14.0);
-        // 14 > 10, but the rise was a moment ago.
+        // 14 > 10, but the rise was just before.
         rate.answered(44 * MS);
         assert_eq!(rate.requests, 14.0);
     }

@@ -1,21 +1,19 @@
-//! Round-robin: each in its turn.
-
 use super::pick::least;
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
 
-/// The candidate whose last turn is longest ago. With the same candidates each time this is the plain circle. With candidates that
-/// overlap, one counter for all would not be fair: of two groups that take turns, with two servers each, it would always choose the first.
+/// Chooses the candidate whose last turn is longest ago; with fixed candidates, plain round-robin. A common counter would be unfair: with
+/// two alternating groups of two servers, it would always choose the first.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
-    /// The number of the last turn; 0: none yet.
+    /// Number of the server's last turn; 0: none.
     servers: Servers<u64>,
     turns: u64,
 }
 
 impl RoundRobin {
-    /// For so many servers.
+    /// For `servers` servers.
     #[must_use]
     pub fn new(servers: u16) -> Self {
         Self { servers: Servers::new(servers), turns: 0 }
@@ -48,7 +46,7 @@ mod tests {
     fn all_get_their_turn_and_groups_that_take_turns_do_not_disturb_it() {
         let groups = [&[0, 1], &[2, 3]].map(|servers| Candidates::new(&servers.map(Server)).unwrap());
         let mut robin = RoundRobin::new(4);
-        // Nobody has had a turn: of a tie, low bits choose the first. Then the other one's last turn is longer ago.
+        // All are tied at first, and low bits choose the first. Then the other one's turn is longer ago.
         let chosen: Vec<Choice> = (0..8).map(|i| robin.choose(0, &groups[i % 2], 0)).collect();
         assert_eq!(chosen, [0, 2, 1, 3, 0, 2, 1, 3].map(|server| Choice::Send(Server(server))));
     }

@@ -1,36 +1,34 @@
-//! What every selector keeps of each server: its requests without a response, and when and what it said last. What only one selector
-//! keeps stands beside it.
+//! Common state of each server in every selector: outstanding requests, and the last report.
 
 use super::{Server, Status, Tally};
 use midflight_endpoint::{MS, Nanos, SECOND};
 
-/// Estimates of a server that has not answered for this long say nothing about it any more: it counts as one without statistics, which is
-/// tried. Otherwise a selector would shun a server for ever after one bad spell, or one absurd status, because only requests bring
-/// news. Ten seconds are Finagle's default memory of a slow server; the C3 papers have no such bound, and their implementations send a
-/// tenth of all reads to all replicas instead (read repair).
+/// Estimates of a server that has not answered for this long are dropped, and the server is tried again. Otherwise a selector would avoid
+/// it forever after one slow phase or absurd report, because only requests bring news. Ten seconds is Finagle's default memory of a slow
+/// server. The C3 papers have no bound; their implementations send a tenth of all reads to all replicas (read repair).
 pub const ESTIMATE_LIFETIME: Nanos = 10 * SECOND;
 
-/// Statuses are compared by sequence for this long. Packets do not overtake each other by more, and a server that has
-/// started again, or whose numbers have wrapped, is not ignored for longer.
+/// Reports are compared by sequence number for this long. Packets are not reordered by more, and a server that restarts or wraps its
+/// numbers is ignored no longer.
 const SEQUENCE_LIFETIME: Nanos = 100 * MS;
 
-/// A response that took longer counts as this long, so that one of them does not decide for hours.
+/// Cap on a response time, so that one of them does not dominate for hours.
 const TOOK_MAX: Nanos = 60 * SECOND;
 
-/// What was not believed.
+/// Counts of implausible input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Statuses with values that no server can have.
+    /// Reports with impossible values.
     pub statuses_absurd: u64,
-    /// Statuses that a later one of the same server had overtaken.
+    /// Reports older than the server's last one.
     pub statuses_outdated: u64,
-    /// Responses and expiries without a request that was outstanding.
+    /// Responses and expiries without an outstanding request.
     pub answers_unasked: u64,
-    /// Requests, responses and expiries of servers outside of the table.
+    /// Requests, responses and expiries of unknown servers.
     pub servers_unknown: u64,
 }
 
-/// The methods of a selector that are the same in all: its `servers` do them.
+/// Selector methods that all selectors delegate to `servers`.
 macro_rules! kept_in_servers {
     () => {
         fn expired(&mut self, _now: Nanos, server: Server) {
@@ -52,7 +50,7 @@ macro_rules! kept_in_servers {
 }
 pub(super) use kept_in_servers;
 
-/// All servers of a selector that keeps `T` of each.
+/// All servers of a selector that keeps a `T` for each.
 #[derive(Clone, Debug)]
 pub(super) struct Servers<T> {
     entries: Box<[Entry<T>]>,
@@ -62,43 +60,37 @@ pub(super) struct Servers<T> {
 
 #[derive(Clone, Debug, Default)]
 struct Entry<T> {
-    /// What was learned of it counts until then; 0: it never answered.
+    /// Expiry of the estimates; 0: it never answered.
     known_until: Nanos,
-    /// When the last status was believed.
     status_at: Option<Nanos>,
     tally: Tally,
     outstanding: u32,
-    /// Of that status.
     sequence: u16,
     own: T,
 }
 
-/// A server, as its selector looks at it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen<'a, T> {
     pub(super) outstanding: u32,
-    /// What the selector keeps of it; `None` of a server without statistics, or where they are too old.
+    /// Unexpired estimates.
     pub(super) known: Option<&'a T>,
-    /// The same whatever its age; `None` of a server outside of the table.
+    /// Whatever their age; `None` for an unknown server.
     pub(super) own: Option<&'a T>,
 }
 
-/// A response that was believed.
+/// An accepted response.
 pub(super) struct Answer<'a, T> {
-    /// What the selector keeps of the server.
     pub(super) own: &'a mut T,
-    /// Nanoseconds.
     pub(super) took: f64,
-    /// If there was one, and it was believed.
+    /// The report, if accepted.
     pub(super) status: Option<Status>,
     /// After this response.
     pub(super) outstanding: u32,
-    /// Whether there were no statistics, or they were too old.
+    /// Whether there were no unexpired estimates.
     pub(super) is_first: bool,
 }
 
 impl<T: Clone + Default> Servers<T> {
-    /// Estimates last [`ESTIMATE_LIFETIME`].
     pub(super) fn new(servers: u16) -> Self {
         Self::with_lifetime(servers, ESTIMATE_LIFETIME)
     }
@@ -122,7 +114,7 @@ impl<T> Servers<T> {
         self.entries.get(usize::from(server.0)).map_or_else(Tally::default, |entry| entry.tally)
     }
 
-    /// A server outside of the table looks as one of which nothing is known.
+    /// An unknown server looks like one without estimates.
     pub(super) fn see(&self, now: Nanos, server: Server) -> Seen<'_, T> {
         match self.entries.get(usize::from(server.0)) {
             Some(entry) => {
@@ -133,12 +125,10 @@ impl<T> Servers<T> {
         }
     }
 
-    /// Whatever its age.
     pub(super) fn own(&self, server: Server) -> Option<&T> {
         self.entries.get(usize::from(server.0)).map(|entry| &entry.own)
     }
 
-    /// Whatever its age.
     pub(super) fn own_mut(&mut self, server: Server) -> Option<&mut T> {
         self.entries.get_mut(usize::from(server.0)).map(|entry| &mut entry.own)
     }
@@ -153,7 +143,7 @@ impl<T> Servers<T> {
         }
     }
 
-    /// `None`: nobody asked that server.
+    /// `None` if nothing was outstanding.
     pub(super) fn answered(
         &mut self,
         now: Nanos,
@@ -179,7 +169,6 @@ impl<T> Servers<T> {
     }
 }
 
-/// One outstanding request less.
 fn take_back<'a, T>(entries: &'a mut [Entry<T>], counts: &mut Counts, server: Server) -> Option<&'a mut Entry<T>> {
     let Some(entry) = entries.get_mut(usize::from(server.0)) else {
         counts.servers_unknown += 1;

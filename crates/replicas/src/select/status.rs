@@ -1,34 +1,33 @@
-//! What a server says of itself in each response (NetRS calls it SS), and what of it is believed.
+//! A server's report in each response (NetRS's SS), and its plausibility.
 
 use midflight_endpoint::Nanos;
 
-/// Longest service time that is believed.
+/// Longest plausible service time.
 pub const SERVICE_MAX_US: u32 = 60_000_000;
 
 /// A server's state when it sent a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Requests that waited, without those in service.
+    /// Queued requests, without those in service.
     pub queue: u16,
-    /// How long this request was in service, without its wait; microseconds.
+    /// Service time of this request without queueing, in microseconds.
     pub service_us: u32,
-    /// One more with each response of this server; it wraps.
+    /// Incremented with each response of this server; wraps.
     pub sequence: u16,
 }
 
 impl Status {
-    /// N8: no service takes no time or longer than [`SERVICE_MAX_US`], and the longest queue that the field can name is what a counter
-    /// that does not fit would name.
+    /// N8: a service time is neither 0 nor above [`SERVICE_MAX_US`], and the largest queue is what a counter that does not fit would
+    /// write.
     pub(super) fn is_believable(self) -> bool {
         self.queue != u16::MAX && (1..=SERVICE_MAX_US).contains(&self.service_us)
     }
 
-    /// Nanoseconds.
     pub(super) fn service(self) -> f64 {
         (Nanos::from(self.service_us) * 1_000) as f64
     }
 
-    /// Whether it was sent after another status of the same server: serial numbers of 16 bits (RFC 1982).
+    /// Compares 16-bit serial numbers (RFC 1982).
     pub(super) fn is_later_than(self, sequence: u16) -> bool {
         self.sequence.wrapping_sub(sequence) as i16 > 0
     }

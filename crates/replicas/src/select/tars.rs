@@ -1,5 +1,5 @@
-//! In the manner of Tars: Jiang, Fang, Xie, Zhou, Wang, "Tars: Timeliness-aware Adaptive Replica Selection for Key-Value Stores", ICCCN
-//! 2017. Its point: a report of a queue is worth less the older it is, and C3 takes an average of reports of any age for the present.
+//! After Tars: Jiang, Fang, Xie, Zhou, Wang, "Tars: Timeliness-aware Adaptive Replica Selection for Key-Value Stores", ICCCN 2017. A
+//! queue report loses value with age, whereas C3 averages reports of any age.
 
 use super::c3::{Estimate, unknown};
 use super::decay::float;
@@ -8,19 +8,17 @@ use super::servers::{Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Learned, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos};
 
-/// Half of what a report says beyond the long average is believed at this age: about the time in which a queue of some requests of some
-/// milliseconds empties. Ours: Tars derives the change from rates of arrival and service that its servers report and ours do not.
+/// Age at which a report's difference from the long average counts half: about the time to empty a short queue of millisecond requests.
+/// Ours; Tars uses arrival and service rates, which our servers do not report.
 const HALF_AGE: Nanos = 20 * MS;
 
-/// The same as a float.
 const HALF: f64 = HALF_AGE as f64;
 
 /// Weight of a report in the long average of a server's queue. Ours.
 const LONG: f64 = 0.05;
 
-/// C3's Ψ with another queue: q̂ = 1 + outstanding·n + q̄ + (q − q̄) / (1 + age / `HALF_AGE`), where q is the last reported queue, and q̄ a
-/// long average of reports. A fresh report counts whole, where C3 mixes it with older ones; an old one says only how the server usually
-/// is.
+/// C3's Ψ with q̂ = 1 + outstanding·n + q̄ + (q − q̄) / (1 + age / `HALF_AGE`), where q is the last reported queue, and q̄ a long
+/// average. A new report counts fully; an old one tends to the average.
 #[derive(Clone, Debug)]
 pub struct Tars {
     servers: Servers<Aged>,
@@ -31,7 +29,6 @@ pub struct Tars {
 #[derive(Clone, Copy, Debug, Default)]
 struct Aged {
     estimate: Estimate,
-    /// The last report.
     queue: f64,
     at: Nanos,
 }
@@ -45,7 +42,7 @@ impl Aged {
 }
 
 impl Tars {
-    /// For so many servers, one of so many selectors.
+    /// For `servers` servers that `selectors` selectors share.
     #[must_use]
     pub fn new(servers: u16, selectors: u32) -> Self {
         Self { servers: Servers::new(servers), selectors: f64::from(selectors) }

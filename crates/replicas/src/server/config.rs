@@ -1,42 +1,41 @@
-//! The configuration of a server, with the default of every bound and time.
-
 use midflight_endpoint::{Nanos, SECOND};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
-/// What a server says of its service time.
+/// The service time that a server reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceTime {
-    /// That of the request that it answers: selectors average by themselves.
+    /// That of the answered request; selectors average.
     #[default]
     Present,
-    /// A mean of its requests, with weight 1/8 of the newest.
+    /// A mean over its requests, with weight 1/8 for the newest.
     Mean,
 }
 
-/// Addresses, bounds and times of a server. [`ServerConfig::new`] has the defaults.
+/// Addresses, bounds and times of a server. [`ServerConfig::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// The address by which operators know it, and requests name it.
+    /// The address that requests name.
     pub address: SocketAddr,
     /// The operator of its rack.
     pub operator: SocketAddr,
-    /// The addresses of operators and selectors, from which requests may come; `None`: from anywhere, where the network keeps others away.
+    /// Addresses of operators and selectors whose requests are accepted; `None`: all, if the network protects the server. Direct requests
+    /// need a cookie instead.
     pub senders: Option<BTreeSet<IpAddr>>,
-    /// A random number of the caller's, which makes cookies.
+    /// Random key of the cookies.
     pub secret: u128,
-    /// Requests that are served at once: 1 to 65,536. Default 4.
+    /// Requests served concurrently; 1 to 65,536, default 4.
     pub slots: usize,
-    /// Requests that may wait: at most 65,534, which a status can name. Default 1,024.
+    /// Bound on queued requests; at most 65,534, which fits a status. Default 1,024.
     pub queue_max: usize,
-    /// A request that has waited for longer is refused. Default 1 s.
+    /// Longest wait in the queue; then the request is refused. Default 1 s.
     pub wait_max: Nanos,
-    /// A slot whose application says nothing for longer is free again. Default 10 s.
+    /// Time for the application to answer; then its slot is freed. Default 10 s.
     pub serve_max: Nanos,
-    /// What it says of its service time.
+    /// The reported service time.
     pub service_time: ServiceTime,
-    /// A cookie is valid in the interval of this length in which it was made, and in the next. Default 5 s.
+    /// A cookie is valid in its interval of this length and in the next. Default 5 s.
     pub cookie: Nanos,
 }
 
@@ -46,14 +45,14 @@ pub struct ServerConfig {
 pub struct ConfigError {
     /// The field.
     pub name: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: u64,
-    /// What it may be.
+    /// The valid range.
     pub range: &'static str,
 }
 
 impl ServerConfig {
-    /// The defaults. Requests may come from anywhere: set `senders`.
+    /// The defaults, which accept requests from anywhere: set `senders`.
     #[must_use]
     pub fn new(address: SocketAddr, operator: SocketAddr, secret: u128) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Cookies of direct requests: a client that repeats its cookie proves that it receives what is sent to its address.
+//! Cookies of direct requests. By repeating its cookie, a client proves that it receives packets at its address.
 
 use midflight_endpoint::Nanos;
 use midflight_wire::Address;
@@ -16,12 +16,12 @@ impl Cookies {
         Self { hasher: SipHasher24::new_with_keys(secret as u64, (secret >> 64) as u64), interval: interval.max(1) }
     }
 
-    /// The present cookie of an address; never 0, which means "none".
+    /// Never 0, which means "none".
     pub(super) fn give(&self, now: Nanos, address: SocketAddr) -> u64 {
         self.of(now / self.interval, address)
     }
 
-    /// Whether this is the cookie of an address, of this interval or the one before.
+    /// Whether the address got this cookie in this interval or the previous one.
     pub(super) fn takes(&self, now: Nanos, address: SocketAddr, cookie: u64) -> bool {
         let interval = now / self.interval;
         let mut valid = [Some(interval), interval.checked_sub(1)].into_iter().flatten();

@@ -1,32 +1,30 @@
-//! The counters of a server: nothing is dropped without being counted.
-
-/// Counts since the start of the server.
+/// Counts since the start of the server. Nothing is dropped uncounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests that were taken: they are served, or wait.
+    /// Requests accepted: served or queued.
     pub taken: u64,
-    /// Requests that the application has answered.
+    /// Requests answered by the application.
     pub answered: u64,
-    /// Requests refused because the queue was full.
+    /// Requests refused: queue full.
     pub queue_full: u64,
-    /// Requests refused because they had waited for too long.
+    /// Requests refused: queued too long.
     pub waited_too_long: u64,
-    /// Requests refused because the application gave them up.
+    /// Requests refused: the application gave up.
     pub given_up: u64,
-    /// Requests refused because the application said nothing for too long.
+    /// Requests refused: the application did not answer in time.
     pub served_too_long: u64,
-    /// Answers of the application to no request that is being served: dropped.
+    /// Answers dropped: the application answered a request that is not being served.
     pub late_answers: u64,
-    /// Direct requests without their cookie: answered by COOKIE.
+    /// Direct requests without their cookie; answered with COOKIE.
     pub cookies: u64,
-    /// Datagrams of another version: answered by VERSION.
+    /// Datagrams of another version; answered with VERSION.
     pub other_version: u64,
-    /// Datagrams dropped: no packet of this protocol.
+    /// Datagrams dropped: not a packet of this protocol.
     pub malformed: u64,
-    /// Datagrams dropped: a kind that is not for servers.
+    /// Datagrams dropped: kind not for servers.
     pub not_for_server: u64,
-    /// Requests dropped: from an address that is no operator's and no selector's.
+    /// Requests dropped: not from an operator or selector.
     pub foreign: u64,
-    /// Requests dropped: they name another server.
+    /// Requests dropped: addressed to another server.
     pub other_server: u64,
 }

@@ -1,12 +1,5 @@
-//! NetRS's side of a store: requests in, each to the application when a slot is free; its answers out, with what selectors want to know.
-//!
-//! `docs/internals/replicas.md` is the protocol.
-//!
-//! | where | what |
-//! |---|---|
-//! | `config`, `counters` | addresses, bounds and times; what became of all that came |
-//! | `jobs` | requests that wait, and those that are being served |
-//! | `cookies` | of direct requests |
+//! The NetRS side of a backend: queues requests (`jobs`), passes them to the application when a slot is free, and adds a status for
+//! selectors to the answers. Direct requests need a cookie (`cookies`). Protocol: `docs/internals/replicas.md`.
 
 mod config;
 mod cookies;
@@ -29,25 +22,25 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Names a request that is being served.
+/// Identifies a request being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServeKey(pub u64);
 
-/// What the application must know.
+/// What the application is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Answer this, by [`Server::answer`], or give it up. Once for each request that is served.
+    /// Answer this with [`Server::answer`], or give it up. Once for each request that is served.
     Serve {
-        /// Which request.
+        /// The request.
         key: ServeKey,
         /// Its replica group.
         group: u32,
-        /// What is asked.
+        /// The application's question.
         asked: Vec<u8>,
     },
-    /// A request that the application was told to serve took too long: its slot is another's now.
+    /// The application did not answer in time; the slot is free for other requests.
     TooLong {
-        /// Which request.
+        /// The request.
         key: ServeKey,
     },
 }
@@ -55,20 +48,19 @@ pub enum Event {
 /// Why an answer is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
-    /// It was answered, given up, or took too long.
+    /// The request was answered, given up, or timed out.
     #[error("this request is not being served")]
     NotServed,
-    /// Too long for a datagram. The request is still being served.
+    /// The answer does not fit a datagram. The request is still being served.
     #[error("the answer has {0} bytes: it may have {ANSWERED_MAX}")]
     TooLong(usize),
 }
 
-/// Takes requests, and answers them as the application says. Drive it as [`Endpoint`] says.
+/// Serves requests through the application. Drive it as [`Endpoint`] says.
 pub struct Server {
     config: ServerConfig,
     cookies: Cookies,
     jobs: Jobs,
-    /// Nanoseconds; `None` before the first answer.
     mean: Option<Nanos>,
     sequence: u16,
     ready: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -83,10 +75,10 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// One that has taken nothing yet.
+    /// A server without requests.
     ///
     /// # Errors
-    /// A [`ConfigError`] that says which field to change.
+    /// A [`ConfigError`] that names the field to change.
     pub fn new(config: ServerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -101,10 +93,10 @@ impl Server {
         })
     }
 
-    /// The application's answer to a request.
+    /// Answers a request.
     ///
     /// # Errors
-    /// Where the request is not being served, or the answer is too long.
+    /// If the request is not being served, or the answer is too long.
     pub fn answer(&mut self, now: Nanos, key: ServeKey, bytes: &[u8]) -> Result<(), AnswerError> {
         if bytes.len() > ANSWERED_MAX {
             return Err(AnswerError::TooLong(bytes.len()));
@@ -114,17 +106,17 @@ impl Server {
             return Err(AnswerError::NotServed);
         };
         self.counters.answered += 1;
-        // First: who takes the free slot does not wait any more (as in the simulator of C3, which the paper used).
+        // First, so that the reported queue excludes the request that takes the free slot (as in the C3 simulator, which the paper used).
         self.serve_next(now);
         let status = self.status(now.saturating_sub(job.since));
         self.send(&job, job.kind, status.as_bytes(), bytes);
         Ok(())
     }
 
-    /// The application cannot answer a request: it is refused.
+    /// Refuses a request that the application cannot answer.
     ///
     /// # Errors
-    /// Where the request is not being served.
+    /// If the request is not being served.
     pub fn give_up(&mut self, now: Nanos, key: ServeKey) -> Result<(), AnswerError> {
         let Some(job) = self.jobs.end(key) else {
             self.counters.late_answers += 1;
@@ -136,13 +128,13 @@ impl Server {
         Ok(())
     }
 
-    /// Requests that wait, and those that are being served.
+    /// Requests queued, and being served.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.jobs.waiting(), self.jobs.served())
     }
 
-    /// The mean of its service times, with weight 1/8 of the newest; `None` before the first answer.
+    /// Mean service time, with weight 1/8 for the newest; `None` before the first answer.
     #[must_use]
     pub fn service_time(&self) -> Option<Nanos> {
         self.mean
@@ -154,7 +146,6 @@ impl Server {
         self.counters
     }
 
-    /// What it says of itself with an answer to a request that took so long to serve.
     fn status(&mut self, took: Nanos) -> ServerStatus {
         let mean = self.mean.map_or(took, |mean| mean - mean / 8 + took / 8);
         self.mean = Some(mean);
@@ -163,7 +154,7 @@ impl Server {
             ServiceTime::Present => took,
             ServiceTime::Mean => mean,
         };
-        // 0 means that it is not known.
+        // 0 means unknown.
         let service_us = u32::try_from(service.div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
         let queue = u16::try_from(self.jobs.waiting()).unwrap_or(u16::MAX);
         ServerStatus { queue: queue.into(), sequence: self.sequence.into(), service_us: service_us.into() }
@@ -203,7 +194,6 @@ impl Server {
         self.cookies.takes(now, from, said) || (planted(253) && said != 0)
     }
 
-    /// Slots that are free get the first of those that wait.
     fn serve_next(&mut self, now: Nanos) {
         while self.jobs.served() < self.config.slots {
             let Some(job) = self.jobs.next() else { return };
@@ -217,7 +207,7 @@ impl Server {
         if planted(254) { Nanos::MAX } else { self.config.serve_max }
     }
 
-    /// Requests that have waited for too long, or whose application says nothing.
+    /// Refuses requests that were queued for too long, or that the application did not answer in time.
     fn refuse_old(&mut self, now: Nanos) {
         while let Some((key, job)) = now.checked_sub(self.serve_max()).and_then(|until| self.jobs.end_since(until)) {
             self.counters.served_too_long += 1;
@@ -230,7 +220,7 @@ impl Server {
         }
     }
 
-    /// No selector gets a copy of this: it would take it for a fast answer.
+    /// No selector gets a copy, because it would count it as a fast answer.
     fn refuse(&mut self, job: &Job) {
         let is_direct = job.kind == Kind::Direct;
         let kind = if is_direct || planted(251) { job.kind } else { Kind::Monitored };

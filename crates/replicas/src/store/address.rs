@@ -1,4 +1,4 @@
-//! Where a store is, and what it speaks: one word, as a user writes it.
+//! A backend's address and protocol, written as one word.
 
 use super::Dialect;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Where a store is.
+/// A backend's location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
-    /// `HOST:PORT`; the name of the host is resolved at each attempt to connect.
+    /// `HOST:PORT`; the host name is resolved at each connection attempt.
     Tcp(String),
-    /// A socket of this machine.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// A store.
+/// A backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreAddress {
-    /// What it speaks.
+    /// Its protocol.
     pub dialect: Dialect,
-    /// Where it is.
+    /// Its location.
     pub at: At,
 }
 
-/// A word that names no store.
+/// An invalid backend address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{text:?} names no store: {why}; write memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT, redis://HOST:PORT/DATABASE or \
@@ -70,7 +70,7 @@ fn unix(path: &str) -> Result<At, &'static str> {
     if path.len() < 2 { Err("it has no path") } else { Ok(At::Unix(path.into())) }
 }
 
-/// `HOST`, or `HOST:PORT`, where an IPv6 address stands in brackets.
+/// `HOST` or `HOST:PORT`; an IPv6 address is in brackets.
 fn tcp(place: &str, port: &str) -> Result<At, &'static str> {
     let after_brackets = place.rsplit(']').next().unwrap_or(place);
     let (host, port) = match after_brackets.rsplit_once(':') {

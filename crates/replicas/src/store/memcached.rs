@@ -1,12 +1,12 @@
-//! memcached's text protocol: `get`, `set` and `delete`, one key at a time.
+//! memcached's text protocol: `get`, `set` and `delete` with one key.
 
 use super::{Answer, Read, Wrong, line, number, raw_line, text, value};
 use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
 use std::io::Write as _;
 
-/// A longer expiry than 30 days is a date for memcached, in seconds since 1970.
+/// memcached reads an expiry above 30 days as Unix time, in seconds.
 const LONGEST_EXPIRY_S: u64 = 30 * 86_400;
-/// The latest date: memcached reads a signed number of 32 bits.
+/// memcached parses dates as signed 32-bit numbers.
 const LATEST_DATE_S: u64 = i32::MAX as u64;
 
 pub(super) fn write(request: &StoreRequest<'_>, unix_s: u64, to: &mut Vec<u8>) {
@@ -25,7 +25,7 @@ pub(super) fn write(request: &StoreRequest<'_>, unix_s: u64, to: &mut Vec<u8>) {
 }
 
 fn expiry(expires_s: u64, unix_s: u64) -> u64 {
-    // A cache may forget a value earlier than it was told.
+    // An earlier expiry is harmless: a cache may forget values.
     if expires_s <= LONGEST_EXPIRY_S { expires_s } else { unix_s.saturating_add(expires_s).min(LATEST_DATE_S) }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> 
     }
 }
 
-/// The line has the key in it, which may be any bytes but spaces and control characters.
+/// The line contains the key, which may be any bytes except spaces and control characters.
 fn read_value<'a>(key: &[u8], bytes: &'a [u8]) -> Read<'a> {
     const BEHIND: &[u8] = b"\r\nEND\r\n";
     let Some((first, begin)) = raw_line(bytes)? else { return Ok(None) };

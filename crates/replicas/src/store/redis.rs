@@ -1,4 +1,4 @@
-//! Redis's RESP, version 2: `GET`, `SET` and `DEL`, one key at a time, and `SELECT` where a connection begins.
+//! Redis's RESP, version 2: `GET`, `SET` and `DEL` with one key, and `SELECT` as the greeting.
 
 use super::{Answer, Read, Unsupported, Wrong, line, number, value};
 use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
@@ -22,7 +22,6 @@ pub(super) fn write_select(database: u32, to: &mut Vec<u8>) {
 }
 
 fn command(words: &[&[u8]], to: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
     let _ = write!(to, "*{}\r\n", words.len());
     for word in words {
         let _ = write!(to, "${}\r\n", word.len());
@@ -47,7 +46,7 @@ pub(super) fn read_ok(bytes: &[u8]) -> Read<'_> {
     read_line(bytes, |line| (line == "+OK").then_some(Answer::Done))
 }
 
-/// An answer of one line: an error, or what `known` knows.
+/// A one-line response: an error, or one that `known` accepts.
 fn read_line<'a>(bytes: &'a [u8], known: impl FnOnce(&'a str) -> Option<Answer<'a>>) -> Read<'a> {
     let Some((line, length)) = line(bytes)? else { return Ok(None) };
     let answer = line.strip_prefix('-').map(Answer::Refused).or_else(|| known(line));
