@@ -1,4 +1,4 @@
-//! Any sequence of packets and ticks for the asic engine: after each its counters add up, and what it sends is well-formed.
+//! Random packets and ticks for the asic engine: its counters add up, and it sends only well-formed packets.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

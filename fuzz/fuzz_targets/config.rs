@@ -1,4 +1,4 @@
-//! Any text as a configuration: one that passes is within its bounds and starts a queue; else an error of one line.
+//! Random text as a configuration: it is rejected with a one-line error, or it passes validation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

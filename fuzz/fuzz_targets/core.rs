@@ -1,5 +1,4 @@
-//! Any sequence of packets and ticks: the C core, under ASan and UBSan, must do what the model says and keep the T rules
-//! after each of them.
+//! Random packets and ticks: the C core, under ASan and UBSan, matches the model and keeps the T rules after each.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

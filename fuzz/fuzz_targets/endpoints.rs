@@ -1,6 +1,5 @@
-//! Any datagrams to a client and an executor, from the switch's address and from others: neither panics, and both keep
-//! what they send within the format. Headers are made right, so that bodies are reached; sequences follow those that the endpoint
-//! sent, and counters and proofs, which no fuzzer guesses, are made from what it sent last.
+//! Random datagrams to a client and an executor: neither panics, and both send only well-formed packets. The target writes valid
+//! headers, and takes sequences, counters and proofs, which a fuzzer cannot guess, from what the endpoint sent last.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,18 +13,17 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const SWITCH: ([u8; 4], u16) = ([10, 0, 0, 1], 7700);
 const OTHER: ([u8; 4], u16) = ([10, 0, 0, 2], 9000);
-/// All zero, as in the datagrams that a fuzzer begins with.
+/// Zero, as in the datagrams that a fuzzer begins with.
 const IDENTITY: u64 = 0;
 const SEED: u64 = 1;
-/// Datagrams that one turn may send before something must be wrong.
+/// A turn that sends more datagrams than this is a bug.
 const TURN_MAX: usize = 10_000;
 
-/// An endpoint, the time, and what it sent last that answers repeat.
+/// An endpoint, the time, and the last values it sent that a response repeats.
 struct Side<E> {
     endpoint: E,
     now: Nanos,
     sequence: u32,
-    /// Sequence and token of its last SUBMIT.
     submission: (u32, u64),
     counter: u64,
 }
@@ -61,7 +59,7 @@ impl<E: Endpoint> Side<E> {
         }
     }
 
-    /// Writes into an answer what only a party to the exchange knows.
+    /// Fills in the values that only a party to the exchange knows.
     fn make_true(&self, operation: Operation, datagram: &mut [u8]) {
         match operation {
             Operation::Complete => {
@@ -90,7 +88,6 @@ impl<E: Endpoint> Side<E> {
         }
     }
 
-    /// Delivers a body under a header whose choices come from three bytes.
     fn deliver(&mut self, choices: [u8; 3], body: &[u8]) {
         let [kind, count, back] = choices;
         let operation = Operation::ALL[usize::from(kind) % Operation::ALL.len()];
@@ -110,7 +107,7 @@ fn play<E: Endpoint>(endpoint: E, mut story: &[u8], mut event: impl FnMut(&mut E
     let mut side = Side { endpoint, now: 1, sequence: 0, submission: (0, 0), counter: 0 };
     side.turn(&mut event);
     while let Some((&[time, length, choices @ ..], rest)) = story.split_first_chunk::<5>() {
-        // From nothing to two seconds, finely where it is short.
+        // From 0 to two seconds, with fine steps near 0.
         side.now += u64::from(time).pow(4) / 2;
         let (body, rest) = rest.split_at(rest.len().min(usize::from(length)));
         side.deliver(choices, body);

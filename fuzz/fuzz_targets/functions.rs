@@ -1,10 +1,10 @@
-//! Any bytes as an argument of a built-in function: read or refused; and what is read is written as the same.
+//! Random bytes as an argument of a built-in function: it is rejected, or encoding what was read gives the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_tasks::functions::{ExecRequest, PythonHead};
 
-/// Bytes of a head before its blobs, and of a blob.
+/// Bytes of a head before its blobs; below, bytes of a blob.
 const HEAD_BYTES: usize = 24;
 const BLOB_BYTES: usize = 16;
 const RESERVED_AT: usize = 14;
@@ -18,7 +18,7 @@ fuzz_target!(|argument: &[u8]| {
             let (before, calls) = argument.split_at(PythonHead::bytes(head.shared.len()));
             assert!(calls == head.calls);
             let mut before = before.to_vec();
-            // What is reserved is written as 0.
+            // Reserved bytes are written as 0.
             before[HEAD_BYTES..].chunks_mut(BLOB_BYTES).for_each(|blob| blob[RESERVED_AT..].fill(0));
             let mut written = Vec::new();
             head.options.append_head(&mut written, &head.function, head.shared);

@@ -1,5 +1,5 @@
-//! The reads program, under ASan and UBSan: any datagram of a replica or a client is read in agreement with the parser; and any
-//! sequence of packets, orders and time does what the model says.
+//! The store program, under ASan and UBSan: it accepts exactly the datagrams that the parser accepts, and matches the model for
+//! any sequence of packets, orders and times.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use midflight_wire::reads::{Heartbeat, Replica, parse};
 use midflight_wire::{Reject, packet};
 use std::net::SocketAddr;
 
-/// The set and incarnation of the golden packets, which the corpus begins with.
+/// Set and incarnation of the golden packets, which seed the corpus.
 const SET: u16 = 5;
 const INCARNATION: u64 = 0x14CA_0000_1E90_0001;
 const NOW: u64 = 5_000_000_000;
@@ -29,7 +29,6 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A switch with one set, which has a session.
 fn core(replica: SocketAddr) -> CheckedNative<ReadsProgram> {
     let config = ReadsConfig { sets: 1, ..ReadsConfig::default() };
     let mut core = CheckedNative::new(&config, 1, 1).expect("within its bounds");
@@ -59,7 +58,7 @@ fn give(core: &mut CheckedNative<ReadsProgram>, from: SocketAddr, datagram: &[u8
     let (verdict, sent) = core.ask(NOW, from, datagram);
     match parse(datagram) {
         Ok(_) => {}
-        // Whatever is wrong with a packet that no switch takes.
+        // A packet outside the program may be malformed in any way.
         Err(_) if verdict == Verdict::NotForSwitch => assert!(sent.is_empty()),
         Err(Reject::BadVersion(_)) => assert_eq!((verdict, sent.len()), (Verdict::BadVersion, 1)),
         Err(reject) => assert!(verdict.name() == reject.to_string() && sent.is_empty(), "{verdict:?}, {reject}"),

@@ -1,8 +1,8 @@
-//! Any bytes as the files of a replica's directory: recovery never panics. Where it succeeds, what it writes next is recovered as
-//! the same.
+//! Random bytes as the files of a replica's directory: recovery never panics, and a second recovery reads back what the first
+//! wrote.
 //!
-//! The input is a list of files: a kind and number, a length (u16), that many bytes. Checksums are made right in files whose kind
-//! asks for it, so that what stands behind them is reached.
+//! The input is a list of files: kind and number, length (u16), bytes. If the kind asks for it, the target corrects the
+//! checksums, so that recovery reaches what follows them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,9 +10,9 @@ use midflight_endpoint::{Change, File};
 use midflight_reads::log::{Identity, Log, Recovered};
 use std::collections::BTreeMap;
 
-/// All zero, as in the files that a fuzzer begins with.
+/// Zero, as in the files that a fuzzer begins with.
 const IDENTITY: Identity = Identity { cluster: 0, node: 0, set: 0 };
-/// Batches until nothing is left to write: repair, removal, and the end.
+/// Batches for repair, removal and the end; more mean an endless loop.
 const BATCHES_MAX: u64 = 10;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,5 +1,5 @@
-//! The replicas program, under ASan and UBSan: any datagram of a host, a server or an operator is read in agreement with the parser; and
-//! any sequence of packets, rules and time does what the model says.
+//! The cache program, under ASan and UBSan: it accepts exactly the datagrams that the parser accepts, and matches the model for
+//! any sequence of packets, rules and times.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Of the golden packets, which the corpus begins with.
+/// From the golden packets, which seed the corpus.
 fn client() -> SocketAddr {
     ([10, 0, 1, 5], 7000).into()
 }
@@ -61,7 +61,7 @@ fn give(core: &mut CheckedNative<ReplicasProgram>, from: SocketAddr, datagram: &
     let (verdict, sent) = core.ask(NOW, from, datagram);
     match parse(datagram) {
         Ok(_) => {}
-        // Whatever is wrong with a packet that no operator takes.
+        // A packet outside the program may be malformed in any way.
         Err(_) if verdict == Verdict::NotForSwitch => assert!(sent.is_empty()),
         Err(Reject::BadVersion(_)) => assert_eq!((verdict, sent.len()), (Verdict::BadVersion, 1)),
         Err(reject) => assert!(verdict.name() == reject.to_string() && sent.is_empty(), "{verdict:?}, {reject}"),

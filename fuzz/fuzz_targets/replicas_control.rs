@@ -1,5 +1,5 @@
-//! Any bytes on the stream between a controller of replicas and an operator: they are messages, or are refused; what is read is written
-//! as the same.
+//! Random bytes on the stream between a cache controller and an operator: they are rejected, or encoding a message and parsing it
+//! again gives the same message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

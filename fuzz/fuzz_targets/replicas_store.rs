@@ -1,5 +1,5 @@
-//! Any bytes between a cache's client and an agent before a store: they are requests and answers, or are refused; what is read is written
-//! as the same.
+//! Random bytes between a cache's client and an agent: they are rejected, or encoding a parsed request gives the same bytes, and
+//! a parsed response the same response.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

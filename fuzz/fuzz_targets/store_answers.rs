@@ -1,5 +1,5 @@
-//! Any bytes from a store, memcached or Redis, to each request of an agent: an answer, garbage, or not whole yet; and more bytes behind an
-//! answer do not change it.
+//! Random bytes from memcached or Redis as the response to each request of an agent: a response, garbage, or incomplete. Bytes
+//! that follow a response do not change it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,11 @@
-//! Any bytes as a trace of any format: jobs within the bounds, in order of arrival, that can be scaled and played; or an error.
+//! Random bytes as a trace of any format: an error, or jobs within the bounds, in order of arrival, that can be scaled and
+//! replayed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_workload::{Format, ReadOptions, Target, read};
 
-/// Small, so that the bounds are met.
+/// Small, so that inputs reach the bounds.
 const MAX_TASKS: u64 = 10_000;
 const MAX_JOB_TASKS: u64 = 1_000;
 

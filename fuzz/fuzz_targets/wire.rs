@@ -1,4 +1,4 @@
-//! Any datagram: it parses or is refused, in agreement with the C core; what parses is built again; and no answer is longer than
+//! Random datagrams: parser and C core accept the same ones, an accepted one can be built again, and no response is longer than
 //! the datagram.
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|datagram: &[u8]| {
     let packet = parse(datagram);
     if let (Ok(packet), true) = (&packet, datagram.len() <= PACKET_MAX) {
         let again = rebuild(packet);
-        // Whatever a COMPLETE is padded with is built as zeros.
+        // A COMPLETE is built with zeros as padding.
         let is_padded = matches!(packet, Packet::Complete(..));
         assert!(again == datagram || is_padded && again.len() == datagram.len() && parse(&again).is_ok());
     }
@@ -31,7 +31,7 @@ fuzz_target!(|datagram: &[u8]| {
         }
         Err(_) => assert!(is_refused && sent.is_empty(), "{verdict:?}, {sent:02x?}"),
     }
-    // This switch knows nobody, so every sender is unknown (T13).
+    // This switch has no records, so every sender is unknown (T13).
     for (to, answer) in sent {
         assert!(parse(&answer).is_ok(), "{answer:02x?}");
         assert!(to == from && answer.len() <= datagram.len(), "to {to}: {answer:02x?}");

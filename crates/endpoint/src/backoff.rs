@@ -1,31 +1,31 @@
-//! Exponential back-off with jitter, after a peer was full (T7).
+//! Exponential back-off with jitter after a refusal by a full peer (T7).
 
 use crate::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg32;
 use std::ops::RangeInclusive;
 
-/// Holds new requests back. Retransmissions are still sent, because they ask for nothing new.
+/// Delays new requests, but not retransmissions, which need no new room at the peer.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     min: Nanos,
     max: Nanos,
-    /// The present wait; 0 if the last request was accepted completely.
+    /// Current wait; 0 if the last request was accepted in full.
     wait: Nanos,
     began: Nanos,
     until: Nanos,
 }
 
 impl Backoff {
-    /// `least` is the first wait, `greatest` the longest.
+    /// Waits grow from the start of `waits` to its end.
     #[must_use]
     pub fn new(waits: RangeInclusive<Nanos>) -> Self {
         let (min, max) = waits.into_inner();
         Self { min, max, wait: 0, began: 0, until: 0 }
     }
 
-    /// The peer refused part of a request that was sent at `sent_at`. Answers to requests that were in flight when the wait
-    /// began do not prolong it. Returns whether the wait was prolonged.
+    /// The peer refused part of a request sent at `sent_at`. Returns whether the wait grew; a request already in flight when the
+    /// wait began does not prolong it.
     pub fn full(&mut self, now: Nanos, sent_at: Nanos, rng: &mut Pcg32) -> bool {
         if self.wait > 0 && sent_at <= self.began {
             return false;
@@ -36,13 +36,13 @@ impl Backoff {
         true
     }
 
-    /// A request was accepted completely, or the peer is another one: ends the wait.
+    /// Ends the wait: the peer accepted a request in full, or the peer changed.
     pub fn reset(&mut self) {
         self.wait = 0;
         self.until = 0;
     }
 
-    /// When new requests may be sent again.
+    /// Earliest time for a new request.
     #[must_use]
     pub fn until(&self) -> Nanos {
         self.until

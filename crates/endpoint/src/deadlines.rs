@@ -1,21 +1,22 @@
-//! When requests are due, or attempts time out.
+//! A heap of deadlines of requests or attempts.
 
 use crate::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A request that has ended, or whose time has changed, leaves its entry behind. Such entries are the owner's to skip when they are
-/// due, or to [tidy](Deadlines::tidy) away from the front; all of them are removed once they outnumber the others.
+/// A heap of (time, request number). An entry becomes stale when its request ends or changes its time. The owner skips stale
+/// entries when due, or [removes](Deadlines::tidy) them from the front; [`push`](Deadlines::push) removes all once they are the
+/// majority.
 #[derive(Default)]
 pub struct Deadlines {
     heap: BinaryHeap<Reverse<(Nanos, u64)>>,
 }
 
-/// With fewer entries than this nothing is removed.
+/// A heap smaller than this is not cleaned.
 const SMALL: usize = 1024;
 
 impl Deadlines {
-    /// `is_valid`: whether an entry (time, number) still is a request's. `open`: the number of requests.
+    /// `is_valid` tells whether an entry is still current; `open` is the number of requests.
     pub fn push(&mut self, at: Nanos, number: u64, open: usize, is_valid: impl Fn(Nanos, u64) -> bool) {
         if self.heap.len() >= SMALL + 2 * open {
             self.heap.retain(|Reverse((at, number))| is_valid(*at, *number));
@@ -23,20 +24,20 @@ impl Deadlines {
         self.heap.push(Reverse((at, number)));
     }
 
-    /// Removes entries at the front that were left behind.
+    /// Removes stale entries from the front.
     pub fn tidy(&mut self, is_valid: impl Fn(Nanos, u64) -> bool) {
         while self.heap.peek().is_some_and(|Reverse((at, number))| !is_valid(*at, *number)) {
             self.heap.pop();
         }
     }
 
-    /// The time of the first entry.
+    /// Time of the first entry, stale or not.
     #[must_use]
     pub fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The first entry, if it is due.
+    /// Removes and returns the first entry if it is due.
     pub fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, u64)> {
         (self.next()? <= now).then(|| self.heap.pop())?.map(|Reverse(entry)| entry)
     }

@@ -1,18 +1,17 @@
-//! An endpoint that keeps data on disk, and what it asks of its driver.
+//! An endpoint that keeps data on disk, and its requests to the driver.
 
 use crate::{Endpoint, Nanos};
 
-/// An endpoint that keeps data on disk. It says what to write; the driver says what is safe.
+/// An endpoint that keeps data on disk. It says what to write, and the driver reports what has reached the disk.
 ///
-/// It is made from the files that are left (`(File, bytes)` of each), and trusts nothing in them that points beyond their end. The
-/// driver makes them safe before: what was read may be in the kernel's memory only. Within a batch nothing keeps the order of
-/// changes to different files.
+/// It is created from the files left, as `(File, bytes)`, which the driver syncs first, and rejects references beyond their end.
+/// Within a batch, changes to different files are unordered.
 pub trait Durable: Endpoint {
-    /// The next batch to write; call until `None`. Batches are numbered 1, 2, 3 … and are written in this order. Several may be
-    /// under way: the driver may write all that wait, and make them safe at once.
+    /// The next batch to write; call until `None`. Batches are numbered from 1. The driver may write and sync several together,
+    /// in order.
     fn poll_persist(&mut self) -> Option<Persist>;
 
-    /// This batch and all before it survive a power cut now.
+    /// This batch and all earlier ones would now survive a power failure.
     fn persisted(&mut self, now: Nanos, id: u64);
 }
 
@@ -21,43 +20,43 @@ pub trait Durable: Endpoint {
 pub struct Persist {
     /// Counts up from 1.
     pub id: u64,
-    /// In this order.
+    /// Changes to the same file apply in this order.
     pub changes: Vec<Change>,
 }
 
-/// A change to a file of an endpoint.
+/// A change to one file of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Appends to a file, which is made if there is none. A crash before `persisted` may leave any part of the bytes.
+    /// Appends to a file and creates it if missing. A crash before `persisted` may leave any part of the bytes.
     Append {
-        /// Which file.
+        /// The file to append to.
         file: File,
-        /// What.
+        /// The bytes to append.
         bytes: Vec<u8>,
     },
-    /// Replaces the file as a whole, or makes it: after a crash it is the old one or the new one.
+    /// Replaces or creates a file atomically: after a crash it has the old content or the new.
     Replace {
-        /// Which file.
+        /// The file to replace.
         file: File,
-        /// All that it holds.
+        /// The whole new content.
         bytes: Vec<u8>,
     },
-    /// Removes a file, if there is one.
+    /// Removes a file if it exists.
     Remove {
-        /// Which file.
+        /// The file to remove.
         file: File,
     },
 }
 
-/// A file of an endpoint, in a directory of its own.
+/// A file of an endpoint, in the endpoint's own directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum File {
-    /// Whose directory this is.
+    /// Names the owner of the directory.
     Identity,
-    /// A part of the log, by its number.
+    /// A segment of the log, by number.
     Log(u64),
-    /// A snapshot, by its number.
+    /// A snapshot, by number.
     Snapshot(u64),
-    /// What of the others is known to be safe.
+    /// How much of the other files is known to be on disk.
     Safe,
 }

@@ -1,5 +1,5 @@
-//! The common parts of all endpoints: the interface of a protocol without I/O, time, and small parts that all protocols use.
-//! `docs/internals/endpoints.md` says how drivers use it.
+//! Parts that all endpoints share: the interface of a protocol without I/O, time, and small helpers.
+//! `docs/internals/endpoints.md` explains how drivers use them.
 
 mod backoff;
 mod deadlines;
@@ -21,33 +21,33 @@ pub use round_trip::RoundTrip;
 /// Nanoseconds of the driver's monotonic clock.
 pub type Nanos = u64;
 
-/// A millisecond.
+/// One millisecond in [`Nanos`].
 pub const MS: Nanos = 1_000_000;
 
-/// A second.
+/// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000 * MS;
 
-/// A protocol without I/O: a driver passes it datagrams and the time, and sends the datagrams that it writes.
+/// A protocol without I/O. A driver passes it datagrams and the time, and sends the datagrams it writes.
 ///
-/// A driver's turn: `handle` each datagram that arrived, `handle_timeout` if it is due, do the user's requests; then
-/// `poll_event` until `None`; then `poll_transmit` until `None`; then sleep until `poll_timeout` or the next input.
-/// Packets are written in `poll_transmit`, so requests that came together share packets.
+/// In each turn the driver calls `handle` per received datagram, `handle_timeout` if due, and the user's requests; then
+/// `poll_event` and `poll_transmit`, each until `None`. Then it sleeps until `poll_timeout` or the next input. Because only
+/// `poll_transmit` writes packets, requests of one turn share them.
 pub trait Endpoint {
-    /// An event that the driver must know or act on.
+    /// Output for the driver.
     type Event;
 
-    /// A datagram has arrived.
+    /// Processes a received datagram.
     fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]);
 
-    /// `poll_timeout` is due.
+    /// Call when `poll_timeout` is due.
     fn handle_timeout(&mut self, now: Nanos);
 
-    /// Writes the next datagram to send into `buffer` and returns where to; `None` when there is none.
+    /// Writes the next datagram into `buffer` and returns its destination; `None` when there is none.
     fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr>;
 
     /// The next event; `None` when there is none.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// When `handle_timeout` must be called next; `None`: not before another input.
+    /// When to call `handle_timeout` next; `None` if only another input requires it.
     fn poll_timeout(&self) -> Option<Nanos>;
 }

@@ -1,51 +1,50 @@
-//! An endpoint that has links to its peers, beside datagrams.
+//! An endpoint with streams to its peers in addition to datagrams.
 
 use crate::{Endpoint, Nanos};
 
-/// An endpoint that has links to its peers. A link carries messages whole, in order, each once, until it breaks.
+/// An endpoint with links to its peers. A link delivers messages whole, in order and once, until it breaks.
 ///
-/// The driver makes the links, to the peers that [`peers`](Linked::peers) names, and makes them again when they break.
+/// The driver connects to the peers in [`peers`](Linked::peers) and reconnects after a break.
 pub trait Linked: Endpoint {
-    /// Its own name, by which its peers know it.
+    /// The identity by which its peers know it.
     fn name(&self) -> u64;
 
-    /// The peers to have links to, each with its address. Links to others come up too, when those make them: who does not know yet
-    /// that a peer has come must hear it from that peer.
+    /// Peers to connect to, with their addresses. A peer that this endpoint does not know yet may connect first.
     fn peers(&self) -> Vec<(u64, std::net::SocketAddr)>;
 
-    /// A link is there.
+    /// A link is connected.
     fn link_up(&mut self, now: Nanos, link: Link);
 
-    /// It is gone. What was sent on it may have arrived, or not.
+    /// A link broke. The peer may or may not have received the last messages.
     fn link_broken(&mut self, now: Nanos, link: Link);
 
-    /// A message has arrived on a link.
+    /// Processes a message received on a link.
     fn handle_message(&mut self, now: Nanos, link: Link, message: &[u8]);
 
-    /// Writes the next message for this link into `buffer` (cleared before); `false` if there is none. Called only while the link
-    /// has room, so a slow peer costs no more memory.
+    /// Writes the link's next message into `buffer`, which the caller cleared; `false` if there is none. Called only while the
+    /// link has room, which bounds memory for a slow peer.
     fn poll_message(&mut self, now: Nanos, link: Link, buffer: &mut Vec<u8>) -> bool;
 }
 
-/// A link to a peer.
+/// A connection to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// Which peer.
+    /// Identity of the peer.
     pub peer: u64,
-    /// Which of the links to it.
+    /// Purpose of the link.
     pub lane: Lane,
-    /// A new one each time that the link comes up: what is late of an old one is not taken for the new one's.
+    /// Changes with each connection, to recognise late input of an old one.
     pub generation: u64,
 }
 
-/// What a link is for. Heartbeats never wait behind a snapshot.
+/// Purpose of a link. Two lanes keep heartbeats from waiting behind a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// What must arrive soon.
+    /// Small, urgent messages.
     Prompt,
-    /// What is long.
+    /// Long messages, such as snapshots.
     Bulk,
 }
 
-/// Bytes of the longest message.
+/// Longest message, in bytes.
 pub const MESSAGE_MAX: usize = 4 << 20;

@@ -1,9 +1,9 @@
-//! The round trip to a peer, measured, and the retransmission timeout that follows from it (RFC 6298).
+//! Round-trip measurement and the retransmission timeout derived from it (RFC 6298).
 
 use crate::Nanos;
 use std::ops::RangeInclusive;
 
-/// Smoothed round trip, its variation, and the timeout.
+/// Smoothed round trip, its variation, and the retransmission timeout.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     smoothed: Option<Nanos>,
@@ -15,14 +15,14 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Before anything is measured the timeout is `initial`, and later within `bounds`.
+    /// The timeout is `initial` before the first sample and within `bounds` afterwards.
     #[must_use]
     pub fn new(initial: Nanos, bounds: RangeInclusive<Nanos>) -> Self {
         let (min, max) = bounds.into_inner();
         Self { smoothed: None, variation: 0, timeout: initial, initial, min, max }
     }
 
-    /// Takes the round trip of a packet that was sent once (Karn: the answer to one sent twice is ambiguous).
+    /// Adds the round trip of a packet sent once; after a retransmission it would be ambiguous (Karn's algorithm).
     pub fn sample(&mut self, measured: Nanos) {
         let smoothed = match self.smoothed {
             None => {
@@ -38,27 +38,27 @@ impl RoundTrip {
         self.timeout = (smoothed + 4 * self.variation).clamp(self.min, self.max);
     }
 
-    /// The next timeout of a packet that was not answered within `timeout`. New packets get at least this one too, until a
-    /// round trip is measured; otherwise a path that has become slow could never be measured again.
+    /// Returns the next timeout of a packet that was not answered within `timeout`. Also raises the timeout of new packets until
+    /// the next sample; otherwise the round trip of a path that became slow could never be measured.
     pub fn back_off(&mut self, timeout: Nanos) -> Nanos {
         let doubled = timeout.saturating_mul(2).min(self.max);
         self.timeout = self.timeout.max(doubled);
         doubled
     }
 
-    /// The path has changed: forgets all measurements.
+    /// Forgets all samples, because the path changed.
     pub fn reset(&mut self) {
         self.smoothed = None;
         self.timeout = self.initial;
     }
 
-    /// How long a packet that is sent now waits for its answer.
+    /// Retransmission timeout of a packet sent now.
     #[must_use]
     pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
-    /// The round trip; `None` before the first sample.
+    /// Smoothed round trip; `None` before the first sample.
     #[must_use]
     pub fn smoothed(&self) -> Option<Nanos> {
         self.smoothed

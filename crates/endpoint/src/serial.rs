@@ -1,6 +1,6 @@
-//! Serial numbers of 32 bits that wrap (RFC 1982): of two, the later one is less than half of all numbers ahead.
+//! Serial numbers of 32 bits that wrap (RFC 1982).
 
-/// How far `a` is ahead of `b`; negative where it is behind.
+/// Distance from `b` to `a`; negative if `a` is earlier.
 #[must_use]
 pub fn distance(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32

@@ -1,6 +1,6 @@
-//! What a blob's id is good for. It is a secret of its maker and of those who were given its reference, and is never sent to an address:
-//! whose that is now, nobody can be sure, because a process ends and another one gets its port. What is sent are names and proofs, each
-//! of which only they can make, and bytes that only they can read. `docs/internals/arguments.md` ("Names and proofs") says for what.
+//! Names, proofs and keys derived from a blob's id. The id is a secret of its owner and the holders of its reference. It is never
+//! sent to the port that serves the blob, because another process may have taken over that port. `docs/internals/arguments.md`
+//! ("Names and proofs") explains the protocol.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -9,14 +9,14 @@ use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of the tag of an argument that is encrypted.
+/// Bytes of the tag of an encrypted argument.
 pub const TAG_BYTES: usize = 16;
 
 /// A blob's id.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BlobSecret(u64);
 
-/// What a hash is made for. It is the second half of the key, so no hash can be taken for one of another kind.
+/// Purpose of a hash: the second half of the key, which separates the purposes.
 #[derive(Clone, Copy)]
 enum Use {
     RequestName = 1,
@@ -26,18 +26,17 @@ enum Use {
     ArgumentKey = 5,
 }
 
-/// A connection, as both of its ends see it: nobody translates addresses between them. Who stands between two ends, and passes on what
-/// each says to the other, has two connections, with other ends.
+/// Both ends of a connection, without address translation. A man in the middle has two connections, with other ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Who serves blobs.
+    /// The party that serves blobs.
     pub server: SocketAddr,
-    /// Who asks for them.
+    /// The party that requests blobs.
     pub client: SocketAddr,
 }
 
 impl Ends {
-    /// Of each end the address, an IPv4 one mapped to IPv6, and the port: 36 bytes.
+    /// 36 bytes: for each end the address (IPv4 mapped to IPv6) and the port.
     fn to_bytes(self) -> Vec<u8> {
         let bytes = |end: SocketAddr| {
             let ip = match end.ip().to_canonical() {
@@ -50,25 +49,25 @@ impl Ends {
     }
 }
 
-/// What is asked for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Of the connection.
+    /// Ends of the connection.
     pub ends: Ends,
-    /// Of the connection: the server's random number for it.
+    /// The server's random number for the connection.
     pub challenge: u64,
-    /// Requests before this one on the connection.
+    /// Number of earlier requests on the connection.
     pub earlier: u64,
-    /// The request's own random number.
+    /// Random number of the request.
     pub nonce: u64,
-    /// The first byte of a part, and how many there may be; of a whole blob 0.
+    /// First byte of the requested part; 0 for a whole blob.
     pub offset: u32,
-    /// See `offset`.
+    /// Largest length of the part; 0 for a whole blob.
     pub most: u32,
 }
 
 impl BlobSecret {
-    /// The secret of who knows this id.
+    /// Wraps an id.
     #[must_use]
     pub fn new(id: u64) -> Self {
         Self(id)
@@ -80,13 +79,13 @@ impl BlobSecret {
         self.0
     }
 
-    /// By this name a blob or a pack is asked for, over TCP.
+    /// Name in a TCP request for a blob or a pack.
     #[must_use]
     pub fn request_name(self) -> u64 {
         self.hash(Use::RequestName, &[])
     }
 
-    /// Proves that who asks knows the id.
+    /// Proves that the requesting party knows the id.
     #[must_use]
     pub fn request_proof(self, asked: &Asked) -> u64 {
         let Asked { ends, challenge, earlier, nonce, offset, most } = asked;
@@ -95,13 +94,13 @@ impl BlobSecret {
         self.hash(Use::RequestProof, &[&challenge, &earlier, &nonce, &part, &ends.to_bytes()])
     }
 
-    /// Proves that the answer to a request with this random number, of so many bytes, comes from who serves the blob, on this connection.
+    /// Proves that the response to a request with this nonce comes from the party that serves the blob, on this connection.
     #[must_use]
     pub fn answer_proof(self, nonce: u64, ends: Ends, length: u32) -> u64 {
         self.hash(Use::AnswerProof, &[&nonce.to_be_bytes(), &length.to_be_bytes(), &ends.to_bytes()])
     }
 
-    /// Of parts with a fixed length, one after the other.
+    /// The parts have fixed lengths, so their concatenation is unambiguous.
     fn hash(self, what_for: Use, parts: &[&[u8]]) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.0, what_for as u64);
         parts.iter().for_each(|part| hasher.write(part));
@@ -109,16 +108,17 @@ impl BlobSecret {
     }
 }
 
-/// By this name the argument at `blob` is sent along, in an ARGUMENT.
+/// Name of the argument at `blob` in an ARGUMENT packet.
 #[must_use]
 pub fn argument_name(blob: &BlobRef) -> u64 {
     BlobSecret::from(blob).hash(Use::ArgumentName, &[&blob.at.get().to_be_bytes(), &blob.length.get().to_be_bytes()])
 }
 
-/// Encrypts the argument at `blob`; returns the tag that proves it. It may have references of other blobs, which are secrets, too.
+/// Encrypts the argument at `blob` and returns the authentication tag. The argument may contain references, which are secrets
+/// too.
 ///
 /// # Panics
-/// If it is longer than 256 GiB.
+/// If the argument exceeds 256 GiB.
 #[must_use]
 pub fn seal_argument(blob: &BlobRef, argument: &mut [u8]) -> [u8; TAG_BYTES] {
     let (cipher, nonce) = argument_cipher(blob);
@@ -126,14 +126,14 @@ pub fn seal_argument(blob: &BlobRef, argument: &mut [u8]) -> [u8; TAG_BYTES] {
     tag.expect("an argument is shorter than what the cipher can take").into()
 }
 
-/// Decrypts it; `false` if it was sealed for another reference, or changed.
+/// Decrypts an argument. Returns `false` if it was encrypted for another reference, or changed.
 #[must_use]
 pub fn open_argument(blob: &BlobRef, tag: &[u8; TAG_BYTES], argument: &mut [u8]) -> bool {
     let (cipher, nonce) = argument_cipher(blob);
     cipher.decrypt_inout_detached(&nonce, &[], argument.into(), &(*tag).into()).is_ok()
 }
 
-/// A place in a pack has one argument for ever, so no two have the same key and nonce.
+/// A position in a pack never changes its argument, so no key and nonce are used twice.
 fn argument_cipher(blob: &BlobRef) -> (ChaCha20Poly1305, Nonce) {
     let (secret, mut key, mut nonce) = (BlobSecret::from(blob), Key::default(), Nonce::default());
     for (number, part) in (0u8..).zip(key.chunks_exact_mut(8)) {
@@ -150,7 +150,7 @@ impl From<&BlobRef> for BlobSecret {
     }
 }
 
-/// It must not get into a log.
+/// Keeps the id out of logs.
 impl std::fmt::Debug for BlobSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("BlobSecret")
@@ -176,7 +176,6 @@ mod tests {
         BlobRef { id: id.into(), length: length.into(), port: 80.into(), at: at.into() }
     }
 
-    /// The hashes are those of the documented format, of the bytes one after the other.
     #[test]
     fn t13_hashes_are_siphash_2_4_under_the_id_and_what_they_are_for() {
         let hash = |what_for: u64, bytes: &[u8]| SipHasher24::new_with_keys(7, what_for).hash(bytes);
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(all.len(), 4 + 2 * (6 + 9 + 1));
     }
 
-    /// A socket that listens on `[::]` sees IPv4 addresses as IPv6 ones.
+    /// A socket on `[::]` reports IPv4 peers as mapped IPv6 addresses.
     #[test]
     fn t13_both_ends_of_a_connection_see_the_same() {
         let mapped = ends("[::ffff:10.0.0.1]:80", "[::ffff:10.0.0.2]:81");
@@ -253,7 +252,7 @@ mod tests {
         assert_eq!(sealed, plain);
     }
 
-    /// Where a pack has the same bytes twice, nobody sees that.
+    /// Equal bytes in a pack must not be visible.
     #[test]
     fn t13_equal_arguments_do_not_look_equal() {
         let sealed = [blob(7, 20, 3), blob(7, 20, 5)].map(|blob| {

@@ -1,4 +1,4 @@
-//! How functions are named on the wire, and the arguments and results of the built-in ones.
+//! Numbers of functions, and arguments and results of the built-in ones.
 
 mod exec;
 mod python;
@@ -10,7 +10,7 @@ pub use python::{PYTHON_SHARED_MAX, PythonCallOptions, PythonError, PythonHead, 
 
 use midflight_endpoint::Nanos;
 
-/// The number of a function's name: 32-bit FNV-1a. An executor refuses to register two names with one number.
+/// Number of a function: 32-bit FNV-1a of its name. An executor refuses to register two names with one number.
 #[must_use]
 pub const fn function_id(name: &str) -> u32 {
     let bytes = name.as_bytes();
@@ -25,26 +25,26 @@ pub const fn function_id(name: &str) -> u32 {
 
 /// Built in: returns nothing, at once.
 pub const NOOP: &str = "noop";
-/// Built in: waits. Argument: nanoseconds, 8 bytes, network byte order. Result: [`Began`].
+/// Built in: sleeps. Argument: nanoseconds, 8 bytes, network byte order. Result: [`Began`].
 pub const SLEEP: &str = "sleep";
 /// Built in: computes. Argument and result as for [`SLEEP`].
 pub const SPIN: &str = "spin";
-/// Built in: runs a command line by `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
+/// Built in: runs a command line with `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
 pub const EXEC: &str = "exec";
-/// Built in: runs a command by `/bin/sh -c`, in a directory, with an environment and a timeout of its own. It has a name of its own,
-/// so that any bytes stay a command line for [`EXEC`]. Argument: an [`ExecRequest`]. Result: an [`ExecResult`].
+/// Built in: runs a command with `/bin/sh -c`, with its own directory, environment and timeout. A name of its own, because any
+/// bytes are a command line for [`EXEC`]. Argument: an [`ExecRequest`]. Result: an [`ExecResult`].
 pub const COMMAND: &str = "command";
 
-/// How the message of a command's failure begins whose outputs could not be kept whole.
+/// Prefix of the failure message of a command whose outputs could not be stored in full.
 pub const OUTPUT_NOT_KEPT: &str = "its output could not be kept whole";
 
-/// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`; `replay` measures with it. Encoded as 8 bytes
-/// each, in network byte order.
+/// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`; for `replay`. Encoded as 8 bytes each, network byte
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Began {
-    /// The slot asked for a task.
+    /// When the slot asked for a task.
     pub asked: Nanos,
-    /// The function started.
+    /// When the function started.
     pub started: Nanos,
 }
 
@@ -55,7 +55,7 @@ impl Began {
         [self.asked.to_be_bytes(), self.started.to_be_bytes()].concat()
     }
 
-    /// Decodes it from a result; `None` if the bytes are malformed.
+    /// Decodes a result; `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (asked, started) = bytes.split_first_chunk::<8>()?;

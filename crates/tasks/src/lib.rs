@@ -1,5 +1,5 @@
-//! Client and executor of the tasks program, as state machines without I/O. `docs/internals/tasks.md` is the
-//! protocol; `docs/internals/endpoints.md` says how drivers use them.
+//! Client and executor of the tasks program, without I/O. `docs/internals/tasks.md` specifies the protocol, and
+//! `docs/internals/endpoints.md` explains how drivers use them.
 
 pub mod blob;
 pub mod client;

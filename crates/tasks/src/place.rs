@@ -4,11 +4,11 @@ use crate::functions::function_id;
 use midflight_wire::PATIENCE_MAX;
 use std::time::Duration;
 
-/// How long a task waits for its place at most; the switch rounds patience up to a power of two of milliseconds.
+/// Longest wait of a task for its place; the switch rounds it up to a power of two of milliseconds.
 pub const LONGEST_PATIENCE: Duration = Duration::from_millis(PATIENCE_MAX as u64);
 
-/// The number of a place's name: hashed like that of a function, and never 0, which means no place. Two names with one number
-/// are one place: that costs tasks their locality, and nothing else.
+/// Number of a place: the hash of its name, as for functions, but never 0, which means no place. A collision only costs tasks
+/// their locality.
 #[must_use]
 pub const fn place_id(name: &str) -> u32 {
     match function_id(name) {
@@ -17,24 +17,23 @@ pub const fn place_id(name: &str) -> u32 {
     }
 }
 
-/// Where a task prefers to run, and how long it waits for a slot there.
+/// A placement preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
-    /// The place: [`place_id`] of its name.
+    /// [`place_id`] of the place's name.
     pub place: u32,
-    /// In milliseconds. 0: it takes a slot that waits there, or goes anywhere at once.
+    /// Wait for a slot at the place, in milliseconds. 0: the task takes a slot that waits there, or another at once.
     pub patience_ms: u32,
 }
 
 impl Preference {
-    /// A place by its name. Patience is rounded up to milliseconds, and [`LONGEST_PATIENCE`] bounds it.
+    /// Rounds the patience up to milliseconds; [`LONGEST_PATIENCE`] bounds it.
     #[must_use]
     pub fn new(place: &str, patience: Duration) -> Self {
         let ms = patience.min(LONGEST_PATIENCE).as_nanos().div_ceil(1_000_000);
         Self { place: place_id(place), patience_ms: ms as u32 }
     }
 
-    /// As it ends a SUBMIT.
     pub(crate) fn on_the_wire(self) -> midflight_wire::Preference {
         midflight_wire::Preference { place: self.place.into(), patience_ms: self.patience_ms.into() }
     }

@@ -1,18 +1,17 @@
-//! How a client and the executors of its tasks prove themselves to each other. Both know the token of the task's SUBMIT, from which
-//! the switch has kept all others. It is never sent from one to the other: whose an address is now, nobody can be sure, because a
-//! process ends and another one gets its port. What is sent are proofs, each of one record, from which nobody learns how to make
-//! another one. All are SipHash-2-4 under the token. `docs/internals/security.md` says more.
+//! Proofs between a client and the executors of its tasks. Both know the SUBMIT's token, but never send it to each other, because
+//! another process may have taken over the port. They send proofs of single records: SipHash-2-4 under the token, which do not
+//! help to forge others. `docs/internals/security.md` explains more.
 
 use midflight_wire::{BlobRef, Completed, Completion, RunName};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use zerocopy::IntoBytes;
 
-/// The token of a SUBMIT: a secret of its client, the switch, and the executors that were given tasks of it (T13).
+/// The token of a SUBMIT: a secret of its client, the switch, and the executors with tasks of it (T13).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(u64);
 
-/// What a hash is made for. It is half of the key, so no hash can be taken for one of another kind.
+/// Purpose of a hash: half of the key, which separates the purposes.
 enum Use {
     Completion = 1,
     Acknowledgement = 2,
@@ -21,13 +20,13 @@ enum Use {
 }
 
 impl Token {
-    /// The token with this number, as SUBMIT and ASSIGN carry it.
+    /// The token with this number, as in SUBMIT and ASSIGN.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its number, for a SUBMIT.
+    /// The number, for a SUBMIT.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
@@ -39,7 +38,7 @@ impl Token {
         Self(self.0 & u64::from(u32::MAX))
     }
 
-    /// Proves that the executor with this public name says this. `result`: the bytes, or the reference as it is.
+    /// Proof of a completion from the executor with this public name. `result`: the bytes, or the unencrypted reference.
     #[must_use]
     pub fn completion_proof(self, executor: u64, completion: &Completion, result: &[u8]) -> u64 {
         let mut hasher = self.hasher(Use::Completion);
@@ -49,8 +48,8 @@ impl Token {
         hasher.finish()
     }
 
-    /// Hides the id of a result by reference in the completion with this proof, or shows it again: who knows the id could send the
-    /// same completion from an address where he serves other bytes.
+    /// Encrypts or decrypts the id of a result by reference, in the completion with this proof. With the id an attacker could
+    /// serve other bytes and send the completion itself.
     #[must_use]
     pub fn hide(self, proof: u64, reference: &BlobRef) -> BlobRef {
         let mut hasher = self.hasher(Use::ResultId);
@@ -58,7 +57,7 @@ impl Token {
         BlobRef { id: (reference.id.get() ^ hasher.finish()).into(), ..*reference }
     }
 
-    /// Proves that the client says this of a completion.
+    /// Proof of a client's acknowledgement.
     #[must_use]
     pub fn acknowledgement_proof(self, completed: &Completed) -> u64 {
         let mut hasher = self.hasher(Use::Acknowledgement);
@@ -66,7 +65,7 @@ impl Token {
         hasher.finish()
     }
 
-    /// How the client of a task names it in STOP, with the proof that it is its client.
+    /// A task's record in STOP, with the proof of its client.
     #[must_use]
     pub fn run_name(self, submission: u32, index: u8) -> RunName {
         let mut hasher = self.hasher(Use::Stop);
@@ -79,7 +78,7 @@ impl Token {
     }
 }
 
-/// It must not get into a log.
+/// Keeps the token out of logs.
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
@@ -119,7 +118,6 @@ mod tests {
         BlobRef { id: 7.into(), length: 20.into(), port: 80.into(), at: 3.into() }
     }
 
-    /// The hash is that of the format's page, of the bytes one after the other.
     #[test]
     fn t13_proofs_are_siphash_2_4_of_the_record_under_the_token_and_what_they_are_for() {
         let hash = |what_for: u64, bytes: &[u8]| SipHasher24::new_with_keys(TOKEN.0, what_for).hash(bytes);
@@ -135,7 +133,7 @@ mod tests {
         assert_eq!(TOKEN.hide(0x0102, &hidden), reference());
     }
 
-    /// Of a record that somebody has seen, no byte can be changed.
+    /// No byte of an observed record can be changed.
     #[test]
     fn t13_each_byte_and_the_token_change_a_proof() {
         let mut proofs = HashSet::new();
@@ -154,7 +152,7 @@ mod tests {
                 proofs.insert(token.acknowledgement_proof(&changed));
             }
             proofs.insert(token.acknowledgement_proof(&completed()));
-            // One of each kind whose bytes are the same.
+            // One record of each kind with equal bytes.
             let alike = Completed { index: 3, attempt: 0, state: 0, reserved: 0, ..completed() };
             proofs.insert(token.acknowledgement_proof(&alike));
             proofs.extend([(2, 3), (1, 3), (2, 2)].map(|(s, i)| token.run_name(s, i).proof.get()));
@@ -184,7 +182,7 @@ mod tests {
         assert_eq!(*name, token.run_name(1, 0));
     }
 
-    /// The bytes of a golden file: a line of comment, then numbers.
+    /// Bytes of a golden file: a comment line, then numbers.
     fn golden(text: &str) -> Vec<u8> {
         let (_, numbers) = text.split_once('\n').unwrap();
         numbers.split_whitespace().map(|number| u8::from_str_radix(number, 16).unwrap()).collect()

@@ -1,19 +1,19 @@
-//! Names of resources. A task's mask says which resources it needs, an executor's mask which it has (T5). A name stands for
-//! one bit. The bits `r0` to `r7` always have these names; `[tasks.resources]` in the configuration adds others.
+//! Names of resources in the masks of tasks and executors (T5); a name stands for one bit. The bits always have the names `r0` to
+//! `r7`; `[tasks.resources]` in the configuration adds others.
 
 use std::collections::BTreeMap;
 
 /// Bits in a mask.
 pub const RESOURCE_BITS: u8 = 8;
 
-/// The names that a cluster gives to the bits of a resource mask.
+/// A cluster's names for the bits of a resource mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct ResourceNames {
     bits: BTreeMap<String, u8>,
 }
 
-/// A name or a bit that cannot be used.
+/// An invalid name or bit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     /// No bit has this name.
@@ -21,28 +21,28 @@ pub enum ResourceError {
         "unknown resource `{name}`: known are {known}; name a bit in the [tasks.resources] table of the configuration"
     )]
     Unknown {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names that exist.
+        /// List of the known names.
         known: String,
     },
-    /// A mask has eight bits.
+    /// A bit above 7.
     #[error("resources.{name} = {bit}: must be 0 to 7")]
     BadBit {
-        /// The name.
+        /// Name of the resource.
         name: String,
         /// Its bit.
         bit: u8,
     },
-    /// The name would be ambiguous in a list or is taken.
+    /// The name is ambiguous in a list, or taken.
     #[error("resources.{0}: a name is letters, digits, `-` and `_`, and not r0 to r7 (those are the bits themselves)")]
     BadName(String),
-    /// Two names, one bit.
+    /// Two names have one bit.
     #[error("resources.{first} and resources.{second} are both bit {bit}: give each name its own bit")]
     SameBit {
-        /// One name.
+        /// The first name.
         first: String,
-        /// The other.
+        /// The second name.
         second: String,
         /// Their bit.
         bit: u8,
@@ -53,14 +53,14 @@ impl ResourceNames {
     /// Checks names and bits.
     ///
     /// # Errors
-    /// A bit above 7, a name that cannot be written in a list, or two names for one bit.
+    /// A bit above 7, a name that is invalid in a list, or two names for one bit.
     pub fn new(names: impl IntoIterator<Item = (String, u8)>) -> Result<Self, ResourceError> {
         let names = Self { bits: names.into_iter().collect() };
         names.validate()?;
         Ok(names)
     }
 
-    /// Checks a deserialised table.
+    /// Checks a deserialized table.
     ///
     /// # Errors
     /// As [`ResourceNames::new`].
@@ -80,16 +80,16 @@ impl ResourceNames {
         Ok(())
     }
 
-    /// The mask of a list such as `gpu,ssd`; 0 for an empty list.
+    /// Mask of a list such as `gpu,ssd`; 0 for an empty list.
     ///
     /// # Errors
-    /// If no bit has a name of the list.
+    /// If a name of the list is unknown.
     pub fn mask(&self, list: &str) -> Result<u8, ResourceError> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
         names.map(|name| self.bit(name)).try_fold(0, |mask, bit| Ok(mask | 1 << bit?))
     }
 
-    /// The names of a mask's bits, lowest first.
+    /// Names of a mask's bits, lowest first.
     #[must_use]
     pub fn names(&self, mask: u8) -> Vec<String> {
         let name = |bit: u8| {
@@ -108,7 +108,6 @@ impl ResourceNames {
     }
 }
 
-/// `r0` to `r7` name the bits themselves.
 fn builtin(name: &str) -> Option<u8> {
     let bit = name.strip_prefix('r')?;
     match bit.as_bytes() {

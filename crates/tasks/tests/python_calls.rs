@@ -1,5 +1,5 @@
-//! Calls of Python functions, as docs/internals/python.md lays them out: files that the Python package writes and reads too
-//! (`python/tests/test_format.py`, with `UPDATE_GOLDEN=1` it writes anew what it writes).
+//! Calls of Python functions, as in docs/internals/python.md. The Python package reads and writes the same files
+//! (`python/tests/test_format.py`; `UPDATE_GOLDEN=1` regenerates its own).
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,7 +8,7 @@ use midflight_wire::BlobRef;
 use std::path::Path;
 use std::time::Duration;
 
-/// The bytes of a file: hexadecimal digits, with lines that begin with # for people.
+/// Bytes of a file: hexadecimal digits, and comment lines that begin with #.
 fn golden(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/python").join(name).with_extension("hex");
     let text = std::fs::read_to_string(path).unwrap();
@@ -43,7 +43,7 @@ fn golden_the_argument_of_several_calls_with_shared_arguments_and_buffers() {
     assert_eq!(head.function, blob(0x0102_0304_0506_0708, 0x1122_3344, 0x5566));
     let shared = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)];
     assert_eq!(head.shared, shared.map(|(id, length, port)| blob(id, length, port)));
-    // Where the buffers begin is what the worker counts on: multiples of 64 from the first byte of the calls.
+    // The worker relies on buffers at multiples of 64 from the first byte of the calls.
     for (at, buffer) in [(128, &[0xA1; 3][..]), (192, &[0xA2; 65]), (320, &[0xA3; 1])] {
         assert_eq!(&head.calls[at..at + buffer.len()], buffer, "at {at}");
     }

@@ -1,13 +1,12 @@
-//! Writes a packet into a buffer.
+//! Writes packets.
 
 use crate::mutants::planted;
 use crate::{Completion, PACKET_MAX, Preference};
 use zerocopy::{Immutable, IntoBytes};
 
-/// Where the header keeps the number of records.
 const COUNT_OFFSET: usize = 4;
 
-/// A whole packet: its fixed part, and its records (at most 255), which `count` counts.
+/// A packet of a fixed part and records (at most 255). Sets `count` to their number.
 pub fn packet<H, R>(fixed: &H, records: &[R]) -> Vec<u8>
 where
     H: IntoBytes + Immutable,
@@ -18,15 +17,14 @@ where
     bytes
 }
 
-/// A whole packet without records, whose `count` only says a number.
+/// A packet without records, with this `count`.
 pub fn counting<H: IntoBytes + Immutable>(fixed: &H, count: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     Builder::new(&mut bytes, fixed).set_count(count);
     bytes
 }
 
-/// Appends records to a packet and keeps its `count`. The buffer is cleared first and never grows beyond
-/// [`PACKET_MAX`].
+/// Appends records to a packet and updates its `count`. Clears the buffer first and never fills it beyond [`PACKET_MAX`].
 ///
 /// ```
 /// use midflight_wire::{Builder, Header, Operation, Probe, parse, Packet};
@@ -40,19 +38,19 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Starts with the fixed part, whose first bytes are the [`crate::Header`].
+    /// Writes the fixed part, which begins with the [`crate::Header`].
     pub fn new<H: IntoBytes + Immutable>(buffer: &'a mut Vec<u8>, fixed: &H) -> Self {
         buffer.clear();
         buffer.extend_from_slice(fixed.as_bytes());
         Self { buffer }
     }
 
-    /// Sets `count` without records, for REGISTER and SUBMIT_ACK.
+    /// Sets `count` without adding records, for REGISTER and SUBMIT_ACK.
     pub fn set_count(&mut self, count: u8) {
         self.buffer[COUNT_OFFSET] = count;
     }
 
-    /// Records so far.
+    /// Number of records so far.
     #[must_use]
     pub fn count(&self) -> usize {
         usize::from(self.buffer[COUNT_OFFSET])
@@ -65,13 +63,13 @@ impl<'a> Builder<'a> {
         debug_assert!(self.buffer.len() <= PACKET_MAX);
     }
 
-    /// Ends a SUBMIT with a preference. No record may follow.
+    /// Ends a SUBMIT with a preference. No record may follow it.
     pub fn prefer(&mut self, preference: &Preference) {
         self.buffer.extend_from_slice(preference.as_bytes());
     }
 
-    /// Appends a completion with its result, padded to four bytes; `false` (and nothing appended) where the
-    /// packet has no room for it.
+    /// Appends a completion with its result, padded to four bytes. Returns `false`, and appends nothing, if the packet has no
+    /// room.
     #[must_use]
     pub fn push_completion(&mut self, completion: &Completion, result: &[u8]) -> bool {
         debug_assert_eq!(result.len(), usize::from(completion.result_length.get()));

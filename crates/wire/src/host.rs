@@ -1,26 +1,26 @@
-//! What counts as one host, wherever each may hold a share only.
+//! The unit to which per-host shares apply.
 
 use std::net::IpAddr;
 
-/// A host: an IPv4 address, or the /64 of an IPv6 address, because one host can use all of it. All addresses of a loopback are one host,
-/// of both versions: each process there can use them all. The C core has the same rule (`source_key` in `dataplane/src/tasks/index.h`).
+/// An IPv4 address, or the /64 of an IPv6 address, because one host can use the whole /64. All loopback addresses are one host,
+/// because any local process can use them. The C core has the same rule (`source_key` in `dataplane/src/tasks/index.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(u64);
 
 impl Host {
-    /// That of an address. IPv4 addresses may be written as IPv6 ones, as a socket that listens on `[::]` sees them.
+    /// Host of an address. Accepts IPv4-mapped IPv6 addresses, which a socket on `[::]` reports.
     #[must_use]
     pub fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
-            // That of ::1.
+            // The number of ::1.
             IpAddr::V4(ip) if ip.is_loopback() => Self(0),
-            // No /64 begins like that.
+            // No /64 in use has this prefix.
             IpAddr::V4(ip) => Self(0xffff << 32 | u64::from(u32::from(ip))),
             IpAddr::V6(ip) => Self((u128::from(ip) >> 64) as u64),
         }
     }
 
-    /// Another number for each host.
+    /// Distinct for each host.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0

@@ -1,5 +1,5 @@
-//! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, which
-//! says more of each field. A test compares the two layouts and `docs/wire.md`.
+//! The packet structures, with the layout of `dataplane/include/midflight/wire.h`, which explains each field. A test compares
+//! both with `docs/wire.md`.
 
 use crate::mutants::planted;
 use crate::{Operation, SLOT_PLACES};
@@ -8,130 +8,113 @@ use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// 24 bytes that open every packet but VERSION.
+    /// The 24 bytes that begin every packet except VERSION.
     pub struct Header {
-        /// Recognises a datagram of another protocol.
         pub magic: U16,
-        /// Another version is answered by [`Version`].
         pub version: u8,
         pub operation: u8,
-        /// Records that follow: with the operation it says how long the datagram must be (T11).
+        /// Determines the length, with `operation` (T11).
         pub count: u8,
-        /// Names the key of `tag`; 0 until there are keys.
         pub key: u8,
         pub reserved: U16,
-        /// Drawn by the switch at its start: tells packets for an earlier switch from those for this one (T9).
+        /// Random at each start of the switch (T9).
         pub epoch: U32,
-        /// The sender's: tells repeats apart; an answer repeats it.
+        /// Chosen by the sender and repeated in the response: identifies repeats.
         pub sequence: U32,
-        /// Room for a signature, which a later version could not insert.
         pub tag: U64,
     }
 
-    /// switch → any: the answer to a packet of another version, the same in all versions.
+    /// switch → any: the response to another version, the same in all versions.
     pub struct Version {
         pub magic: U16,
-        /// The one that the sender speaks.
         pub version: u8,
         pub operation: u8,
-        /// Makes the packet one word of 64 bits.
         pub reserved: [u8; 4],
     }
 
-    /// An IPv6 address (IPv4 mapped) and a UDP port.
+    /// An IPv6 or mapped IPv4 address, and a UDP port.
     pub struct Address {
-        /// IPv4 as ::ffff:a.b.c.d, so that all addresses have one size.
         pub ip: [u8; 16],
         pub port: U16,
-        /// 0, so that an address can be compared as whole words.
         pub reserved: U16,
     }
 
-    /// TASK_INFO: what a client says of a task.
+    /// TASK_INFO: a task as its client describes it.
     pub struct TaskInfo {
-        /// For people, who name a task by `<uid, jid, tid>`.
+        /// For people: `<uid, jid, tid>` names a task.
         pub tid: U32,
-        /// A number, because a switch cannot parse names.
         pub function: U32,
-        /// The queue's level (T4).
+        /// Queue level (T4).
         pub priority: u8,
-        /// A mask of what the executor must have (T5).
+        /// Required of the executor (T5).
         pub resources: u8,
         /// 255: `argument` is a [`BlobRef`].
         pub argument_length: u8,
-        /// Tells the completions of a task apart that ran twice.
         pub attempt: u8,
         pub argument: [u8; 16],
     }
 
-    /// Where bytes that exceed the packet are.
+    /// Location of bytes that exceed a packet.
     pub struct BlobRef {
-        /// Random: whoever knows it may fetch the bytes.
+        /// Random and secret: permits fetching the bytes.
         pub id: U64,
-        /// Bytes: the receiver can refuse before it connects.
         pub length: U32,
-        /// TCP; the receiver has the IP address from the packet.
+        /// TCP; the IP address is the packet's.
         pub port: U16,
-        /// 0: the bytes are a blob. Else they are in a pack, of many arguments, and begin [`crate::PACK_UNIT`] × (`at` − 1)
-        /// bytes behind its beginning.
+        /// 0: the bytes are a blob. Otherwise they are in a pack, at offset [`crate::PACK_UNIT`] × (`at` − 1).
         pub at: U16,
     }
 
-    /// client → switch; [`TaskInfo`] records follow, and behind them a [`Preference`] if the tasks have one.
+    /// client → switch; [`TaskInfo`] records follow, then a [`Preference`] if the tasks have one.
     pub struct Submit {
         pub header: Header,
-        /// Random and secret: names the process to the switch.
+        /// Random and secret: identifies the process to the switch.
         pub client: U64,
-        /// Proves that the sender receives what is sent to its address (T13).
+        /// Proves that the sender receives packets at its address (T13).
         pub cookie: U64,
-        /// Known to the executors that were given tasks of this SUBMIT: they and the client prove themselves to each other by it, and
-        /// do not send it.
+        /// A secret of the client, the switch and the executors with tasks of this SUBMIT. Clients and executors prove that they
+        /// know it.
         pub token: U64,
         pub uid: U32,
-        /// Once for all tasks here: a SUBMIT never mixes jobs.
         pub jid: U32,
     }
 
-    /// The end of a SUBMIT whose tasks prefer to run somewhere (T19).
+    /// Ends a SUBMIT whose tasks have a placement preference (T19).
     pub struct Preference {
-        /// Where: as in [`Register`]; 0: anywhere.
+        /// As in [`Register`]; 0: any.
         pub place: U32,
-        /// Milliseconds that they wait for a slot there.
+        /// Milliseconds for which the tasks wait for a slot at the place.
         pub patience_ms: U32,
     }
 
-    /// switch → client.
+    /// switch → client: the response to SUBMIT.
     pub struct SubmitAck {
         pub header: Header,
-        /// The SUBMIT's: an attacker that forges an answer must know it.
         pub client: U64,
-        /// Bitmap of the tasks that the switch is now responsible for.
+        /// Bitmap of the tasks that the switch accepted.
         pub taken: U32,
-        /// Bitmap of the tasks that the client still has to submit.
+        /// Bitmap of the tasks that the client must submit again.
         pub not_taken: U32,
-        /// Of `not_taken`: decides when to try again.
         pub reason: u8,
         pub reserved: [u8; 3],
-        /// Tasks that the queue still had room for: the client paces itself by it.
         pub room: U32,
     }
 
-    /// executor → switch.
+    /// executor → switch: registers `count` slots.
     pub struct Register {
         pub header: Header,
-        /// Random and secret: names the process to the switch.
+        /// As in [`Submit`].
         pub executor: U64,
         /// As in [`Submit`].
         pub cookie: U64,
-        /// The executor's own number of the first slot; a repeat gets the same slots.
+        /// Number of the first slot, assigned by the executor.
         pub first: U32,
-        /// A mask of what these slots offer.
         pub resources: u8,
         /// A [`crate::SlotKind`].
         pub kind: u8,
-        /// Bits 16 to 31 of the executor's next counter: where a switch begins that compares the lower half only.
+        /// Bits 16 to 31 of the executor's next counter, for a switch that compares only the lower half.
         pub counter: U16,
-        /// Where these slots are (T19): their machine and their rack, say; 0: none.
+        /// Places of these slots (T19), such as their machine and rack; 0: none.
         pub places: [U32; SLOT_PLACES],
     }
 
@@ -139,23 +122,21 @@ layout! {
     pub struct Registered {
         pub header: Header,
         pub executor: U64,
-        /// The REGISTER's: says which slots these are.
         pub first: U32,
-        /// Sets how often the executor sends KEEPALIVE (T10).
+        /// Determines the KEEPALIVE interval (T10).
         pub lease_ms: U32,
-        /// The sender as the switch sees it: differs behind a NAT.
+        /// The sender's address as the switch sees it; differs behind a NAT.
         pub seen: Address,
-        /// Why there are fewer slots than asked for.
         pub reason: u8,
         pub reserved: u8,
-        /// Not 0: the switch parks no slots, and a slot asks again after this time.
+        /// If not 0, the switch does not park slots, and a slot polls at this interval.
         pub poll_us: U16,
     }
 
     /// A registered slot.
     pub struct SlotName {
         pub slot: U32,
-        /// Random, new at each registration: nobody else can act for the slot.
+        /// Random at each registration and secret.
         pub generation: U32,
     }
 
@@ -163,26 +144,25 @@ layout! {
     pub struct Wait {
         pub slot: U32,
         pub generation: U32,
-        /// Larger than the last: the last task is done; equal: a repeat.
+        /// Larger than the last: the last task is done. Equal: a repeat.
         pub sequence: U32,
     }
 
-    /// switch → executor; [`Wait`] records follow, or none: all are void.
+    /// switch → executor; the [`Wait`] records are void; without records all are.
     pub struct Reset {
         pub header: Header,
-        /// Of the packet that this answers: an attacker must guess it.
+        /// Counter of the packet that caused this, which an off-path attacker must guess.
         pub counter: U64,
     }
 
     /// executor → switch; [`Wait`] records follow.
     pub struct Retrieve {
         pub header: Header,
-        /// One more in each packet: a copy has an old counter (T13).
+        /// Increases with each packet, so that the switch rejects copies (T13).
         pub counter: U64,
         /// What these slots offer from now on, without a new registration.
         pub resources: u8,
-        /// 1: they take a queued task or nothing, and are never parked. The header's sequence is then a number that the
-        /// answer repeats.
+        /// 1: prefetch waits: the switch assigns a queued task or nothing, parks no slot, and repeats the header's sequence.
         pub ahead: u8,
         pub reserved: [u8; 6],
     }
@@ -197,16 +177,16 @@ layout! {
         pub token: U64,
         pub slot: U32,
         pub generation: U32,
-        /// The wait that this answers: the executor ignores answers to older ones.
+        /// Earlier ones are ignored.
         pub sequence: U32,
-        /// By the switch's clock, for the client's statistics.
+        /// By the switch's clock.
         pub waited_us: U32,
         pub task: TaskInfo,
         pub uid: U32,
         pub jid: U32,
-        /// The client's: the completion goes there, not through the switch.
+        /// The client's address: the executor sends the completion there directly.
         pub address: Address,
-        /// With `index`: names the task to the client.
+        /// With `index`, names the task to the client.
         pub submission: U32,
         pub index: u8,
         pub reserved: [u8; 3],
@@ -219,20 +199,18 @@ layout! {
 
     /// executor → switch; [`Wait`] records follow.
     pub struct Keepalive {
-        /// Epoch 0: only asks whether a switch is alive.
+        /// Epoch 0 only probes the switch.
         pub header: Header,
-        /// As in [`Retrieve`].
         pub counter: U64,
     }
 
     /// executor → switch; [`Leave`] records follow.
     pub struct Release {
         pub header: Header,
-        /// As in [`Retrieve`].
         pub counter: U64,
     }
 
-    /// A slot that leaves, or gives back what it was given.
+    /// A slot that leaves, or returns its assignment.
     pub struct Leave {
         pub slot: U32,
         pub generation: U32,
@@ -246,7 +224,6 @@ layout! {
     /// switch → executor; [`SlotName`] records follow.
     pub struct Released {
         pub header: Header,
-        /// As in [`Reset`].
         pub counter: U64,
     }
 
@@ -259,17 +236,16 @@ layout! {
 
     /// How an attempt ended.
     pub struct Completion {
-        /// That its sender knows the SUBMIT's token: the client ignores what is not proven.
+        /// Proves knowledge of the SUBMIT's token; the client ignores other completions.
         pub proof: U64,
-        /// For the client's statistics, as the next two times.
+        /// By the executor's clock, like `held_us`.
         pub ran_ns: U64,
         pub submission: U32,
         pub waited_us: U32,
         pub held_us: U32,
-        /// Bytes that follow, before padding to a multiple of four.
+        /// Without the padding to a multiple of four.
         pub result_length: U16,
         pub index: u8,
-        /// The acknowledgement repeats it.
         pub attempt: u8,
         pub status: u8,
         /// 1: the result is a [`BlobRef`].
@@ -282,14 +258,14 @@ layout! {
         pub header: Header,
     }
 
-    /// A completion that the client has.
+    /// A completion that the client received.
     pub struct Completed {
-        /// That its sender knows the SUBMIT's token.
+        /// Proves knowledge of the SUBMIT's token.
         pub proof: U64,
         pub submission: U32,
         pub index: u8,
         pub attempt: u8,
-        /// Whether the executor may forget the result.
+        /// Whether the executor may drop the result.
         pub state: u8,
         pub reserved: u8,
     }
@@ -303,47 +279,47 @@ layout! {
 
     /// client → switch; [`TaskName`] records follow.
     pub struct Probe {
-        /// Its sequence counts repeats too, so that the round trip can be measured.
+        /// The sequence also counts repeats, so that the client can measure the round trip.
         pub header: Header,
         pub client: U64,
         pub cookie: U64,
     }
 
-    /// switch → client.
+    /// switch → client: the response to PROBE.
     pub struct ProbeAck {
         pub header: Header,
         pub client: U64,
         pub seen: Address,
         pub room: U32,
-        /// Bitmap of the tasks that are queued or assigned.
+        /// The queued or assigned ones.
         pub open: U32,
-        /// A switch that has forgotten the client cannot recognise repeats.
+        /// Whether the switch remembers the client; without its record it cannot recognise repeats.
         pub known: u8,
         pub reserved: [u8; 3],
     }
 
     /// client → switch; [`TaskName`] records follow.
     pub struct Cancel {
-        /// Its sequence is from the window of SUBMIT, so that a repeat gets the same answer.
+        /// The sequence is from the SUBMIT window, so that a repeat gets the same response.
         pub header: Header,
         pub client: U64,
         pub cookie: U64,
     }
 
-    /// switch → client; [`Holder`] records follow, for the tasks that executors have.
+    /// switch → client; a [`Holder`] record for each task that an executor has.
     pub struct CancelAck {
         pub header: Header,
         pub client: U64,
-        /// Bitmap of the tasks that were queued and will not run.
+        /// Removed from the queue; they will not run.
         pub taken_out: U32,
         pub reason: u8,
         pub reserved: [u8; 3],
     }
 
-    /// Which executor has a task that the client cancels.
+    /// The executor of a cancelled task.
     pub struct Holder {
         pub executor: Address,
-        /// The task's record in the CANCEL.
+        /// Index in the CANCEL.
         pub index: u8,
         pub reserved: [u8; 3],
     }
@@ -353,23 +329,22 @@ layout! {
         pub header: Header,
     }
 
-    /// A task that an executor has.
+    /// A task at an executor.
     pub struct RunName {
-        /// That its sender knows the SUBMIT's token, and so is the task's client.
+        /// Proves knowledge of the SUBMIT's token, which identifies the task's client.
         pub proof: U64,
         pub submission: U32,
         pub index: u8,
         pub reserved: [u8; 3],
     }
 
-    /// client → executor: the argument of a task that it probably gets; [`Piece`] records follow.
+    /// client → executor: a speculative push of a task's argument; [`Piece`] records follow.
     pub struct Argument {
         pub header: Header,
-        /// Names the argument to who has the task's reference, and to nobody else.
+        /// Identifies the argument to holders of the task's reference only.
         pub name: U64,
-        /// Proves that the sender has the reference, and that the bytes are as it sent them.
+        /// Proves that the sender has the reference, and that the bytes are unchanged.
         pub tag: [u8; 16],
-        /// Of the argument, in bytes.
         pub length: U32,
         pub reserved: U32,
     }
@@ -381,16 +356,14 @@ layout! {
 
     /// switch → client or executor: repeat the packet with this cookie.
     pub struct Cookie {
-        /// Its sequence is that of the packet that this answers.
         pub header: Header,
-        /// Says whose cookie this is.
         pub identity: U64,
         pub cookie: U64,
     }
 }
 
 impl Header {
-    /// A header of this version with no records yet ([`crate::Builder`] counts them).
+    /// A header of this version with `count` 0.
     #[must_use]
     pub fn new(operation: impl Into<u8>, epoch: u32, sequence: u32) -> Self {
         Self {
@@ -413,7 +386,7 @@ fixed_parts! {
 }
 
 impl SlotName {
-    /// Its wait with this sequence.
+    /// A wait of this slot.
     #[must_use]
     pub fn wait(&self, sequence: u32) -> Wait {
         Wait { slot: self.slot, generation: self.generation, sequence: sequence.into() }
@@ -437,7 +410,7 @@ impl TaskName {
 }
 
 impl BlobRef {
-    /// Where in a pack the bytes begin; `None` if they are a blob.
+    /// Offset of the bytes in a pack; `None` for a blob.
     #[must_use]
     pub fn offset(&self) -> Option<u32> {
         u32::from(self.at.get()).checked_sub(1).map(|units| units * crate::PACK_UNIT)
@@ -445,7 +418,7 @@ impl BlobRef {
 }
 
 impl TaskInfo {
-    /// A task of the highest level that needs nothing and has no argument.
+    /// A task of level 1 without requirements or argument.
     pub const PLAIN: Self = Self {
         tid: U32::ZERO,
         function: U32::ZERO,
@@ -458,7 +431,7 @@ impl TaskInfo {
 }
 
 impl Version {
-    /// Says that we speak this version.
+    /// The response to a packet of another version.
     pub const OURS: Self = Self {
         magic: U16::new(crate::MAGIC),
         version: crate::VERSION,

@@ -1,8 +1,7 @@
 //! The packet formats of Midflight.
 //!
-//! [`layout`](crate::Header) holds the structures, byte for byte as in `dataplane/include/midflight/wire.h`;
-//! [`parse`] reads a datagram into a [`Packet`] or says why it is none; [`Builder`] writes one into a buffer, [`packet`] a new one.
-//! `docs/wire.md` explains each field.
+//! [`layout`](crate::Header) has the structures of `dataplane/include/midflight/wire.h`. [`parse`] reads a datagram into a
+//! [`Packet`]; [`Builder`] writes one into a buffer, and [`packet`] creates one. `docs/wire.md` explains the fields.
 
 #[macro_use]
 mod macros;
@@ -23,11 +22,11 @@ pub use parse::{Completions, Packet, Reject, parse};
 
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
-/// The version of the format.
+/// Version of the format.
 pub const VERSION: u8 = 3;
-/// The operation of [`Version`], which opens no other packet.
+/// Operation of [`Version`] packets only.
 pub const VERSION_OPERATION: u8 = 0;
-/// Bytes of the largest datagram: what every link passes that may carry IPv6 (T15).
+/// Largest datagram in bytes: passes every link that supports IPv6 (T15).
 pub const PACKET_MAX: usize = 1232;
 /// Tasks in a SUBMIT.
 pub const SUBMIT_MAX: usize = 32;
@@ -41,41 +40,41 @@ pub const CANCEL_MAX: usize = 32;
 pub const PROBE_MAX: usize = 32;
 /// Completions in COMPLETE and COMPLETE_ACK.
 pub const COMPLETE_MAX: usize = 32;
-/// Bytes of argument inside a task.
+/// Bytes of an argument inside a task.
 pub const ARGUMENT_MAX: usize = 16;
-/// Bytes of result inside a completion.
+/// Bytes of a result inside a completion.
 pub const RESULT_MAX: usize = 1024;
 /// Sequences of a client that the switch remembers (T8).
 pub const WINDOW: u32 = 64;
 /// Priority levels; 1 is the highest.
 pub const LEVELS: u8 = 8;
-/// Places that a slot may be at (T19).
+/// Places of a slot (T19).
 pub const SLOT_PLACES: usize = 2;
-/// Milliseconds that a task waits for its place at most.
+/// Longest wait of a task for its place, in milliseconds.
 pub const PATIENCE_MAX: u32 = 32_768;
-/// Bit of a client's identity: another process may go on in its name, so what it has running goes on while it is silent.
+/// Bit of a client's identity: another process may continue in its name, so its tasks outlast its silence.
 pub const DURABLE: u64 = 1;
 /// `argument_length` of an argument that is a [`BlobRef`].
 pub const BY_REFERENCE: u8 = 255;
-/// Bytes of the largest argument by reference.
+/// Largest argument by reference, in bytes.
 pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
-/// Arguments in a pack begin at multiples of so many bytes.
+/// Alignment of the arguments in a pack, in bytes.
 pub const PACK_UNIT: u32 = 16;
-/// Pieces of an argument in an ARGUMENT, each of [`PACK_UNIT`] bytes.
+/// Pieces in an ARGUMENT, of [`PACK_UNIT`] bytes each.
 pub const PIECES_MAX: usize = 64;
-/// Bytes of the largest result by reference: all that its length can say.
+/// Largest result by reference, in bytes: the range of its length field.
 pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 
 codes! {
-    /// What a packet is for.
+    /// The purpose of a packet.
     Operation {
         /// client → switch: queue these tasks.
         Submit = 1,
-        /// switch → client: these were taken, these not.
+        /// switch → client: which tasks were accepted.
         SubmitAck = 2,
-        /// executor → switch: wants slots.
+        /// executor → switch: register slots.
         Register = 3,
-        /// switch → executor: has slots.
+        /// switch → executor: these slots are registered.
         Registered = 4,
         /// switch → executor: these slots are void.
         Reset = 5,
@@ -83,47 +82,47 @@ codes! {
         Retrieve = 6,
         /// switch → executor: tasks for slots.
         Assign = 7,
-        /// executor → switch: these slots live.
+        /// executor → switch: renew the leases of these slots.
         Keepalive = 8,
-        /// executor → switch: these slots want no more.
+        /// executor → switch: these slots leave or return tasks.
         Release = 9,
-        /// switch → executor: these slots are forgotten.
+        /// switch → executor: these slots are removed.
         Released = 10,
         /// executor → client: these attempts ended.
         Complete = 11,
-        /// client → executor: these results are here.
+        /// client → executor: these results arrived.
         CompleteAck = 12,
-        /// client → switch: which epoch is it, and does it have these tasks?
+        /// client → switch: what is the epoch, and does it have these tasks?
         Probe = 13,
-        /// switch → client: this one.
+        /// switch → client: the response to PROBE.
         ProbeAck = 14,
-        /// client → switch: do not run these.
+        /// client → switch: do not run these tasks.
         Cancel = 15,
-        /// switch → client: these will not run, those are with executors.
+        /// switch → client: which tasks will not run, and which are at executors.
         CancelAck = 16,
-        /// switch → executor: there is no task now, ask again.
+        /// switch → executor: no task now; poll again.
         NoOp = 17,
-        /// switch → client or executor: repeat this with a cookie.
+        /// switch → client or executor: repeat the packet with this cookie.
         Cookie = 18,
-        /// client → executor: stop these.
+        /// client → executor: stop these tasks.
         Stop = 19,
-        /// client → executor: the argument of a task that it probably gets.
+        /// client → executor: a speculative push of a task's argument.
         Argument = 20,
     }
 
-    /// Why a request was not taken whole.
+    /// Why a request was not accepted in full.
     Reason {
-        /// It was.
+        /// It was accepted in full.
         None = 0,
-        /// The queue has no room (T7).
+        /// The queue is full (T7).
         Full = 1,
-        /// The sequence is below the window (T8), or of a registration before the slot's last.
+        /// The sequence is below the window (T8), or from an older registration of the slot.
         TooOld = 2,
-        /// No room for another client.
+        /// The client table is full.
         ClientsFull = 3,
-        /// No room for another executor slot.
+        /// The slot table is full.
         SlotsFull = 4,
-        /// The sender's address holds its share of what there is (T14).
+        /// The sender's address has used its share (T14).
         Share = 5,
     }
 
@@ -135,49 +134,49 @@ codes! {
         Failed = 1,
         /// The executor has no such function.
         Unknown = 2,
-        /// The argument could not be fetched.
+        /// The executor could not fetch the argument.
         Abandoned = 3,
-        /// Its client asked to stop it, and it has stopped.
+        /// Stopped at the client's request.
         Cancelled = 4,
-        /// It runs on, and gives back a part of its task; the result says which.
+        /// Still running; returns the part of its task that the result names.
         Part = 5,
     }
 
-    /// What a client says of a completion.
+    /// The client's response to a completion.
     AckState {
-        /// Has it, or does not want it.
+        /// Received, or not wanted.
         Done = 0,
-        /// Is fetching the result by reference.
+        /// The client is fetching the result by reference.
         Fetching = 1,
-        /// Knows which part it got back.
+        /// The client knows which part was returned.
         Part = 2,
     }
 
-    /// What slots are for, in REGISTER.
+    /// Purpose of the slots in a REGISTER.
     SlotKind {
         /// For tasks that start at once.
         Ordinary = 0,
-        /// For tasks that are taken ahead: refused first where slots become few (T14).
+        /// For prefetched tasks; refused first when slots are scarce (T14).
         Ahead = 1,
     }
 
-    /// What RELEASE says of a slot. Every other number means the same as [`LeaveHow::Done`].
+    /// How a slot leaves, in RELEASE. Other numbers mean [`LeaveHow::Done`].
     LeaveHow {
-        /// It leaves and withdraws its wait; a task given to it meanwhile is queued again.
+        /// Leaves and withdraws its wait; the switch queues a task assigned to it again.
         Withdrawn = 0,
-        /// It leaves; its task is done.
+        /// Leaves; its task is done.
         Done = 1,
-        /// As withdrawn, but it stays registered, and the attempt of its task does not count: it never began.
+        /// Withdraws its wait and stays registered. The attempt of an assigned task does not count, because it never began.
         Stays = 2,
     }
 
     /// Whether a switch remembers a client, in PROBE_ACK.
     Known {
-        /// It does not.
+        /// No record of the client.
         No = 0,
-        /// It remembers the client's window.
+        /// The switch has the client's window.
         Yes = 1,
-        /// It cannot say: it keeps no record of tasks, and `open` means nothing.
+        /// The switch keeps no record of tasks, and `open` means nothing.
         NoRecord = 2,
     }
 }

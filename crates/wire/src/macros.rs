@@ -1,17 +1,17 @@
-//! How packet structures and the codes in them are declared.
+//! Macros that declare packet structures and codes.
 
-/// One field of a packet structure: its name, offset and size in bytes.
+/// One field of a packet structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name, as in wire.h.
+    /// Name in wire.h.
     pub name: &'static str,
-    /// Bytes from the start of the structure.
+    /// Offset in bytes from the start of the structure.
     pub offset: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
 }
 
-/// Derives what makes a structure readable from and writable to bytes at any alignment.
+/// Derives what a structure needs to be read from bytes, and written to them, at any alignment.
 macro_rules! layout {
     ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* pub $field:ident: $ty:ty,)* })*) => {
         $(
@@ -22,7 +22,7 @@ macro_rules! layout {
             pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
         )*
 
-        /// Every structure with its size in bytes and its fields: what tests hold against wire.h and docs/wire.md.
+        /// Every structure with its size in bytes and its fields; tests compare them with wire.h and docs/wire.md.
         #[must_use]
         pub fn structures() -> Vec<(&'static str, usize, Vec<$crate::Field>)> {
             vec![$((
@@ -38,7 +38,6 @@ macro_rules! layout {
     };
 }
 
-/// A byte on the wire that stands for one of a few names.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal,)* })*) => {$(
         $(#[$doc])*
@@ -47,10 +46,10 @@ macro_rules! codes {
         pub enum $name { $($(#[$vdoc])* $variant = $number,)* }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All codes in numerical order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The one with this number.
+            /// The code with this number.
             #[must_use]
             pub fn from_number(number: u8) -> Option<Self> {
                 match number { $($number => Some(Self::$variant),)* _ => None }
@@ -65,11 +64,11 @@ macro_rules! codes {
     )*};
 }
 
-/// Gives each fixed part its operation, of the enum `Operation` of its program.
+/// Ties each fixed part to its operation in the program's enum `Operation`.
 macro_rules! fixed_parts {
     ($($name:ident)*) => {$(
         impl $name {
-            /// With its operation, this epoch and this sequence in the header; all other fields are zero.
+            /// Sets the operation, epoch and sequence; all other fields are zero.
             #[inline]
             #[must_use]
             pub fn new(epoch: u32, sequence: u32) -> Self {

@@ -1,4 +1,4 @@
-//! Reads a datagram. Nothing is trusted: every length and count is checked before a record is looked at.
+//! Parses datagrams. Checks every length and count before it reads a record.
 
 use crate::layout::*;
 use crate::mutants::planted;
@@ -9,32 +9,32 @@ use crate::{
 use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Why a datagram is no packet. The names are those of `verdict.h`.
+/// Why a datagram is malformed, with the names of `verdict.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
-    /// Shorter than its header and its records.
+    /// Shorter than its header and records.
     Truncated,
-    /// Longer than its header and its records.
+    /// Longer than its header and records.
     Trailing,
     /// Not a Midflight packet.
     BadMagic,
-    /// A version of the format that we do not speak: this one.
+    /// Another version of the format, with its number.
     BadVersion(u8),
-    /// The name of a key: there are none yet.
+    /// A key in the header; there are none yet.
     UnknownKey,
-    /// An operation that does not exist.
+    /// An undefined operation.
     UnknownOperation,
-    /// No records, or more than the operation may carry.
+    /// A `count` that the operation does not permit.
     BadCount,
     /// A priority outside 1 to 8.
     BadPriority,
     /// An argument length that is neither 0 to 16 nor by reference.
     BadArgument,
-    /// A completion whose result is longer than a packet may carry, or whose reference has the wrong size.
+    /// A result that exceeds a packet, or a reference of the wrong size.
     BadResult,
-    /// A key that is longer than a key may be, or where no key belongs.
+    /// A key that is too long, or in a packet that has none.
     BadKey,
-    /// A status that does not exist.
+    /// An undefined status.
     BadStatus,
 }
 
@@ -83,21 +83,21 @@ pub enum Packet<'a> {
     Cookie(&'a Cookie),
     Stop(&'a Stop, &'a [RunName]),
     Argument(&'a Argument, &'a [Piece]),
-    /// The sender speaks another version than this one.
+    /// The sender uses another version.
     Version(&'a Version),
 }
 
-/// The completions of a COMPLETE, each with its result's bytes; checked whole before it is handed out.
+/// The completions of a COMPLETE with their results, already validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Completions<'a> {
     count: u8,
     rest: &'a [u8],
 }
 
-/// Reads a datagram.
+/// Parses a datagram.
 ///
 /// # Errors
-/// A [`Reject`] where it is malformed in any way.
+/// A [`Reject`] if the datagram is malformed.
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     let header = match start(datagram)? {
         Start::Version(version) => return Ok(Packet::Version(version)),
@@ -129,15 +129,14 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     }
 }
 
-/// How a datagram begins.
 pub(crate) enum Start<'a> {
-    /// It says that its sender speaks another version.
+    /// The sender uses another version.
     Version(&'a Version),
-    /// The operation is of a program.
+    /// A packet of the caller's program.
     Packet(&'a Header),
 }
 
-/// Reads the beginning, which is the same in all programs.
+/// Checks the beginning, which all programs share.
 pub(crate) fn start(datagram: &[u8]) -> Result<Start<'_>, Reject> {
     let (start, behind) = Version::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     if start.magic.get() != MAGIC {
@@ -156,7 +155,7 @@ pub(crate) fn start(datagram: &[u8]) -> Result<Start<'_>, Reject> {
     Ok(Start::Packet(header))
 }
 
-/// A packet without records, whose `count` only says a number.
+/// For a `count` with another meaning.
 pub(crate) fn counting<'a, H, P>(
     datagram: &'a [u8],
     header: &Header,
@@ -173,7 +172,6 @@ where
     if rest.is_empty() { Ok(read_as(fixed)) } else { Err(Reject::Trailing) }
 }
 
-/// A packet with `count` records of one size.
 pub(crate) fn with_records<'a, H, R, P>(
     datagram: &'a [u8],
     header: &Header,
@@ -188,7 +186,7 @@ where
     if rest.is_empty() || (planted(51) && rest.len() < 4) { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
 }
 
-/// The fixed part and the `count` records of one size behind it, and what follows them.
+/// Splits off the fixed part and its `count` records.
 fn beginning<'a, H, R>(
     datagram: &'a [u8],
     header: &Header,
@@ -207,7 +205,6 @@ where
     Ok((fixed, records, rest))
 }
 
-/// A SUBMIT, which may end with a preference.
 fn submit<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject> {
     let (fixed, tasks, rest) = beginning(datagram, header, 1..=SUBMIT_MAX)?;
     if rest.is_empty() {
@@ -217,7 +214,6 @@ fn submit<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject>
     Ok(Packet::Submit(fixed, tasks, Some(preference)))
 }
 
-/// The same packet, if a switch may take the tasks in it.
 fn with_good_tasks(packet: Packet<'_>) -> Result<Packet<'_>, Reject> {
     match packet {
         Packet::Submit(_, tasks, _) => tasks.iter().try_for_each(check_task)?,

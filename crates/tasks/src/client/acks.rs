@@ -1,12 +1,11 @@
-//! COMPLETE_ACKs that wait to be sent. All completions of one executor in one turn of the driver are acknowledged in one
-//! packet.
+//! The queue of COMPLETE_ACKs: one packet per executor and turn.
 
 use crate::proof::Token;
 use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// A completion, as its acknowledgement names it; and the token by which it was proven, whole or half, as its executor has it.
+/// Identifies a completion for its acknowledgement. `token` is whole or halved, as its executor has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) executor: SocketAddr,
@@ -34,7 +33,7 @@ struct Batch {
     count: usize,
 }
 
-/// A queue of packets to be written. For each executor at most one still has room.
+/// Packets to write. At most one packet per executor still has room.
 #[derive(Default)]
 pub(super) struct Acks {
     batches: VecDeque<Batch>,
@@ -46,7 +45,7 @@ impl Acks {
         let (submission, state) = (submission.into(), state as u8);
         let mut record = Completed { proof: 0.into(), submission, index, attempt, state, reserved: 0 };
         record.proof = token.acknowledgement_proof(&record).into();
-        // From the back: the completions of one packet come one after the other.
+        // From the back, because completions of one packet are consecutive.
         if let Some(batch) = self.batches.iter_mut().rev().find(|b| b.to == to)
             && batch.count < COMPLETE_MAX
         {
@@ -57,7 +56,6 @@ impl Acks {
         self.batches.push_back(Batch { to, records: [record; COMPLETE_MAX], count: 1 });
     }
 
-    /// Writes the next packet.
     pub(super) fn transmit(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let batch = self.batches.pop_front()?;
         let mut packet = Builder::new(buffer, &CompleteAck::new(0, 0));

@@ -1,7 +1,7 @@
-//! The argument of a task that is alone is sent along to the executor that probably gets it: else that would fetch it, and the task
-//! would wait for a round trip more. Which one gets it nobody knows before; the client guesses that it is the one whose completion came
-//! last. After each wrong guess, more tasks go without. `docs/internals/arguments.md` ("Sent along") says when it is worth it, and why
-//! it is encrypted: who has got the executor's port by now must not be able to read it.
+//! Speculative push: the client sends the argument of an isolated task to the executor that will probably run it, to save a round
+//! trip. It guesses the one whose completion arrived last, and skips more tasks after each wrong guess. The argument is encrypted
+//! because another process may have taken over the executor's port. `docs/internals/arguments.md` ("Sent along") explains when
+//! this helps.
 
 use super::{Client, TaskKey};
 use crate::blob::{argument_name, seal_argument};
@@ -10,30 +10,26 @@ use midflight_wire::{Argument, BlobRef, Builder, PACK_UNIT, PIECES_MAX, Piece};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// A task is alone while at most so many are open. Where there are more, an executor fetches the arguments of many at once.
+/// With more open tasks there is no push, because executors fetch the arguments of many at once.
 const ALONE_MAX: usize = 4;
-/// How many tasks go without at most before the next guess.
+/// Largest number of tasks to skip before the next guess.
 const REST_MAX: u32 = 63;
-/// For how long after its completion an executor is taken to be where it was.
+/// Age of a completion after which the executor's address is no longer trusted.
 const LAST_FOR: Nanos = 100 * MS;
 const PIECE: usize = PACK_UNIT as usize;
 
-/// Whom to send arguments to, and whether that was right.
 #[derive(Debug, Default)]
 pub(super) struct SendAlong {
-    /// Where the last completion came from, and when.
     last: Option<(SocketAddr, Nanos)>,
-    /// Open tasks whose arguments went along, and where to: by their end it is known whether that was right.
+    /// Open tasks with pushed arguments, and the destinations.
     guesses: Vec<(TaskKey, SocketAddr)>,
-    /// To be sent.
     packets: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// How many tasks go without after the last wrong guess, and how many of them are left.
+    /// Tasks to skip after the last wrong guess; below, how many of them remain.
     rest: u32,
     rest_left: u32,
 }
 
 impl SendAlong {
-    /// Where the argument of the next task goes, if anywhere.
     fn next(&mut self, now: Nanos) -> Option<SocketAddr> {
         let (to, _) = self.last.filter(|(_, at)| now.saturating_sub(*at) <= LAST_FOR)?;
         if self.rest_left > 0 {
@@ -43,7 +39,6 @@ impl SendAlong {
         Some(to)
     }
 
-    /// A task has ended at this executor.
     pub(super) fn ended(&mut self, now: Nanos, key: TaskKey, executor: SocketAddr) {
         self.last = Some((executor, now));
         let Some(place) = self.guesses.iter().position(|(guessed, _)| *guessed == key) else { return };
@@ -52,7 +47,6 @@ impl SendAlong {
         self.rest_left = self.rest;
     }
 
-    /// The switch has lost its state, or is another one: the executors may have gone with it.
     pub(super) fn switch_changed(&mut self) {
         self.last = None;
     }
@@ -65,14 +59,14 @@ impl SendAlong {
 }
 
 impl Client {
-    /// Sends the argument of a task that was just submitted to the executor that probably gets it, if it is alone and the argument
-    /// fits a packet. `blob` is the task's; its argument is in a pack.
+    /// Pushes the argument of the task just submitted, if few tasks are open and it fits a packet. `blob` is its reference into a
+    /// pack.
     pub fn send_along(&mut self, now: Nanos, key: TaskKey, blob: BlobRef, argument: &[u8]) {
         if self.open() > ALONE_MAX || argument.len() > PIECES_MAX * PIECE || blob.offset().is_none() {
             return;
         }
         let Some(to) = self.along.next(now) else { return };
-        // Of those that ended without a completion: cancelled, timed out.
+        // Removes those that were cancelled or timed out.
         self.along.guesses.retain(|(guessed, _)| self.table.by_key(guessed.0).is_some());
         self.along.guesses.push((key, to));
         self.along.packets.push_back((to, packet(&blob, argument)));

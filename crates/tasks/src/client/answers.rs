@@ -1,6 +1,5 @@
-//! Answers of the switch. An answer is accepted only if it comes from the current switch, is for this client, answers
-//! something that waits for an answer, and carries the epoch that holds our tasks. If the epoch is new, those tasks are
-//! first submitted again.
+//! Responses of the switch. The client accepts one only from the current switch, with its own identity, to an outstanding
+//! request, in the current epoch. A new epoch first makes it submit its tasks again.
 
 use super::in_flight::{Cancellation, Request};
 use super::switches::EpochMeaning;
@@ -11,19 +10,17 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{CancelAck, Header, Holder, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
 use std::net::SocketAddr;
 
-/// What an answer is an answer to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answered {
-    /// Nothing that waits for an answer.
+    /// None.
     Nothing,
-    /// A packet in flight. It may have been sent to, and answered by, the switch that was there before the current one.
+    /// A packet in flight. An earlier switch at the same address may have answered it.
     Flight,
-    /// The outstanding PROBE. It was sent after the current epoch began, so the switch that answers it is alive.
+    /// The outstanding PROBE. It was sent in the current epoch, so the switch that answers it is alive.
     Question,
 }
 
 impl Client {
-    /// Whether an answer is accepted; if not, counts the reason.
     fn admit(&mut self, now: Nanos, from: SocketAddr, client: u64, header: &Header, answered: Answered) -> bool {
         let epoch = header.epoch.get();
         let refused = if client != self.config.identity {
@@ -80,8 +77,7 @@ impl Client {
             if taken >> bit & 1 == 1 {
                 self.taken(now, at);
             } else {
-                // If the SUBMIT was sent more than once, a switch that has died since may have accepted the task: it keeps
-                // its name.
+                // An earlier switch may have accepted a repeated SUBMIT, so the task keeps its name.
                 if flight.sent_once && reason != Reason::TooOld {
                     self.table.unname(at);
                 }
@@ -95,7 +91,7 @@ impl Client {
         self.flights.recycle(flight.packet);
     }
 
-    /// Widens the window if the switch accepted all tasks, narrows it if the switch was full (T7).
+    /// Adapts the window (T7).
     fn pace(&mut self, now: Nanos, sent_at: Nanos, not_taken: u32, reason: Reason) {
         if not_taken == 0 {
             self.backoff.reset();
@@ -129,7 +125,7 @@ impl Client {
             self.counters.bad_answers += 1;
             return;
         }
-        // A change of the switch has dropped this CANCEL: no switch has its tasks.
+        // A change of the switch dropped this CANCEL.
         let Some(flight) = self.flights.take(sequence) else { return };
         if flight.sent_once {
             self.round_trip.sample(now.saturating_sub(flight.sent_at));
@@ -153,7 +149,7 @@ impl Client {
         }
     }
 
-    /// No executor has this task of a CANCEL: the switch has taken it out, or has not had it.
+    /// No executor has this task: the switch removed or does not know it.
     fn not_held(&mut self, now: Nanos, it: Cancellation, was_taken_out: bool) {
         let Some(at) = self.table.by_key_and_name(it.key, it.name) else { return };
         let record = self.table.get_mut(at);
@@ -164,7 +160,7 @@ impl Client {
             return self.cancelled(at, CancelledHow::TakenOut);
         }
         if self.switches.keeps_no_record {
-            // It cannot say who has the task. It may be cancelled again at another switch.
+            // This switch cannot name the executor. Another one may, so allow a new cancellation.
             self.goes_on(at);
             self.table.get_mut(at).cancel = Cancel::No;
             return;
@@ -206,17 +202,16 @@ impl Client {
             self.probe.tasks.clear();
         }
         if asked == PROBE_MAX && ack.open.get() == 0 {
-            // It may have dropped all our tasks: probe at once, and do not wait as long as for tasks that are open.
+            // The switch may have lost all tasks: probe at once.
             self.probe.due = now;
         }
         self.notice_gone(now, ack.open.get());
     }
 
-    /// The switch no longer has the tasks of the PROBE whose bit is clear. Their completions may be on their way, so wait a
-    /// while.
+    /// The switch no longer has the tasks with a clear bit; their completions may be on their way.
     fn notice_gone(&mut self, now: Nanos, open: u32) {
         let due = now + self.config.gone_after;
-        // Empty after a change of the switch: the PROBE was about tasks of the old one.
+        // Empty after a change of the switch.
         for (index, it) in self.probe.tasks.drain(..).enumerate() {
             let Some(at) = self.table.by_key_and_name(it.key, it.name) else { continue };
             let record = self.table.get_mut(at);
@@ -228,8 +223,7 @@ impl Client {
         }
     }
 
-    /// Handles a packet of another version. If it comes from a switch of the list, the user must learn why it accepts
-    /// nothing.
+    /// Reports a switch of the list that uses another version.
     pub(super) fn handle_version(&mut self, from: SocketAddr, version: u8) {
         if version == VERSION {
             self.counters.unexpected_answers += 1;

@@ -1,4 +1,4 @@
-//! Timers: retransmissions, a silent switch, overdue completions, attempts that time out, probes.
+//! Timers: retransmissions, silent switches, overdue completions, timeouts of attempts, probes.
 
 use super::Client;
 use super::in_flight::Cancellation;
@@ -7,12 +7,11 @@ use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
 impl Client {
-    /// Whether an answer of the switch is expected.
     pub(super) fn is_watching(&self) -> bool {
         self.open() > 0 || !self.flights.is_empty() || !self.switches.is_settled() || self.is_asking
     }
 
-    /// An answer of the switch is now expected. If none was before, its silence counts from now.
+    /// Call before a response becomes expected. If none was, silence counts from now.
     pub(super) fn begin_to_watch(&mut self, now: Nanos) {
         if !self.is_watching() {
             self.switches.expect(now);
@@ -34,18 +33,16 @@ impl Client {
         self.switches.heard + self.config.switch_silence
     }
 
-    /// Whether tasks wait only for a back-off to end.
     fn may_submit_then(&self) -> bool {
         let waiting = self.table.front(List::Returned).or(self.table.front(List::Fresh)).is_some();
         waiting && self.flights.may_submit() && !self.is_barred()
     }
 
-    /// Leaves a silent switch for the next one of the list.
     pub(super) fn watch_switch(&mut self, now: Nanos) {
         if !self.is_watching() || now < self.silent_at() {
             return;
         }
-        // If the timer fires this late, this process stood still, and answers of the switch may wait to be read.
+        // So late, this process was suspended, and responses may wait in the socket.
         if now >= self.silent_at() + self.config.switch_silence {
             self.switches.heard = now;
             return;
@@ -55,7 +52,6 @@ impl Client {
         }
     }
 
-    /// Uses another switch from now on.
     pub(super) fn ask_another(&mut self, now: Nanos) {
         self.counters.failovers += 1;
         self.round_trip.reset();
@@ -63,7 +59,7 @@ impl Client {
         self.probe.restart(now);
     }
 
-    /// Submits tasks again whose completion did not come in time: it was lost with its executor.
+    /// Submits tasks again whose completion was lost with their executor.
     pub(super) fn resubmit_overdue(&mut self, now: Nanos) {
         while let Some(&(due, Cancellation { key, name })) = self.gone.front()
             && due <= now
@@ -78,13 +74,12 @@ impl Client {
         }
     }
 
-    /// When the next task times out at a switch that keeps no record of tasks.
     fn too_long_at(&self) -> Option<Nanos> {
         let at = self.table.front(List::Open).filter(|_| self.switches.keeps_no_record)?;
         Some(self.table.get(at).checked_at.saturating_add(self.config.timeout))
     }
 
-    /// Submits tasks again that have taken too long at a switch without records: it cannot say whether it lost them.
+    /// The same at a switch that keeps no record.
     pub(super) fn resubmit_too_long(&mut self, now: Nanos) {
         while self.too_long_at().is_some_and(|due| due <= now)
             && let Some(at) = self.table.front(List::Open)
@@ -100,7 +95,6 @@ impl Client {
         }
     }
 
-    /// Ends attempts that have taken longer than their tasks allow.
     pub(super) fn end_late_attempts(&mut self, now: Nanos) {
         while let Some((deadline, key)) = self.deadlines.pop_due(now) {
             if let Some(at) = self.table.by_key(key)
@@ -112,7 +106,7 @@ impl Client {
         }
     }
 
-    /// Decides whether to probe the switch now, and about which tasks: those whose last check was longest ago.
+    /// Decides whether to probe now, and about which tasks: those checked longest ago.
     pub(super) fn schedule_probe(&mut self, now: Nanos) {
         if !self.is_watching() || now < self.probe.due || self.probe.ready {
             return;

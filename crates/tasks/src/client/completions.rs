@@ -1,5 +1,5 @@
-//! Completions from executors. The first final completion of a task counts. All are acknowledged, also those of unknown
-//! tasks, so that executors stop sending them.
+//! Completions from executors. The first final one of a task counts. The client acknowledges all, even for unknown tasks, so that
+//! executors stop repeating them.
 
 use super::acks::Report;
 use super::table::{Cancel, Name, Record, State};
@@ -12,15 +12,14 @@ use midflight_wire::{AckState, BlobRef, Complete, Completion, Completions, Statu
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a completion does to its task.
 enum Verdict {
-    /// It ends the task.
+    /// Ends the task.
     Final(Status),
-    /// Another attempt follows, or none is left.
+    /// Ends the attempt; another one follows if any is left.
     Retry(LostWhy),
-    /// It was stopped, as the caller wanted.
+    /// The attempt stopped at the caller's request.
     Stopped,
-    /// Nothing: a later attempt is running.
+    /// None, because a later attempt is running.
     Nothing,
 }
 
@@ -57,8 +56,7 @@ impl Client {
         }
     }
 
-    /// An attempt goes on and gives back a part of its task. Any attempt may do so, and repeatedly: the driver knows what it
-    /// still waits for.
+    /// Any attempt may return parts, repeatedly; the driver knows which it still needs.
     fn gave_back_part(&mut self, name: Name, attempt: u8, part: &[u8]) {
         match self.table.by_name(name).map(|at| self.table.get(at)) {
             Some(record) if record.state != State::Fetching => {
@@ -69,8 +67,7 @@ impl Client {
         }
     }
 
-    /// Handles one completion. Returns how to acknowledge it; nothing if its executor is to repeat it, because what follows from it
-    /// is not saved yet.
+    /// Returns the acknowledgement. `None` makes the executor repeat the completion, because the outcome is not saved yet.
     fn completed(
         &mut self,
         now: Nanos,
@@ -103,7 +100,7 @@ impl Client {
             Verdict::Retry(why) => {
                 let record = self.table.get_mut(at);
                 if record.resumed && status == Status::Abandoned {
-                    // It did not run: nobody served its argument, because no process of this client ran. That is no attempt.
+                    // The argument could not be fetched while no process of this client ran, so the attempt does not count.
                     record.attempts_left = record.attempts_left.saturating_add(1);
                 }
                 let key = record.key;
@@ -140,7 +137,7 @@ impl Client {
             held_us: completion.held_us.get(),
             ran_ns: completion.ran_ns.get(),
         };
-        // The parser has checked the length of a reference.
+        // The parser checked the length of a reference.
         let blob = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
         let result = match blob {
             Some(blob) => Outcome::ByReference { executor: report.executor, blob },
@@ -163,17 +160,15 @@ impl Client {
 }
 
 impl Client {
-    /// How to acknowledge a result that is being fetched, or saved. For an executor FETCHING says nothing of a result that was in the
-    /// packet but that it has arrived: it would forget it.
+    /// Acknowledgement while a result is fetched or saved. An executor would drop an inline result at FETCHING.
     fn provisional(&self, completion: &Completion) -> Option<AckState> {
         (completion.by_reference == 1).then_some(AckState::Fetching)
     }
 }
 
-/// The token by which a completion is proven, and its result if that is by reference.
+/// The token that proves a completion, and its decrypted reference, if any.
 fn proven(tokens: &Tokens, executor: u64, completion: &Completion, result: &[u8]) -> Option<(Token, Option<BlobRef>)> {
     let proof = completion.proof.get();
-    // The parser has checked the length of a reference.
     let hidden = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
     tokens.known_of(completion.submission.get()).find_map(|token| {
         let blob = hidden.map(|hidden| token.hide(proof, &hidden));
@@ -182,7 +177,7 @@ fn proven(tokens: &Tokens, executor: u64, completion: &Completion, result: &[u8]
     })
 }
 
-/// A result counts from any attempt; a failure counts only for the attempt that it names.
+/// A result counts from any attempt; a failure only from the attempt that it names.
 fn judge(record: &Record, name: Name, status: Status) -> Verdict {
     if planted(38) && status == Status::Cancelled && record.timeout != Nanos::MAX {
         return Verdict::Stopped; // planted bug: the end of an older attempt ends the task
@@ -193,13 +188,13 @@ fn judge(record: &Record, name: Name, status: Status) -> Verdict {
         Status::Failed | Status::Unknown if !record.retry_failed => Verdict::Final(status),
         _ if !is_present => Verdict::Nothing,
         Status::Cancelled if record.cancel == Cancel::Stop => Verdict::Stopped,
-        // Nobody has asked for it. The switch will say that it no longer has the task.
+        // The client did not ask for it. The switch will report the task as gone.
         Status::Cancelled => Verdict::Nothing,
         Status::Abandoned => Verdict::Retry(LostWhy::Abandoned),
         Status::Failed | Status::Unknown if record.attempts_left == 0 => Verdict::Final(status),
-        // The reason is not used, because an attempt is left.
+        // The reason is unused, because an attempt is left.
         Status::Failed | Status::Unknown => Verdict::Retry(LostWhy::Abandoned),
-        Status::Part if planted(97) => Verdict::Final(Status::Ok), // a mutant: a part of a further attempt is its result
+        Status::Part if planted(97) => Verdict::Final(Status::Ok), // planted bug: a part counts as the result
         Status::Part => Verdict::Nothing,                          // it ends nothing
     }
 }

@@ -1,89 +1,83 @@
-//! The configuration of a client, with the default of every bound and time.
+//! The configuration of a client, with all defaults.
 
 use super::same_host_and_port;
 use midflight_endpoint::{MS, Nanos};
 use siphasher::sip128::SipHasher24;
 use std::net::SocketAddr;
 
-/// Identity, switches and bounds of a client. [`ClientConfig::new`] has the defaults.
+/// Identity, switches and bounds of a client. [`ClientConfig::new`] sets the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// 64 random bits that identify this client process to switches. They must stay secret: whoever knows them can send
-    /// packets in its name. By the bit [`midflight_wire::DURABLE`] switches know whose running tasks go on while nobody hears the
-    /// client (T14).
+    /// 64 random bits that identify this process to switches. Secret: with them anyone can send packets in its name. The bit
+    /// [`midflight_wire::DURABLE`] keeps the client's tasks running while it is silent (T14).
     pub identity: u64,
-    /// Seeds all random choices of this client: first sequence, jitter.
+    /// Seeds the client's random choices: first sequence, jitter.
     pub seed: u64,
-    /// The key of the tokens that prove completions genuine. It must stay secret: whoever knows it can forge completions of
-    /// all this client's tasks. Default: derived from `seed`, and as hard to guess as that.
+    /// Key of the tokens that prove completions. Secret: with it anyone can forge completions. Default: derived from `seed`.
     pub secret: u128,
-    /// The user id: the first part of a task's name as people see it.
+    /// User id: the first part of a task's name for people.
     pub uid: u32,
-    /// The switches, the preferred one first. If the current one falls silent, the client uses the next one.
+    /// The switches, the preferred one first. If the current one falls silent, the client uses the next.
     pub switches: Vec<SocketAddr>,
-    /// Tasks that may be open at once. Default 1,048,576.
+    /// Bound of open tasks. Default 1,048,576.
     pub max_open: usize,
-    /// SUBMIT packets in flight, at most: 1 to 32. Default 32.
+    /// Bound of SUBMITs in flight, 1 to 32. Default 32.
     pub window_max: u32,
-    /// Retransmission timeout until a round trip is measured. Default 100 ms.
+    /// Retransmission timeout before the first round trip is measured. Default 100 ms.
     pub rto_initial: Nanos,
     /// Smallest retransmission timeout. Default 5 ms.
     pub rto_min: Nanos,
-    /// Largest retransmission timeout, also when doubling. Default 1 s.
+    /// Largest retransmission timeout, also after doubling. Default 1 s.
     pub rto_max: Nanos,
-    /// First wait after a full queue; doubles each time. Default 1 ms.
+    /// First wait after the queue was full; doubles each time. Default 1 ms.
     pub backoff_min: Nanos,
-    /// Longest wait after a full queue. Default 1 s.
+    /// Longest wait after the queue was full. Default 1 s.
     pub backoff_max: Nanos,
-    /// How often the client probes the switch while tasks are open: for its epoch, and for tasks older than this. Default
-    /// 100 ms.
+    /// Interval of probes for the epoch and for tasks older than this, while tasks are open. Default 100 ms.
     pub probe_interval: Nanos,
-    /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
-    /// Default 500 ms.
+    /// Wait for the completion of a task that the switch no longer has. Default 500 ms.
     pub gone_after: Nanos,
-    /// Longest time until the switch is asked again who has an attempt that is to be stopped; the first is two round trips,
-    /// and it doubles. Default 500 ms.
+    /// Longest interval of CANCELs that ask for the executor of an attempt to stop; doubles from two round trips. Default 500 ms.
     pub stop_max: Nanos,
-    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it still has a task. There, a task is
-    /// submitted again if its completion does not arrive for this long after the switch accepted it; the time doubles with
-    /// each attempt. So a task that waits and runs for longer than this runs more than once. Default 10 s.
+    /// Wait for a completion at a switch that keeps no record of tasks (the asic engine); doubles with each attempt. A task that
+    /// waits and runs for longer runs more than once. Default 10 s.
     pub timeout: Nanos,
-    /// If a switch answers nothing for this long, the client uses the next one. Default 1 s.
+    /// Silence after which the client uses the next switch. Default 1 s.
     pub switch_silence: Nanos,
-    /// Whether the driver remembers what it is told by [`super::Event::Save`] and [`super::Event::Completed`], and says so, before
-    /// the client sends what depends on it: so that its tasks outlive this process ([`super::Client::resume`]). Default no.
+    /// Whether tasks outlive this process ([`super::Client::resume`]). The driver then saves [`super::Event::Save`] and
+    /// [`super::Event::Completed`], and confirms it before the client sends what depends on them. Default no.
     pub durable: bool,
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// No switch.
+    /// The list of switches is empty.
     #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:7700")]
     NoSwitch,
-    /// The same switch twice.
+    /// A switch is listed twice.
     #[error("`switches` names {0} twice: name each switch once")]
     RepeatedSwitch(SocketAddr),
-    /// A number outside its range.
+    /// A number is outside its range.
     #[error("`{name}` is {value}: set it to {range}")]
     OutOfRange {
-        /// The field.
+        /// Name of the field.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// Its valid range.
         range: &'static str,
     },
 }
 
 impl ClientConfig {
-    /// The defaults. `identity` and `seed` are random numbers of the caller's; `secret` is derived from `seed`.
+    /// Sets the defaults. `identity` and `seed` are random numbers from the caller; `secret` is derived from `seed`.
     #[must_use]
     pub fn new(identity: u64, seed: u64, switches: Vec<SocketAddr>) -> Self {
         Self {
             identity,
             seed,
-            // A one-way function, because other values drawn from the seed go on the wire and must not reveal the secret.
+            // One-way, because other values drawn from the seed are sent.
             secret: SipHasher24::new_with_keys(seed, 0).hash(b"secret").as_u128(),
             uid: 0,
             switches,

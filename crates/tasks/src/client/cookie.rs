@@ -1,4 +1,4 @@
-//! Cookies: a switch asks for one before it keeps a record of this client, or accepts a new address of it (T13).
+//! Cookies: a switch requires one before it creates a record of this client, or accepts a new address of it (T13).
 
 use super::Client;
 use super::switches::Again;
@@ -7,11 +7,11 @@ use midflight_wire::Cookie;
 use std::net::SocketAddr;
 
 impl Client {
-    /// The switch refused a packet without its cookie. The answer shows that the switch is alive, but not that it accepts
-    /// our packets. So it does not end the switch's silence, and the client leaves a switch that answers nothing else.
+    /// A COOKIE shows that the switch is alive, but not that it accepts packets. So it does not end the silence, and the client
+    /// leaves a switch that sends nothing else.
     ///
-    /// Only the refused packet is sent again. A switch that keeps no record wants a cookie in a PROBE but not in a SUBMIT,
-    /// so it would accept a repeated SUBMIT twice.
+    /// Repeats only the refused packet: a switch that keeps no record requires no cookie in a SUBMIT, and would accept a repeated
+    /// one twice.
     pub(super) fn handle_cookie(&mut self, now: Nanos, from: SocketAddr, packet: &Cookie) {
         let (sequence, cookie) = (packet.header.sequence.get(), packet.cookie.get());
         if packet.identity.get() != self.config.identity {
@@ -27,7 +27,7 @@ impl Client {
             }
         } else if let Some(carried) = self.flights.cookie_of(sequence) {
             self.keep_cookie(cookie);
-            // All others were sent with the same cookie.
+            // All other packets were sent with the same cookie.
             if carried != cookie && self.switches.may_resend(Again::Flights, now, self.round_trip.timeout()) {
                 self.flights.resend_all();
                 self.probe.ready |= self.probe.awaits_answer();
@@ -37,7 +37,6 @@ impl Client {
         }
     }
 
-    /// Stores the cookie. Returns whether it differs from the one before.
     fn keep_cookie(&mut self, cookie: u64) -> bool {
         self.counters.cookies += 1;
         self.switches.keep_cookie(cookie)

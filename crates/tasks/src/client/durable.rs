@@ -1,6 +1,6 @@
-//! A client whose tasks outlive its process. Its driver saves under which names tasks are submitted before their SUBMIT leaves, and
-//! each result before its executor may forget it; the next process of the same client goes on from there.
-//! `docs/internals/jobs.md` says what follows at each step at which the process may die.
+//! A client whose tasks outlive its process. The driver saves a task's name before its SUBMIT is sent, and a result before the
+//! executor may drop it; the next process resumes from this. `docs/internals/jobs.md` explains what follows from a crash at each
+//! step.
 
 use super::in_flight::{Held, Request, SPAN_MAX};
 use super::table::{Cancel, List, Name, Record, State};
@@ -11,81 +11,80 @@ use midflight_wire::TaskInfo;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// How far a resumed client goes past the last sequence that was saved: CANCELs use sequences that are not.
+/// Sequences skipped on resumption, because CANCELs use sequences that are not saved.
 const SEQUENCES_SKIPPED: u32 = 1 << 20;
-/// The same of PROBEs.
+/// The same for PROBEs.
 const PROBES_SKIPPED: u32 = 1 << 20;
 
-/// What a driver saves of a task that has not ended.
+/// Saved state of an open task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// Which task.
+    /// Key of the task.
     pub key: TaskKey,
-    /// The job's number that it was submitted with.
+    /// Number of its job.
     pub jid: u32,
-    /// As it was sent.
+    /// The task as it was sent.
     pub info: TaskInfo,
-    /// Attempts that may follow.
+    /// Further attempts allowed.
     pub attempts_left: u32,
-    /// As of [`super::Task`].
+    /// As in [`super::Task`].
     pub retry_failed: bool,
-    /// Where its next attempt prefers to run.
+    /// Placement preference of its next attempt.
     pub prefer: Option<Preference>,
-    /// Its last names, the present one at the end.
+    /// Its latest names, the current one last.
     pub names: Vec<SavedName>,
-    /// Where it is.
+    /// Progress of the task.
     pub state: SavedState,
 }
 
 /// One submission of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedName {
-    /// The SUBMIT's sequence.
+    /// Sequence of the SUBMIT.
     pub submission: u32,
-    /// The task's place in it.
+    /// Index of the task in it.
     pub index: u8,
-    /// The tasks of that SUBMIT; 0 if none of them has this name any more.
+    /// Number of tasks in that SUBMIT; 0 if none has this name any more.
     pub of: u8,
 }
 
-/// Where a task is.
+/// Progress of a saved task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedState {
-    /// To be submitted: no switch has it.
+    /// Not submitted: no switch has it.
     Waiting,
-    /// Its SUBMIT may have been sent, and has no answer yet.
+    /// Its SUBMIT may have been sent and is unanswered.
     Sent,
-    /// The switch has accepted it.
+    /// The switch accepted it.
     Open,
 }
 
-/// What a driver saves of the client itself, whenever it saves something, and every minute while tasks are open.
+/// Saved state of the client itself; saved with each `Save`, and every minute while tasks are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The next sequence.
     pub sequence: u32,
-    /// PROBEs sent so far.
+    /// Number of PROBEs sent.
     pub probes: u32,
-    /// The key of the next task.
+    /// Key of the next task.
     pub next_key: u64,
 }
 
-/// What an earlier process of a client has left.
+/// State left by an earlier process of a client.
 #[derive(Clone, Debug)]
 pub struct Resumption {
-    /// The last ones that were saved.
+    /// The last saved marks.
     pub marks: Marks,
-    /// The last switch and epoch of [`Event::SwitchChanged`].
+    /// Switch and epoch of the last [`Event::SwitchChanged`].
     pub switch: Option<(SocketAddr, u32)>,
-    /// The tasks that had not ended.
+    /// The open tasks.
     pub tasks: Vec<Saved>,
 }
 
 impl Client {
-    /// A client that goes on where an earlier process with the same identity, secret and UDP port ended. SUBMITs without an answer are
-    /// sent again as they were, so that the switch takes none twice (T8). Tasks that the switch no longer has may have ended while
-    /// nobody listened: unless their completions still come, that is a failed attempt, which is repeated as [`super::Task::retry_failed`]
-    /// says, and else ends as [`super::LostWhy::Forgotten`].
+    /// Continues for an earlier process with the same identity, secret and UDP port. Repeats unanswered SUBMITs unchanged, so
+    /// that the switch accepts none twice (T8). If the switch no longer has a task and no completion arrives, the attempt counts
+    /// as failed: it is repeated if [`super::Task::retry_failed`] allows it, and otherwise ends as [`super::LostWhy::Forgotten`].
     ///
     /// # Errors
     /// As of [`Self::new`].
@@ -110,7 +109,6 @@ impl Client {
         Ok(client)
     }
 
-    /// Puts a saved task into the table.
     fn restore(&mut self, now: Nanos, saved: &Saved) -> u32 {
         let mut record = Record::new(saved.key.0, saved.jid, saved.info, now);
         record.attempts_left = saved.attempts_left;
@@ -137,8 +135,8 @@ impl Client {
         at
     }
 
-    /// Writes the SUBMITs again that had no answer, with their jobs, to be sent when the switch has said that it is still the same.
-    /// One of which a task has ended was accepted: that the switch has the others is what PROBE asks.
+    /// Rebuilds unanswered SUBMITs, given with their jobs, to send once the switch has confirmed its epoch. If a task of one has
+    /// ended, the SUBMIT was accepted, and PROBE asks for its other tasks.
     fn restore_flights(&mut self, unanswered: &BTreeMap<u32, u32>, next: u32) {
         let newest_first = |sequence: &u32| next.wrapping_sub(*sequence);
         let mut sequences: Vec<u32> = unanswered.keys().copied().collect();
@@ -171,7 +169,6 @@ impl Client {
         record.state == State::Sent && record.name().is_some_and(|name| name.submission == sequence)
     }
 
-    /// What was sent under this sequence may be with the switch.
     fn take_as_open(&mut self, sequence: u32) {
         for at in self.table.tasks_of(sequence).into_iter().flatten() {
             if self.is_sent_under(at, sequence) {
@@ -181,8 +178,8 @@ impl Client {
         }
     }
 
-    /// Another switch answers than the one that an earlier process has left: what that one may have run is not submitted again at
-    /// once. Takes these tasks out of [`List::Open`]; the caller puts them back, and PROBE finds that the new switch has none.
+    /// Another switch answers than the saved one, whose executors may have run tasks. Takes these out of [`List::Open`], so that
+    /// they are not submitted again at once. The caller puts them back, and PROBE finds them gone.
     pub(super) fn keep_resumed(&mut self) -> Vec<u32> {
         for sequence in self.flights.held(Held::Resumed) {
             self.flights.take(sequence);
@@ -204,12 +201,11 @@ impl Client {
         resumed
     }
 
-    /// The switch that answers is the one that may have the SUBMITs of the earlier process.
+    /// The saved switch answers: sends the SUBMITs of the earlier process.
     pub(super) fn release_resumed(&mut self) {
         self.flights.release(Held::Resumed, self.round_trip.timeout());
     }
 
-    /// Tells the driver of a durable client what to save of these tasks.
     pub(super) fn save(&mut self, records: &[u32]) {
         if !self.config.durable || records.is_empty() {
             return;
@@ -242,13 +238,13 @@ impl Client {
         }
     }
 
-    /// The driver has saved all that it was told: what waited for that may be sent.
+    /// The driver has saved everything: sends what waited for it.
     pub fn saved(&mut self) {
         self.unsaved = false;
         self.flights.release(Held::Unsaved, self.round_trip.timeout());
     }
 
-    /// What to save of the client itself.
+    /// The state of the client itself to save.
     #[must_use]
     pub fn marks(&self) -> Marks {
         Marks { sequence: self.flights.unused(), probes: self.probe.counted(), next_key: self.next_key }

@@ -1,104 +1,103 @@
-//! The events of a client for its driver.
+//! The events of a client.
 
 use super::{Saved, TaskKey};
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
 
-/// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. A `Completed`
-/// whose result is by reference is provisional until [`super::Client::fetched`]; of a durable client each one is.
+/// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. With a result by
+/// reference, or of a durable client, `Completed` is provisional until [`super::Client::fetched`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A task ended. If the result is by reference, the driver fetches it and calls [`super::Client::fetched`]: with
-    /// `true` this was the task's end, with `false` another attempt follows, or `Lost` if none is left.
+    /// A task ended. The driver fetches a result by reference and calls [`super::Client::fetched`]; after `false` another attempt
+    /// follows, or `Lost`.
     Completed {
-        /// Which task.
+        /// Key of the task.
         key: TaskKey,
-        /// How it ended: `Ok`, or `Failed` and `Unknown` where the task does not ask for retries or has none left.
+        /// `Ok`; or `Failed` or `Unknown` if no retry is requested or left.
         status: Status,
-        /// Which attempt this was, from 1; stays at 255.
+        /// Number of the attempt, from 1; stays at 255.
         attempt: u8,
-        /// Its value, or the message of its failure.
+        /// The value, or the failure's message.
         result: Outcome,
-        /// Where its time went.
+        /// Durations of the task's phases.
         timing: Timing,
     },
-    /// An attempt goes on and gives back a part of its task. May repeat, even if a later attempt does the whole task.
+    /// A running attempt returns a part of its task. May repeat, even if a later attempt runs the whole task.
     Part {
-        /// Which task.
+        /// Key of the task.
         key: TaskKey,
-        /// Which attempt, from 1; stays at 255.
+        /// Number of the attempt, from 1; stays at 255.
         attempt: u8,
-        /// Which part.
+        /// The part, in the function's own encoding.
         part: Vec<u8>,
     },
     /// A task ended without a result.
     Lost {
-        /// Which task.
+        /// Key of the task.
         key: TaskKey,
-        /// Why.
+        /// The reason.
         why: LostWhy,
     },
-    /// A task was cancelled, and will not be assigned again.
+    /// A task was cancelled and will not be assigned again.
     Cancelled {
-        /// Which task.
+        /// Key of the task.
         key: TaskKey,
-        /// What became of it.
+        /// Whether it may have run.
         how: CancelledHow,
     },
-    /// A task was not cancelled: it may run, and the event of its end will follow. Only after
-    /// [`super::Client::cancel_queued`], at a switch that keeps no record, and while a result is being fetched.
+    /// A task was not cancelled: it may run, and its final event will follow. After [`super::Client::cancel_queued`], at a switch
+    /// that keeps no record, or while a result is being fetched.
     NotCancelled {
-        /// Which task.
+        /// Key of the task.
         key: TaskKey,
     },
-    /// The switch answered for the first time, or another one answers, or it restarted.
+    /// The switch answered for the first time, restarted, or another switch answers.
     SwitchChanged {
-        /// Its address.
+        /// Address of the switch.
         switch: SocketAddr,
-        /// Its epoch.
+        /// Epoch of the switch.
         epoch: u32,
-        /// Tasks that are submitted again because of it (T9).
+        /// Tasks submitted again because of it (T9).
         resubmitted: usize,
     },
-    /// A switch of the list uses another version of the wire format and accepts nothing of ours. Once for each switch and
-    /// version.
+    /// A switch of the list uses another version of the format and accepts no packets. Once per switch and version.
     OtherVersion {
-        /// Its address.
+        /// Address of the switch.
         switch: SocketAddr,
         /// Its version.
         version: u8,
     },
-    /// Only of a durable client: what to remember of these tasks, in the place of what was said of them before. What is to be sent
-    /// because of it waits for [`super::Client::saved`].
+    /// A durable client's tasks to save; replaces their earlier state. Packets that depend on it wait for
+    /// [`super::Client::saved`].
     Save(Vec<Saved>),
-    /// This client's address as the switch sees it. If it differs from the driver's own, there is NAT between them, and
-    /// executors cannot reach this client. Sent first when the address is known, and whenever it changes.
+    /// The client's address as the switch sees it, when first known and after each change. If it differs from the driver's own, a
+    /// NAT keeps executors from reaching the client.
     SeenAs(SocketAddr),
 }
 
 /// The value of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The bytes themselves.
+    /// The bytes.
     Inline(Vec<u8>),
-    /// The executor keeps it; fetch it there over TCP at the reference's port.
+    /// The executor keeps the value; fetch it there over TCP at the reference's port.
     ByReference {
-        /// The address from which the completion came.
+        /// Source address of the completion.
         executor: SocketAddr,
         /// The blob to fetch.
         blob: BlobRef,
     },
 }
 
-/// What became of a cancelled task.
+/// How a cancelled task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CancelledHow {
-    /// No executor had it: it did not run.
+    /// Removed from the queue; it did not run.
     TakenOut,
     /// Its executor stopped it.
     Stopped,
-    /// Its switch or executor died, or its result was lost: it may have run.
+    /// Its switch or executor died, or its result was lost; it may have run.
     Vanished,
 }
 
@@ -107,11 +106,11 @@ pub enum CancelledHow {
 pub enum LostWhy {
     /// The last attempt timed out.
     TimedOut,
-    /// The last attempt's executor could not fetch the argument.
+    /// The last executor could not fetch the argument.
     Abandoned,
     /// The last attempt's result could not be fetched.
     FetchFailed,
-    /// Its switch no longer has it, and its completion may have come while no process of this client ran: it may have run.
+    /// The switch no longer has it, and its completion may have arrived while no process of this client ran; it may have run.
     Forgotten,
 }
 
@@ -126,19 +125,19 @@ impl std::fmt::Display for LostWhy {
     }
 }
 
-/// Where a task's time went.
+/// Durations of a task's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Timing {
-    /// When [`super::Client::submit`] was called (this client's clock).
+    /// Time of [`super::Client::submit`] (client's clock).
     pub submitted: Nanos,
-    /// When the task was first sent, which is later for tasks that the client's window held back (this client's clock).
+    /// Time at which it was first sent, after any wait for the window (client's clock).
     pub sent: Nanos,
-    /// When the completion arrived (this client's clock).
+    /// Arrival of the completion (client's clock).
     pub completed: Nanos,
-    /// From its acceptance to its assignment (the switch's clock).
+    /// From acceptance to assignment (switch's clock).
     pub waited_us: u32,
-    /// From the arrival of the assignment to the start (the executor's clock).
+    /// From arrival of the assignment to the start (executor's clock).
     pub held_us: u32,
-    /// From start to end (the executor's clock).
+    /// From start to end (executor's clock).
     pub ran_ns: u64,
 }

@@ -1,7 +1,7 @@
-//! SUBMIT and CANCEL packets that the switch has not answered yet: sequences, retransmission, window.
+//! Unanswered SUBMITs and CANCELs: sequences, retransmission, window.
 //!
-//! Sequences are compared by serial-number arithmetic. The oldest unanswered one stays so close below the next that
-//! the switch's window of 64 (T8) always covers it, so packets in flight lie in a short ring.
+//! The oldest unanswered sequence stays so close to the next that the switch's window of 64 (T8) covers it, so a short ring
+//! suffices.
 
 use super::table::Name;
 use midflight_endpoint::Nanos;
@@ -11,35 +11,30 @@ use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ops::Range;
 
-/// Sequences from the oldest unanswered one to the next, at most: well inside the switch's window.
+/// Longest distance from the oldest unanswered sequence to the next; well inside the switch's window.
 pub(super) const SPAN_MAX: usize = 48;
-/// How far to skip ahead when the switch calls our sequence too old. Two skips pass any sequence that it may have seen.
+/// Distance of a skip after TOO_OLD. Two skips pass any sequence that the switch may have seen.
 const SKIP_AHEAD: u32 = 1 << 30;
-/// Offset of the cookie in the packets that may be in flight.
 const COOKIE: Range<usize> = {
     let at = offset_of!(Submit, cookie);
     assert!(at == offset_of!(Cancel, cookie));
     at..at + size_of::<u64>()
 };
-/// The initial window.
 const WINDOW_INITIAL: f64 = 8.0;
 
-/// A task to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cancellation {
     pub(super) key: u64,
     pub(super) name: Name,
 }
 
-/// What a packet in flight asks for.
 pub(super) enum Request {
-    /// `unwanted`: tasks that have timed out since. If the switch accepts them, they are cancelled at once.
+    /// `unwanted`: tasks that timed out since. If the switch accepts them, the client cancels them at once.
     Submit { count: u8, unwanted: Vec<Cancellation> },
     /// Tasks to cancel.
     Cancel(Vec<Cancellation>),
 }
 
-/// A packet that waits for its answer.
 pub(super) struct InFlight {
     pub(super) request: Request,
     pub(super) packet: Vec<u8>,
@@ -48,35 +43,31 @@ pub(super) struct InFlight {
     timeout: Nanos,
     due: Nanos,
     resend: bool,
-    /// How often it had no answer in time, although the present switch has answered another packet meanwhile.
+    /// Timeouts of this packet although the current switch answered another after it was sent.
     passed_over: u32,
     held: Held,
-    /// Never sent: it was held until now.
+    /// Held since it was built, so never sent.
     pub(super) unsent: bool,
 }
 
-/// Why a packet must not be sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     No,
-    /// Until the driver has saved what it says.
+    /// Until the driver has saved its content.
     Unsaved,
-    /// Until the switch has said that it is the one that may have it already.
+    /// Until the switch confirms the saved epoch.
     Resumed,
 }
 
-/// All packets in flight.
 pub(super) struct Flights {
     ring: VecDeque<Option<InFlight>>,
-    /// The sequence of the ring's first entry.
     base: u32,
     skip_ahead: bool,
-    /// Use this sequence next, once nothing is in flight.
     skip_to: Option<u32>,
     submits: u32,
     window: f64,
     window_max: f64,
-    /// When the window was last reduced; at most once per round trip.
+    /// Time of the last reduction of the window; at most one per round trip.
     reduced_at: Nanos,
     spare: Vec<Vec<u8>>,
 }
@@ -98,14 +89,11 @@ impl Flights {
         }
     }
 
-    /// The sequence of the next packet.
     pub(super) fn next(&self) -> u32 {
-        // The ring has at most 48 entries.
         self.base.wrapping_add(self.ring.len() as u32)
     }
 
-    /// The switch has seen sequences of this identity that are far ahead: somebody forged them, or they are our own from
-    /// before a wrap-around. The next sequence must skip past them.
+    /// The switch has seen far later sequences, forged or from before a wrap-around. The next one must skip past them.
     pub(super) fn skip_ahead(&mut self) {
         self.skip_ahead = true;
     }
@@ -114,8 +102,7 @@ impl Flights {
         self.skip_ahead || self.skip_to.is_some()
     }
 
-    /// Packets that an earlier process had in flight, each under its sequence in `base` + place; no sequence below `next` is used
-    /// for another packet.
+    /// Restores an earlier process's packets; entry `i` has sequence `base + i`. New packets start at `next`.
     pub(super) fn resume(&mut self, base: u32, packets: Vec<Option<(Vec<u8>, Request)>>, next: u32) {
         debug_assert!(self.ring.is_empty() && packets.len() <= SPAN_MAX);
         self.base = if packets.is_empty() { next } else { base };
@@ -129,26 +116,23 @@ impl Flights {
         }
     }
 
-    /// The smallest sequence that was not used yet.
     pub(super) fn unused(&self) -> u32 {
         self.skip_to.unwrap_or_else(|| self.next())
     }
 
-    /// What was held for this reason may be sent, in the next turn.
     pub(super) fn release(&mut self, why: Held, timeout: Nanos) {
         for flight in self.ring.iter_mut().flatten().filter(|flight| flight.held == why) {
             (flight.held, flight.resend, flight.timeout) = (Held::No, true, timeout);
         }
     }
 
-    /// The sequences of what is held for this reason.
     pub(super) fn held(&self, why: Held) -> Vec<u32> {
         let places = (0_u32..).zip(&self.ring);
         let held = places.filter(|(_, flight)| flight.as_ref().is_some_and(|flight| flight.held == why));
         held.map(|(place, _)| self.base.wrapping_add(place)).collect()
     }
 
-    /// Leaves out the next sequence, or skips ahead if that was asked for. The ring must be empty.
+    /// Skips one sequence, or ahead if requested. The ring must be empty.
     pub(super) fn skip(&mut self) {
         debug_assert!(self.ring.is_empty());
         if let Some(next) = self.skip_to.take() {
@@ -171,7 +155,6 @@ impl Flights {
         self.has_room() && f64::from(self.submits) < self.window
     }
 
-    /// A buffer for the next packet.
     pub(super) fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -206,7 +189,7 @@ impl Flights {
         self.ring.get_mut(place)?.as_mut()
     }
 
-    /// Removes a packet that waits for no answer any more. Its buffer comes back through `recycle`.
+    /// The caller returns the packet's buffer with `recycle`.
     pub(super) fn take(&mut self, sequence: u32) -> Option<InFlight> {
         let place = self.place(sequence);
         let flight = self.ring.get_mut(place)?.take()?;
@@ -222,12 +205,12 @@ impl Flights {
         self.spare.push(packet);
     }
 
-    /// The switch answered a SUBMIT and had room: the window grows by one per window of answers.
+    /// The switch accepted a whole SUBMIT: adds one per window of responses.
     pub(super) fn widen(&mut self) {
         self.window = (self.window + 1.0 / self.window).min(self.window_max);
     }
 
-    /// A packet sent at `sent_at` was lost or met a full queue: halves the window, at most once per round trip.
+    /// A packet was lost or met a full queue: halves the window, at most once per round trip.
     pub(super) fn narrow(&mut self, now: Nanos, sent_at: Nanos) {
         if sent_at >= self.reduced_at {
             self.reduced_at = now;
@@ -235,7 +218,7 @@ impl Flights {
         }
     }
 
-    /// Marks packets that were not answered in time. `answered`: when the switch last answered anything.
+    /// Marks packets that timed out. `answered`: when the switch last answered anything.
     pub(super) fn expire(&mut self, now: Nanos, answered: Option<Nanos>, round_trip: &mut RoundTrip) {
         let mut lost_at = None;
         for flight in self.ring.iter_mut().flatten() {
@@ -251,33 +234,30 @@ impl Flights {
         }
     }
 
-    /// Sends all packets again now.
     pub(super) fn resend_all(&mut self) {
         let free = self.ring.iter_mut().flatten().filter(|flight| flight.held == Held::No);
         free.for_each(|flight| flight.resend = true);
     }
 
-    /// The switch is another one: sends all packets to it, with a fresh window, because losses at the old one mean nothing
-    /// for it.
+    /// Repeats all packets to another switch, with a fresh window: losses at the old one say nothing about it.
     pub(super) fn start_over(&mut self, timeout: Nanos) {
         self.window = self.window.max(WINDOW_INITIAL.min(self.window_max));
         self.ring.iter_mut().flatten().for_each(|flight| (flight.timeout, flight.passed_over) = (timeout, 0));
         self.resend_all();
     }
 
-    /// The packet that was passed over most often, if at least so often.
+    /// The packet passed over most often, if at least `times`.
     pub(super) fn passed_over(&self, times: u32) -> Option<&[u8]> {
         let flight = self.ring.iter().flatten().max_by_key(|flight| flight.passed_over)?;
         (flight.passed_over >= times).then_some(&flight.packet)
     }
 
-    /// The oldest sequence to be sent again.
     pub(super) fn to_resend(&self) -> Option<u32> {
         let place = self.ring.iter().position(|flight| flight.as_ref().is_some_and(|f| f.resend))?;
         Some(self.base.wrapping_add(place as u32))
     }
 
-    /// Records that a packet is being sent again, with this cookie and otherwise unchanged.
+    /// Repeats a packet unchanged, except for this cookie.
     pub(super) fn resent(&mut self, sequence: u32, now: Nanos, cookie: u64) -> &[u8] {
         let Some(flight) = self.get_mut(sequence) else { return &[] };
         flight.resend = false;
@@ -288,13 +268,11 @@ impl Flights {
         &flight.packet
     }
 
-    /// The cookie with which a packet in flight was last sent.
     pub(super) fn cookie_of(&self, sequence: u32) -> Option<u64> {
         let bytes = self.get(sequence)?.packet.get(COOKIE)?;
         Some(u64::from_be_bytes(bytes.try_into().ok()?))
     }
 
-    /// The sequences of all CANCELs in flight.
     pub(super) fn cancels(&self) -> Vec<u32> {
         self.ring
             .iter()

@@ -1,11 +1,9 @@
-//! The client: submits tasks to a switch, and matches the completions that executors send.
+//! The client: submits tasks to a switch and matches executors' completions.
 //!
-//! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
-//! requests for a cookie; `completions` handles those of executors, who prove that they know its `token`; `clock` handles
-//! timers; `along` sends an argument to the executor that probably gets its task; `transitions` moves a task from one
-//! state to the next; `durable` is for tasks that outlive the process. The data is in `table` (tasks and their names),
-//! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
-//! ("The client") says what happens and why.
+//! [`Client`] is the state machine. `transmit` writes packets; `answers` and `cookie` handle the switch's, `completions` the
+//! executors', and `token` checks proofs; `clock` has the timers; `along` pushes arguments; `transitions` changes tasks' states;
+//! `durable` resumes them. The data is in `table`, `in_flight`, `probe`, `switches` and `acks`. `docs/internals/tasks.md` ("The
+//! client") explains the protocol.
 
 mod acks;
 mod along;
@@ -52,11 +50,11 @@ use switches::Switches;
 use table::{Cancel, Record, State, Table};
 use token::Tokens;
 
-/// A packet does not arrive if so many times it had no answer, although the switch has answered another one meanwhile. That takes about
-/// 8 s, because the repeats come ever later and the other packet is most often a PROBE, one in 100 ms.
+/// A packet is too long for the path if it times out this often while the switch answers others. That takes about 8 s, as the
+/// timeout grows and the others are mostly PROBEs, one in 100 ms.
 const PASSED_OVER: u32 = 10;
 
-/// Submits tasks and matches their completions. Drive it as [`Endpoint`] says.
+/// Submits tasks and matches their completions. Drive it as [`Endpoint`] describes.
 pub struct Client {
     config: ClientConfig,
     counters: Counters,
@@ -69,31 +67,26 @@ pub struct Client {
     backoff: Backoff,
     switches: Switches,
     probe: Probe,
-    /// Tasks to cancel at the switch.
     cancellations: VecDeque<Cancellation>,
     /// Tasks that the switch no longer has, and when their completion is overdue.
     gone: VecDeque<(Nanos, Cancellation)>,
-    /// Attempts that executors are to stop.
     stopping: Stopping,
     deadlines: Deadlines,
-    /// Results by reference that the driver is fetching, by task.
     fetches: HashMap<u64, Report>,
     acks: Acks,
     along: SendAlong,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
-    /// The driver wants to know whether a switch answers, though the client has nothing to ask.
+    /// The driver asked whether a switch answers.
     is_asking: bool,
-    /// The driver was told to save something, and has not said that it did.
     unsaved: bool,
 }
 
 impl Client {
-    /// A client that has sent nothing yet. It first asks the first switch for its epoch, then the others in turn, until one
-    /// answers: [`Event::SwitchChanged`].
+    /// Creates a client. It asks the switches in turn for their epoch until one answers: [`Event::SwitchChanged`].
     ///
     /// # Errors
-    /// A [`ConfigError`] that says which field to change.
+    /// A [`ConfigError`] that names the field to change.
     pub fn new(config: ClientConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
         let mut rng = Pcg32::seed_from_u64(config.seed);
@@ -123,11 +116,11 @@ impl Client {
         })
     }
 
-    /// Submits tasks of one job; their keys are consecutive. A job may take several calls, and tasks of one job that are
-    /// submitted before the next `poll_transmit` share packets.
+    /// Submits tasks of one job, with consecutive keys. A job may need several calls; tasks submitted before the next
+    /// `poll_transmit` share packets.
     ///
     /// # Errors
-    /// A [`SubmitError`]: then no task was accepted.
+    /// A [`SubmitError`]; no task was accepted.
     pub fn submit(&mut self, now: Nanos, jid: u32, tasks: &[Task]) -> Result<Range<u64>, SubmitError> {
         for (index, task) in tasks.iter().enumerate() {
             task.check(index)?;
@@ -141,7 +134,7 @@ impl Client {
         for task in tasks {
             let key = self.next_key;
             self.next_key += 1;
-            // The low bits of the key, because a job may take several calls, and its tasks need different numbers.
+            // Tasks of one job need distinct numbers across calls.
             let mut record = Record::new(key, jid, task.info(key as u32), now);
             record.attempts_left = task.attempts.saturating_sub(1);
             record.retry_failed = task.retry_failed;
@@ -154,15 +147,14 @@ impl Client {
         Ok(first..self.next_key)
     }
 
-    /// Asks that these tasks do not run, or run no longer. Each open task ends in [`Event::Cancelled`], or with the result
-    /// that its run had all the same. A switch that keeps no record cannot help: then [`Event::NotCancelled`] says that the
-    /// task may run. Keys of tasks that have ended are ignored.
+    /// Cancels tasks, and stops them if they run. Each open task ends in [`Event::Cancelled`], or with its result if that comes
+    /// first. At a switch that keeps no record, [`Event::NotCancelled`] follows. Ignores keys of ended tasks.
     pub fn cancel(&mut self, now: Nanos, keys: &[TaskKey]) {
         self.cancel_as(now, keys, Cancel::Stop);
     }
 
-    /// The same, but tasks that run go on: [`Event::NotCancelled`] says so, and their results still come. If their executor
-    /// dies, no other one runs them.
+    /// Cancels only tasks that do not run yet. The others get [`Event::NotCancelled`] and their results; if their executor dies,
+    /// they do not run again.
     pub fn cancel_queued(&mut self, now: Nanos, keys: &[TaskKey]) {
         self.cancel_as(now, keys, Cancel::Queued);
     }
@@ -177,7 +169,7 @@ impl Client {
             record.cancel = how;
             match record.state {
                 State::Waiting => self.end_cancelled(at),
-                // Cancelled as soon as its SUBMIT is answered, because a CANCEL sent now might overtake the SUBMIT.
+                // A CANCEL could overtake the SUBMIT, so it waits for the response.
                 State::Sent => {}
                 State::Open => {
                     self.cancellations.extend(record.name().map(|name| Cancellation { key: key.0, name }));
@@ -187,14 +179,14 @@ impl Client {
         }
     }
 
-    /// Whether cancelled tasks or attempts that took too long may still be with executors that were not told to stop them, or
-    /// have not answered. A driver that ends should wait for it a little.
+    /// Whether executors may still run cancelled or late attempts without having confirmed the stop. A driver should wait briefly
+    /// for it before it exits.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         !self.cancellations.is_empty() || !self.stopping.is_empty() || self.flights.has_cancel()
     }
 
-    /// The driver has fetched a result by reference (`ok`), or could not; of a durable client, it has saved it.
+    /// The driver has fetched a result by reference (`ok`) or failed to, or has saved the result of a durable client.
     pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
         let Some(report) = self.fetches.remove(&key.0) else { return };
         self.acks.push(report, AckState::Done);
@@ -207,38 +199,38 @@ impl Client {
         }
     }
 
-    /// Tasks that have not ended.
+    /// Number of tasks that have not ended.
     #[must_use]
     pub fn open(&self) -> usize {
         self.table.len()
     }
 
-    /// The current switch, and its last known epoch (0 before its first answer).
+    /// The current switch and its last known epoch (0 before its first response).
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         (self.switches.address(), self.switches.epoch())
     }
 
-    /// When a switch last answered; `None` before the first answer.
+    /// Time of a switch's last response; `None` before the first.
     #[must_use]
     pub fn answered(&self) -> Option<Nanos> {
         self.switches.contact().0
     }
 
-    /// Since when no switch of the list has answered although one is asked; `None` while there is nothing to ask.
+    /// Since when no switch has answered a request; `None` if no request is outstanding.
     #[must_use]
     pub fn unanswered_since(&self) -> Option<Nanos> {
         self.is_watching().then(|| self.switches.contact().1)
     }
 
-    /// The length in bytes of a packet that the switch does not answer, however often it is sent, while it answers others: the path does
-    /// not carry so long packets (T15). `None`: there is no such packet.
+    /// Length of a packet that the switch never answers while it answers others: too long for the path (T15). `None`: there is no
+    /// such packet.
     #[must_use]
     pub fn unanswered_length(&self) -> Option<usize> {
         self.flights.passed_over(PASSED_OVER).map(<[u8]>::len)
     }
 
-    /// Asks whether a switch answers, until one does, also where nothing else is to be asked.
+    /// Probes until a switch answers, even without another request.
     pub fn ask_switch(&mut self, now: Nanos) {
         if !self.is_watching() {
             self.begin_to_watch(now);
@@ -247,13 +239,13 @@ impl Client {
         }
     }
 
-    /// The smoothed round trip to the switch; `None` before the first was measured.
+    /// Smoothed round trip to the switch; `None` before the first sample.
     #[must_use]
     pub fn round_trip(&self) -> Option<Nanos> {
         self.round_trip.smoothed()
     }
 
-    /// The counters.
+    /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -302,7 +294,7 @@ impl Endpoint for Client {
     }
 }
 
-/// Whether two addresses are the same, where one may write IPv4 as an IPv4-mapped IPv6 address.
+/// Treats IPv4-mapped IPv6 as IPv4.
 fn same_host_and_port(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

@@ -1,29 +1,26 @@
-//! PROBE: asks the switch for its epoch, and whether it still has the tasks that it has had for long.
+//! PROBE: asks the switch for its epoch, and for the tasks that it has had for a while.
 
 use super::in_flight::Cancellation;
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
-/// A PROBE about at most 32 tasks. Only one at a time waits for its answer, and it is repeated until the answer comes.
+/// A PROBE about at most 32 tasks. Only one is outstanding; it is repeated until answered.
 pub(super) struct Probe {
-    /// The sequence of the last PROBE to any switch. Each PROBE, even a repeat, has a sequence of its own, from 1 on,
-    /// because for a switch a copy of an old PROBE is no sign of life (T13).
+    /// Sequence of the last PROBE to any switch. Each repeat has its own, from 1 on, because a switch does not take copies of old
+    /// PROBEs as signs of life (T13).
     counted: u32,
-    /// The sequences of the first and the last repeat of the outstanding PROBE.
+    /// First and last repeat of the outstanding PROBE.
     asked: Option<(u32, u32)>,
-    /// The tasks that it asks about: key and current name, in the order of the packet's records.
+    /// Keys and current names of its tasks, in the order of the records.
     pub(super) tasks: Vec<Cancellation>,
-    /// When it was last sent.
     sent_at: Nanos,
-    /// To be sent now.
     pub(super) ready: bool,
-    /// When to send the next PROBE or repeat.
     pub(super) due: Nanos,
 }
 
 impl Probe {
-    /// The first PROBE, about no task, is sent at once; `counted` were sent by earlier processes of this client.
+    /// The first PROBE names no task; earlier processes of this client sent `counted`.
     pub(super) fn new(now: Nanos, counted: u32) -> Self {
         Self { counted, asked: None, tasks: Vec::new(), sent_at: now, ready: true, due: now }
     }
@@ -36,18 +33,16 @@ impl Probe {
         self.due = due;
     }
 
-    /// The sequence of the last PROBE.
     pub(super) fn counted(&self) -> u32 {
         self.counted
     }
 
-    /// The sequence of the next PROBE.
     pub(super) fn count(&mut self) -> u32 {
         self.counted = self.counted.wrapping_add(1);
         self.counted
     }
 
-    /// Records that the PROBE is being sent, for the first time or again. Returns its sequence.
+    /// Returns the sequence of the PROBE or repeat to send.
     pub(super) fn ask(&mut self, now: Nanos) -> u32 {
         let sequence = if planted(34) && self.tasks.len() == PROBE_MAX { self.counted } else { self.count() };
         let first = self.asked.map_or(sequence, |(first, _)| first);
@@ -61,17 +56,16 @@ impl Probe {
         self.asked.is_some()
     }
 
-    /// Whether the outstanding PROBE was sent under this sequence. All its repeats name the same tasks.
+    /// Whether the outstanding PROBE used this sequence.
     pub(super) fn is_asked_by(&self, sequence: u32) -> bool {
         self.asked.is_some_and(|(first, last)| sequence.wrapping_sub(first) <= last.wrapping_sub(first))
     }
 
-    /// How long ago the PROBE was sent under this sequence; known only for the last one.
+    /// Known only for the last repeat.
     pub(super) fn round_trip(&self, now: Nanos, sequence: u32) -> Option<Nanos> {
         self.asked.filter(|&(_, last)| sequence == last).map(|_| now.saturating_sub(self.sent_at))
     }
 
-    /// The PROBE was answered.
     pub(super) fn answered(&mut self) {
         self.asked = None;
     }

@@ -1,8 +1,7 @@
-//! Attempts that executors are to stop: of tasks that the caller cancels, and those that took too long.
+//! Attempts that executors must stop: of cancelled tasks, and those that timed out.
 //!
-//! The switch says which executor has an attempt, and only it knows whether that changes. So there is one timer: the client asks
-//! the switch again, by CANCEL, and each answer that names an executor makes it send a STOP. `docs/internals/tasks.md`
-//! ("Cancelling what runs") says what ends this.
+//! Only the switch knows the executor of an attempt. So one timer suffices: the client asks by CANCEL, and sends a STOP to each
+//! executor named. `docs/internals/tasks.md` ("Cancelling what runs") explains when this ends.
 
 use super::Client;
 use super::in_flight::Cancellation;
@@ -13,41 +12,36 @@ use midflight_wire::{Builder, CANCEL_MAX, Stop};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// How often an executor is told to stop an attempt that no switch has any more.
+/// Number of STOPs for an attempt that no switch has any more.
 const ALONE_MAX: u32 = 8;
 
-/// An attempt to stop, and the executor that has it.
 struct Attempt {
     key: u64,
     executor: SocketAddr,
-    /// Of the switch that named the executor.
+    /// Epoch of the switch that named the executor.
     epoch: u32,
-    /// How often it was told to stop; since it is alone, if it is.
+    /// STOPs sent; since the attempt became `alone`, if it did.
     tries: u32,
-    /// When to go on; `Nanos::MAX` while a CANCEL awaits its answer.
+    /// Next step; `Nanos::MAX` while a CANCEL is outstanding.
     due: Nanos,
-    /// No switch has it: nobody can be asked who has it.
+    /// No switch has the attempt, so none can name its executor.
     alone: bool,
 }
 
-/// What to do about an attempt that has not stopped in time.
 pub(super) enum Next {
-    /// Ask the switch who has it now.
+    /// Ask the switch for its executor.
     Ask(Cancellation),
-    /// STOP is to be sent again, or it was sent often enough.
+    /// STOP was queued, or sent often enough.
     Nothing,
 }
 
-/// The attempts that executors are to stop.
 #[derive(Default)]
 pub(super) struct Stopping {
     attempts: CountingMap<u64, Attempt>,
     deadlines: Deadlines,
-    /// Those to be told now.
     ready: VecDeque<Name>,
 }
 
-/// A name as one number.
 fn number(name: Name) -> u64 {
     u64::from(name.submission) << 8 | u64::from(name.index)
 }
@@ -58,11 +52,11 @@ impl Stopping {
     }
 
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        // Entries of attempts that have ended stay behind.
+        // Entries of attempts that have ended stay in the heap.
         self.deadlines.next().filter(|_| !self.attempts.is_empty())
     }
 
-    /// This executor has the attempt: it is told at once, and the switch is asked again after `wait`, doubled with each time.
+    /// This executor has the attempt: sends a STOP at once, and asks the switch again after `waits`.
     fn stop(&mut self, now: Nanos, it: Cancellation, executor: SocketAddr, epoch: u32, waits: (Nanos, Nanos)) {
         let attempt = self.attempts.entry(number(it.name)).or_insert(Attempt {
             key: it.key,
@@ -77,7 +71,6 @@ impl Stopping {
         self.wait(now, it.name, waits);
     }
 
-    /// Counts a STOP, and sets when to go on.
     fn wait(&mut self, now: Nanos, name: Name, (first, longest): (Nanos, Nanos)) {
         let Some(attempt) = self.attempts.get_mut(&number(name)) else { return };
         let due = now + first.saturating_mul(1 << attempt.tries.min(16)).min(longest);
@@ -93,7 +86,6 @@ impl Stopping {
         self.deadlines.push(due, number, attempts.len(), |due, n| attempts.get(&n).is_some_and(|a| a.due == due));
     }
 
-    /// The next attempt that has not stopped in time.
     fn overdue(&mut self, now: Nanos, waits: (Nanos, Nanos)) -> Option<Next> {
         let (due, number) = self.deadlines.pop_due(now)?;
         let name = Name { submission: (number >> 8) as u32, index: number as u8 };
@@ -113,20 +105,17 @@ impl Stopping {
         Some(Next::Nothing)
     }
 
-    /// The attempt has ended.
     pub(super) fn forget(&mut self, name: Name) {
         if !self.attempts.is_empty() {
             self.attempts.remove(&number(name));
         }
     }
 
-    /// The switch no longer has this attempt. Its COMPLETE is on its way, or its lease ran out: if an executor was named
-    /// before, it is told a few times more.
+    /// The switch no longer has this attempt: it ended, or its lease expired. A known executor gets a few more STOPs.
     pub(super) fn not_held(&mut self, now: Nanos, name: Name) {
         self.go_alone(now, number(name));
     }
 
-    /// The switch has gone, and with it all that it knew.
     pub(super) fn switch_gone(&mut self, now: Nanos) {
         let all: Vec<u64> = self.attempts.keys().copied().collect();
         all.into_iter().for_each(|number| self.go_alone(now, number));
@@ -139,7 +128,6 @@ impl Stopping {
         }
     }
 
-    /// Those that one executor is told next.
     fn take_ready(&mut self) -> Option<(SocketAddr, u32, Vec<Name>)> {
         let mut names = Vec::new();
         let mut to = None;
@@ -161,7 +149,6 @@ impl Stopping {
 }
 
 impl Client {
-    /// An executor has this task of a CANCEL: it is told to stop it, unless the caller only cancels what does not run.
     pub(super) fn held(&mut self, now: Nanos, it: Cancellation, executor: SocketAddr) {
         if self.is_to_stop(it) {
             let (epoch, waits) = (self.switches.epoch(), self.stop_waits());
@@ -171,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Whether this attempt shall not run on: its task was cancelled, or it is not the task's present one.
+    /// Whether its task was cancelled, or a later attempt replaced it.
     fn is_to_stop(&self, it: Cancellation) -> bool {
         let record = self.table.by_key_and_name(it.key, it.name).map(|at| self.table.get(at));
         record.is_none_or(|record| record.state != State::Open || record.cancel == Cancel::Stop)
@@ -182,20 +169,18 @@ impl Client {
         (twice.max(self.config.rto_min), self.config.stop_max)
     }
 
-    /// Goes on with attempts that have not stopped in time.
     pub(super) fn stop_overdue(&mut self, now: Nanos) {
         let waits = self.stop_waits();
         while let Some(next) = self.stopping.overdue(now, waits) {
             if let Next::Ask(it) = next {
                 if planted(35) && self.stopping.attempts.len() > 2 {
-                    continue; // planted bug: with many to stop, nobody is asked again
+                    continue; // planted bug: with many attempts to stop, the switch is not asked again
                 }
                 self.cancellations.push_back(it);
             }
         }
     }
 
-    /// Writes a STOP.
     pub(super) fn tell_executor(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let (executor, epoch, names) = self.stopping.take_ready()?;
         let mut packet = Builder::new(buffer, &Stop::new(epoch, 0));

@@ -1,70 +1,61 @@
-//! The list of switches: which one is in use, and its epoch.
+//! The list of switches: the current one and its epoch.
 
 use super::same_host_and_port;
 use midflight_endpoint::Nanos;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// How many earlier epochs of a switch are remembered. Late answers from them say nothing about the current switch.
+/// Earlier epochs remembered per switch, to recognise late responses.
 const PAST_MAX: usize = 8;
 
-/// A switch of the list.
 pub(super) struct Switch {
     pub(super) address: SocketAddr,
-    /// The last cookie that it gave us; 0 before the first.
+    /// Its last cookie; 0 before the first.
     pub(super) cookie: u64,
     /// Its last known epoch; 0 before the first.
     epoch: u32,
     past: [u32; PAST_MAX],
 }
 
-/// How often a client that had to leave a preferred switch probes whether it answers again.
+/// Interval at which a client that failed over probes its preferred switches.
 const FAILBACK_EVERY: Nanos = 1_000_000_000;
 
-/// A PROBE to a preferred switch, and its sequence.
 #[derive(Clone, Copy)]
 struct FailbackProbe {
     switch: usize,
     sequence: u32,
 }
 
-/// What an answer's epoch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EpochMeaning {
-    /// The epoch that holds our tasks.
+    /// The epoch that has the client's tasks.
     Present,
-    /// A late answer of a switch that is gone; or that switch has returned.
+    /// A late response of an earlier switch; or that switch has returned.
     Past,
-    /// Another switch, which has none of our tasks.
+    /// Another switch, without the client's tasks.
     New,
 }
 
-/// What to send again with another cookie.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Again {
     Question,
     Flights,
 }
 
-/// The list of switches.
 pub(super) struct Switches {
     list: Vec<Switch>,
     asked: usize,
-    /// The switch and epoch that hold our tasks.
     holder: Option<(usize, u32)>,
-    /// When the current switch last answered, or came into use.
     pub(super) heard: Nanos,
-    /// When any switch last answered.
     answered: Option<Nanos>,
-    /// The same, or when an answer was first expected after that.
+    /// The same, or when the next response was first expected.
     expected: Nanos,
-    /// Whether it keeps no record of tasks. Then PROBEs name no tasks, and tasks that take too long are submitted again.
+    /// PROBEs then name no tasks, and the client submits overdue tasks again.
     pub(super) keeps_no_record: bool,
-    /// Other versions that switches of the list have answered with.
     other_versions: BTreeSet<(usize, u8)>,
-    /// From this time on another cookie may cause all packets to be sent again.
+    /// Earliest time at which a new cookie may repeat all packets.
     resend_from: [Nanos; 2],
-    /// When the next preferred switch is probed, and which was probed last.
+    /// Time of the next PROBE to a preferred switch; below, the last one.
     failback_at: Nanos,
     failback_probe: Option<FailbackProbe>,
 }
@@ -88,7 +79,6 @@ impl Switches {
         }
     }
 
-    /// An earlier process of this client has left its tasks at this switch, in this epoch.
     pub(super) fn resume(&mut self, address: SocketAddr, epoch: u32) {
         if let Some(switch) = self.list.iter().position(|switch| same_host_and_port(switch.address, address)) {
             (self.asked, self.holder) = (switch, Some((switch, epoch)));
@@ -96,22 +86,20 @@ impl Switches {
         }
     }
 
-    /// The current switch has answered.
     pub(super) fn hear(&mut self, now: Nanos) {
         (self.heard, self.answered, self.expected) = (now, Some(now), now);
     }
 
-    /// An answer is expected from now on, and none was before.
+    /// A response is expected from now on; none was before.
     pub(super) fn expect(&mut self, now: Nanos) {
         (self.heard, self.expected) = (now, now);
     }
 
-    /// When a switch last answered, and since when an answer has been expected if one is.
+    /// When a switch last answered, and since when a response has been expected.
     pub(super) fn contact(&self) -> (Option<Nanos>, Nanos) {
         (self.answered, self.expected)
     }
 
-    /// Where to send.
     pub(super) fn address(&self) -> SocketAddr {
         self.list[self.asked].address
     }
@@ -120,28 +108,24 @@ impl Switches {
         same_host_and_port(self.address(), from)
     }
 
-    /// Whether the current switch is known to hold our tasks.
     pub(super) fn is_settled(&self) -> bool {
         self.holder.is_some_and(|(switch, _)| switch == self.asked)
     }
 
-    /// The last known epoch of the current switch; 0 before the first.
     pub(super) fn epoch(&self) -> u32 {
         self.list[self.asked].epoch
     }
 
-    /// The cookie for the current switch.
     pub(super) fn cookie(&self) -> u64 {
         self.list[self.asked].cookie
     }
 
-    /// Sets the cookie for the current switch. Returns whether it differs from the one before.
+    /// Returns whether the cookie is new.
     pub(super) fn keep_cookie(&mut self, cookie: u64) -> bool {
         std::mem::replace(&mut self.list[self.asked].cookie, cookie) != cookie
     }
 
-    /// Whether to send all packets again because of another cookie: at most once per retransmission timeout, so that a
-    /// flood of COOKIE packets causes no larger flood.
+    /// Limits repeats to one per retransmission timeout, so that a flood of COOKIEs is not amplified.
     pub(super) fn may_resend(&mut self, what: Again, now: Nanos, timeout: Nanos) -> bool {
         let from = &mut self.resend_from[what as usize];
         let may = now >= *from;
@@ -161,11 +145,10 @@ impl Switches {
         }
     }
 
-    /// From now on our tasks are at the current switch, in this epoch. Returns whether there was another switch before.
+    /// The current switch in this epoch now has the client's tasks. Returns whether another one had them.
     pub(super) fn settle(&mut self, epoch: u32) -> bool {
         let switch = &mut self.list[self.asked];
         if switch.epoch != 0 && switch.epoch != epoch {
-            // Replaces the epoch that returns, or else the oldest.
             let returns = switch.past.iter().position(|&past| past == epoch);
             let place = returns.unwrap_or(PAST_MAX - 1);
             switch.past[..=place].rotate_right(1);
@@ -176,8 +159,8 @@ impl Switches {
         self.holder.replace((self.asked, epoch)).is_some()
     }
 
-    /// The switch is silent: uses the next one. If there is only one, forgets its earlier epochs, because a late answer may
-    /// have made us take its current epoch for an earlier one. Returns whether the switch is another.
+    /// Moves on from a silent switch. If there is only one, forgets its earlier epochs, which may wrongly include the current one
+    /// after a late response. Returns whether the switch changed.
     pub(super) fn go_on(&mut self, now: Nanos) -> bool {
         self.use_switch((self.asked + 1) % self.list.len(), now);
         self.list.len() > 1
@@ -192,19 +175,19 @@ impl Switches {
         self.failback_probe = None;
     }
 
-    /// For a packet of another version: the switch of the list that sent it, if this is news.
+    /// Handles a version packet: returns its switch if the report is new.
     pub(super) fn answers_with(&mut self, from: SocketAddr, version: u8) -> Option<SocketAddr> {
         let switch = self.list.iter().position(|switch| same_host_and_port(switch.address, from))?;
         self.other_versions.insert((switch, version)).then(|| self.list[switch].address)
     }
 
-    /// When to probe a preferred switch, one before the current in the list. Executors do the same: otherwise those at
-    /// different switches of the list might never meet again.
+    /// When to probe a switch before the current in the list. Executors do so too; otherwise parties might never meet at one
+    /// switch again.
     pub(super) fn failback_due(&self) -> Option<Nanos> {
         (self.asked > 0).then_some(self.failback_at)
     }
 
-    /// The preferred switch to probe now, with the sequence that `count` gives. The others follow later in turn.
+    /// The preferred switches take turns.
     pub(super) fn failback_probe(&mut self, now: Nanos, count: impl FnOnce() -> u32) -> Option<(&Switch, u32)> {
         self.failback_due().filter(|&due| due <= now)?;
         self.failback_at = now + FAILBACK_EVERY;
@@ -214,7 +197,7 @@ impl Switches {
         Some((&self.list[switch], sequence))
     }
 
-    /// If this answers the PROBE to a preferred switch, that switch is the current one from now on. Returns whether it was.
+    /// If this answers the failback probe, makes that switch current and returns true.
     pub(super) fn found(&mut self, from: SocketAddr, sequence: u32, now: Nanos) -> bool {
         let is_it = |probe: &FailbackProbe| {
             probe.sequence == sequence && same_host_and_port(self.list[probe.switch].address, from)

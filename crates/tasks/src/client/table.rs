@@ -1,7 +1,6 @@
-//! The tasks that have not ended: a slab of records, found by key or by the names under which they were submitted.
+//! The open tasks: a slab of records, found by key or by submission name.
 //!
-//! Records lie in one vector and are reused through a free list. A record is in at most one of three doubly linked
-//! lists, so that every change of state is constant work and no call walks over all tasks.
+//! A free list reuses records. Each is in at most one of three doubly linked lists, so every change of state takes constant time.
 
 use super::TaskKey;
 use crate::place::Preference;
@@ -10,12 +9,11 @@ use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Names that a task keeps: a completion under any of them counts.
+/// Names that a task keeps; a completion under any of them counts.
 const NAMES_MAX: usize = 4;
-/// No record.
 const NONE: u32 = u32::MAX;
 
-/// One submission of a task: the SUBMIT's sequence, and the index of the task in it.
+/// One submission of a task: sequence of the SUBMIT and index in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Name {
     pub(super) submission: u32,
@@ -28,7 +26,6 @@ impl Name {
     }
 }
 
-/// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Waits to be sent, in [`List::Returned`] or [`List::Fresh`].
@@ -37,25 +34,23 @@ pub(super) enum State {
     Sent,
     /// Accepted by the switch, in [`List::Open`].
     Open,
-    /// Completed; the driver fetches its result.
+    /// Completed; the driver fetches or saves its result.
     Fetching,
 }
 
-/// What the caller has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cancel {
-    /// That it runs.
+    /// Run it.
     No,
-    /// That it does not run, unless it does already.
+    /// Do not run it, unless it runs already.
     Queued,
-    /// That it does not run, or runs no longer.
+    /// Do not run it, or stop it.
     Stop,
 }
 
-/// The lists that a record may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// To be submitted again; goes before `Fresh`.
+    /// To be submitted again, before `Fresh`.
     Returned = 0,
     /// To be submitted for the first time.
     Fresh = 1,
@@ -63,34 +58,29 @@ pub(super) enum List {
     Open = 2,
 }
 
-/// What is known of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) key: u64,
-    /// As it goes on the wire; `attempt` counts the attempts made before.
+    /// As sent; `attempt` counts the earlier attempts.
     pub(super) info: TaskInfo,
     pub(super) jid: u32,
-    /// Where it prefers to run.
     pub(super) prefer: Option<Preference>,
-    /// Further attempts that the caller allows.
     pub(super) attempts_left: u32,
     pub(super) submitted: Nanos,
-    /// When it was first sent.
     pub(super) sent: Option<Nanos>,
-    /// How long an attempt may take; `Nanos::MAX`: for ever.
+    /// `Nanos::MAX`: unlimited.
     pub(super) timeout: Nanos,
-    /// When the present attempt has taken too long.
     pub(super) deadline: Nanos,
     /// When the switch accepted it, or was last probed about it.
     pub(super) checked_at: Nanos,
-    /// How many more timeouts it may take, at a switch that keeps no record.
+    /// Further timeouts to wait, at a switch that keeps no record.
     pub(super) patience: u8,
     pub(super) state: State,
     pub(super) retry_failed: bool,
     pub(super) cancel: Cancel,
     /// The switch no longer has it. `Client::gone` says when its completion is overdue.
     pub(super) gone: bool,
-    /// Its present attempt was sent by an earlier process of this client: it may have ended while nobody listened.
+    /// An earlier process sent its current attempt, which may have ended while none was running.
     pub(super) resumed: bool,
     list: Option<List>,
     named: u8,
@@ -126,12 +116,11 @@ impl Record {
         }
     }
 
-    /// The name of its last submission.
     pub(super) fn name(&self) -> Option<Name> {
         Some(self.names[usize::from(self.named.checked_sub(1)?)])
     }
 
-    /// All names under which it was submitted, the last one at the end.
+    /// The latest last.
     pub(super) fn names(&self) -> &[Name] {
         &self.names[..usize::from(self.named)]
     }
@@ -146,7 +135,7 @@ impl Record {
     }
 }
 
-/// Hashes keys that this client numbers itself, so nobody can choose keys that collide.
+/// For numbers that the client assigns itself, so no attacker can choose colliding keys.
 #[derive(Default)]
 pub(super) struct CountingHasher(u64);
 
@@ -165,7 +154,7 @@ impl Hasher for CountingHasher {
         self.write_u64(number.into());
     }
 
-    /// Neighbours get neighbouring low bits (buckets) and well-mixed high bits (tags).
+    /// Consecutive numbers get consecutive low bits (buckets) and well-mixed high bits (tags).
     fn write_u64(&mut self, number: u64) {
         self.0 = number ^ (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) & !0xFFFF_FFFF);
     }
@@ -173,7 +162,6 @@ impl Hasher for CountingHasher {
 
 pub(super) type CountingMap<K, V> = HashMap<K, V, BuildHasherDefault<CountingHasher>>;
 
-/// The tasks of one SUBMIT that still have a name from it.
 struct Submission {
     records: Box<[u32]>,
     live: u8,
@@ -185,7 +173,6 @@ struct Ends {
     tail: u32,
 }
 
-/// All tasks that have not ended.
 pub(super) struct Table {
     records: Vec<Record>,
     free: Vec<u32>,
@@ -224,7 +211,6 @@ impl Table {
         at
     }
 
-    /// Forgets a task and all its names.
     pub(super) fn remove(&mut self, at: u32) {
         self.unlink(at);
         let record = &self.records[at as usize];
@@ -248,7 +234,6 @@ impl Table {
         self.by_key.get(&key).copied()
     }
 
-    /// The task with this key, if this is its current name.
     pub(super) fn by_key_and_name(&self, key: u64, name: Name) -> Option<u32> {
         self.by_key(key).filter(|&at| self.get(at).name() == Some(name))
     }
@@ -258,12 +243,11 @@ impl Table {
         submission.records.get(usize::from(name.index)).copied().filter(|&at| at != NONE)
     }
 
-    /// Whether some task still has a name from this submission.
     pub(super) fn knows_submission(&self, sequence: u32) -> bool {
         self.submissions.contains_key(&sequence)
     }
 
-    /// The tasks of a submission that wait for its answer, with their index in it.
+    /// The tasks of a SUBMIT that wait for its response, with indices.
     pub(super) fn sent_in(&self, sequence: u32) -> impl Iterator<Item = (u8, u32)> + use<> {
         let mut waiting = [(0, NONE); SUBMIT_MAX];
         let mut count = 0;
@@ -281,7 +265,7 @@ impl Table {
         waiting.into_iter().take(count)
     }
 
-    /// Gives these tasks names from a new submission; a task with too many names loses the oldest.
+    /// Adds a name; a task with too many loses the oldest.
     pub(super) fn name(&mut self, sequence: u32, records: &[u32]) {
         for (index, &at) in (0_u8..).zip(records) {
             let record = &mut self.records[at as usize];
@@ -299,14 +283,14 @@ impl Table {
         self.submissions.insert(sequence, Submission { records: records.into(), live });
     }
 
-    /// Gives a task back the names that it had in an earlier process; `of`: the tasks of the SUBMIT of each.
+    /// Restores names from an earlier process; the `u8` is the number of tasks in the SUBMIT.
     pub(super) fn rename(&mut self, at: u32, names: &[(Name, u8)]) {
         for &(name, of) in names.iter().skip(names.len().saturating_sub(NAMES_MAX)) {
             let empty = || Submission { records: vec![NONE; usize::from(of)].into(), live: 0 };
             let submission = self.submissions.entry(name.submission).or_insert_with(empty);
             let Some(place) = submission.records.get_mut(usize::from(name.index)).filter(|place| **place == NONE)
             else {
-                continue; // two tasks of one name: what was saved is not ours
+                continue; // two tasks with one name: the saved state is invalid
             };
             *place = at;
             submission.live += 1;
@@ -316,13 +300,12 @@ impl Table {
         }
     }
 
-    /// The tasks of a submission, `None` where one has ended or has lost this name.
+    /// The tasks of a SUBMIT; `None` if one has ended or lost this name.
     pub(super) fn tasks_of(&self, sequence: u32) -> Vec<Option<u32>> {
         let records = self.submissions.get(&sequence).map(|submission| &submission.records[..]).unwrap_or_default();
         records.iter().map(|&at| (at != NONE).then_some(at)).collect()
     }
 
-    /// How many tasks a submission had.
     pub(super) fn width(&self, sequence: u32) -> u8 {
         self.submissions.get(&sequence).map_or(0, |submission| submission.records.len() as u8)
     }
@@ -345,13 +328,11 @@ impl Table {
         }
     }
 
-    /// The first record of a list.
     pub(super) fn front(&self, list: List) -> Option<u32> {
         let head = self.lists[list as usize].head;
         (head != NONE).then_some(head)
     }
 
-    /// Moves a record to the end of a list.
     pub(super) fn append(&mut self, at: u32, list: List) {
         self.unlink(at);
         let tail = std::mem::replace(&mut self.lists[list as usize].tail, at);
@@ -365,7 +346,6 @@ impl Table {
         }
     }
 
-    /// Removes a record from its list.
     pub(super) fn unlink(&mut self, at: u32) {
         let record = &mut self.records[at as usize];
         let Some(list) = record.list.take() else { return };

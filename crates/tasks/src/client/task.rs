@@ -1,45 +1,45 @@
-//! A task as its caller gives it.
+//! Tasks as callers describe them.
 
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
 use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Identifies a task in this client: unique, counting up from 0.
+/// Identifies a task in this client; unique, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey(pub u64);
 
-/// What to run, and how. [`Task::new`] has the defaults.
+/// What to run, and how. [`Task::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// The function's number: [`crate::functions::function_id`].
+    /// Number of the function: [`crate::functions::function_id`].
     pub function: u32,
-    /// Its argument.
+    /// Argument of the function.
     pub argument: Argument,
     /// 1 (the highest) to 8. Default 4.
     pub priority: u8,
-    /// The executor must have at least these resources, one bit each. Default none.
+    /// Mask of the resources that the executor must have. Default none.
     pub resources: u8,
-    /// How long an attempt may take, from its request (by `submit`, or by the end of the attempt before) to its completion,
-    /// without the time to fetch the result. Default: for ever.
+    /// Longest time from `submit`, or the end of the previous attempt, to the completion, without the time to fetch the result.
+    /// Default: unlimited.
     pub timeout: Option<Nanos>,
-    /// How many attempts there may be if attempts are abandoned, time out or (with `retry_failed`) fail; 0 means 1. An
-    /// attempt that is lost because its switch or executor died does not count. Default 3.
+    /// Bound of attempts that are abandoned, time out or (with `retry_failed`) fail; 0 means 1. An attempt lost with its switch
+    /// or executor does not count. Default 3.
     pub attempts: u32,
-    /// Whether a failure, or a function that the executor does not know, is tried again. Default `false`.
+    /// Whether to retry after a failure, or an unknown function. Default `false`.
     pub retry_failed: bool,
-    /// Where it prefers to run (T19), each time that it is submitted. Default: anywhere.
+    /// Placement preference (T19) of each submission. Default: anywhere.
     pub prefer: Option<Preference>,
 }
 
 /// The argument of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Argument {
-    /// In the packet: the first `length` bytes.
+    /// In the packet.
     Inline {
         /// The bytes, padded with zeros.
         bytes: [u8; ARGUMENT_MAX],
-        /// Up to 16.
+        /// Length in bytes, at most 16.
         length: u8,
     },
     /// The driver keeps it, and executors fetch it there over TCP.
@@ -50,7 +50,7 @@ impl Argument {
     /// No argument.
     pub const NONE: Self = Self::Inline { bytes: [0; ARGUMENT_MAX], length: 0 };
 
-    /// These bytes inside the packet; `None` if there are more than [`ARGUMENT_MAX`].
+    /// An inline argument; `None` if it exceeds [`ARGUMENT_MAX`].
     #[must_use]
     pub fn inline(argument: &[u8]) -> Option<Self> {
         let mut bytes = [0; ARGUMENT_MAX];
@@ -58,7 +58,7 @@ impl Argument {
         Some(Self::Inline { bytes, length: u8::try_from(argument.len()).ok()? })
     }
 
-    /// The argument inside a task's record.
+    /// The argument of a task's record.
     #[must_use]
     pub fn of(task: &TaskInfo) -> Self {
         if task.argument_length == BY_REFERENCE {
@@ -85,7 +85,6 @@ impl Task {
         }
     }
 
-    /// The task as a record on the wire.
     pub(super) fn info(&self, tid: u32) -> TaskInfo {
         let mut argument = [0; ARGUMENT_MAX];
         let argument_length = match &self.argument {
@@ -126,15 +125,15 @@ impl Task {
     }
 }
 
-/// Why `submit` accepted none of the tasks.
+/// Why `submit` accepted no task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// More tasks would be open than the bound allows.
+    /// The bound of open tasks would be exceeded.
     #[error("{open} tasks are open and {asked} more would exceed `max_open` = {max_open}: wait for some to end")]
     TooManyOpen {
-        /// Tasks that are open.
+        /// Number of open tasks.
         open: usize,
-        /// Tasks of this call.
+        /// Number of tasks in this call.
         asked: usize,
         /// The bound.
         max_open: usize,
@@ -142,7 +141,7 @@ pub enum SubmitError {
     /// A priority outside 1 to 8.
     #[error("task {index}: priority {priority} does not exist: use 1 (the highest) to {LEVELS}")]
     BadPriority {
-        /// Which task of the call.
+        /// Index of the task in the call.
         index: usize,
         /// Its priority.
         priority: u8,
@@ -150,15 +149,15 @@ pub enum SubmitError {
     /// An inline argument that does not fit.
     #[error("task {index}: an inline argument of {length} bytes exceeds {ARGUMENT_MAX}: pass it by reference")]
     ArgumentTooLong {
-        /// Which task of the call.
+        /// Index of the task in the call.
         index: usize,
         /// Its length in bytes.
         length: u8,
     },
-    /// An argument by reference that is too large.
+    /// An argument by reference that is too long.
     #[error("task {index}: an argument of {length} bytes exceeds {ARGUMENT_BLOB_MAX}: split it")]
     BlobTooLong {
-        /// Which task of the call.
+        /// Index of the task in the call.
         index: usize,
         /// Its length in bytes.
         length: u32,

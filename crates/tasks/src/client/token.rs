@@ -1,13 +1,13 @@
-//! The tokens of SUBMITs. A completion must prove that its sender knows the token of the task's SUBMIT. Only the switch, and the
-//! executors that were assigned a task of that SUBMIT, know it (T13).
+//! The tokens of SUBMITs. A completion must prove that its sender knows the token, which only the switch and the executors with a
+//! task of that SUBMIT do (T13).
 
 use crate::proof::Token;
 use siphasher::sip::SipHasher24;
 
-/// Computes tokens from the client's secret, so that none has to be stored.
+/// Derives tokens from the client's secret, so that none is stored.
 pub(super) struct Tokens {
     hasher: SipHasher24,
-    /// Whether a switch has said that it keeps no record. Such a switch has room for only 32 bits of a token.
+    /// Whether a switch keeps no record; it has room for 32 bits of a token.
     halves: bool,
 }
 
@@ -16,17 +16,16 @@ impl Tokens {
         Self { hasher: SipHasher24::new_with_key(&secret.to_be_bytes()), halves: false }
     }
 
-    /// The token of the SUBMIT with this sequence.
     pub(super) fn of(&self, submission: u32) -> Token {
         Token::new(self.hasher.hash(&submission.to_be_bytes()))
     }
 
-    /// From now on executors may have the lower half of a token only. At other switches that would only make guessing easier.
+    /// Accepts lower halves of tokens from now on. Elsewhere that would only help guessing.
     pub(super) fn take_halves(&mut self) {
         self.halves = true;
     }
 
-    /// What executors may have got as the token of that SUBMIT: the token, or its lower half if a switch has no room for more.
+    /// What executors may have as that SUBMIT's token.
     pub(super) fn known_of(&self, submission: u32) -> impl Iterator<Item = Token> {
         let token = self.of(submission);
         std::iter::once(token).chain(self.halves.then(|| token.lower_half()))
@@ -39,7 +38,7 @@ mod tests {
 
     #[test]
     fn t13_tokens_are_siphash_2_4_of_the_sequence_under_the_secret() {
-        // From the SipHash paper (Aumasson and Bernstein): its key, and its test vector for the four bytes 0 to 3.
+        // Key and vector for the bytes 0 to 3 from the SipHash paper (Aumasson and Bernstein).
         let tokens = Tokens::new(0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
         assert_eq!(tokens.of(0x0001_0203).number(), 0xcf27_94e0_2771_87b7);
         assert_ne!(tokens.of(1), Tokens::new(1).of(1), "another secret, other tokens");

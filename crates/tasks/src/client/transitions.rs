@@ -1,15 +1,14 @@
-//! The transitions of a task from one state to the next.
+//! The state transitions of a task.
 
 use super::in_flight::{Cancellation, Request};
 use super::table::{Cancel, List, State};
 use super::{CancelledHow, Client, Event, LostWhy};
 use midflight_endpoint::Nanos;
 
-/// How often the timeout doubles with each further attempt, at a switch that keeps no record.
+/// Bound of the doublings of the timeout at a switch that keeps no record.
 const DOUBLINGS: u8 = 6;
 
 impl Client {
-    /// An attempt begins; its timeout runs from now.
     pub(super) fn start_clock(&mut self, now: Nanos, at: u32) {
         let record = self.table.get_mut(at);
         if record.timeout == Nanos::MAX {
@@ -23,7 +22,6 @@ impl Client {
         });
     }
 
-    /// The switch has accepted the task.
     pub(super) fn taken(&mut self, now: Nanos, at: u32) {
         self.table.append(at, List::Open);
         let record = self.table.get_mut(at);
@@ -36,7 +34,7 @@ impl Client {
         }
     }
 
-    /// The task is to be submitted again, or ends if it was cancelled.
+    /// Queues the task for submission, or ends it if it was cancelled.
     pub(super) fn submit_again(&mut self, at: u32) {
         let record = self.table.get_mut(at);
         record.state = State::Waiting;
@@ -49,8 +47,8 @@ impl Client {
         }
     }
 
-    /// The switch does not have the attempt any more, and no completion has come: it was lost with its executor. But one of an earlier
-    /// process may have ended, and nobody listened: it counts as one that failed.
+    /// The attempt was lost with its executor. One of an earlier process may have ended while none was running, so it counts as
+    /// failed.
     pub(super) fn attempt_lost(&mut self, now: Nanos, at: u32) {
         let record = self.table.get_mut(at);
         if record.resumed && record.cancel == Cancel::No {
@@ -63,7 +61,7 @@ impl Client {
         self.submit_again(at);
     }
 
-    /// An attempt has ended without a final result. `attempt` is its number, if known.
+    /// An attempt ended without a final result. `attempt` is its number, or 0.
     pub(super) fn retry_or_lose(&mut self, now: Nanos, at: u32, attempt: u8, why: LostWhy) {
         let record = self.table.get_mut(at);
         let Some(left) = record.attempts_left.checked_sub(1) else {
@@ -80,14 +78,14 @@ impl Client {
         self.submit_again(at);
     }
 
-    /// A cancelled task that no switch and no executor has ends.
+    /// Ends a cancelled task that no switch and no executor has.
     pub(super) fn end_cancelled(&mut self, at: u32) {
-        // One with a name was with a switch that has lost it.
+        // A task with a name was at a switch that lost it.
         let was_submitted = self.table.get(at).name().is_some();
         self.cancelled(at, if was_submitted { CancelledHow::Vanished } else { CancelledHow::TakenOut });
     }
 
-    /// A cancelled task runs on, to its end, because the caller or the switch wants it so.
+    /// Reports that a cancelled task keeps running.
     pub(super) fn goes_on(&mut self, at: u32) {
         let record = self.table.get(at);
         if record.state == State::Open && record.cancel != Cancel::No {
@@ -96,7 +94,6 @@ impl Client {
         }
     }
 
-    /// The task ends, cancelled.
     pub(super) fn cancelled(&mut self, at: u32, how: CancelledHow) {
         let key = self.table.get(at).key();
         self.events.push_back(Event::Cancelled { key, how });
@@ -104,7 +101,7 @@ impl Client {
         self.table.remove(at);
     }
 
-    /// An attempt has taken too long. It is cancelled at the switch, whether or not another attempt follows.
+    /// Cancels the attempt at the switch, whether or not another one follows.
     pub(super) fn time_out(&mut self, now: Nanos, at: u32) {
         let record = self.table.get(at);
         let cancellation = record.name().map(|name| Cancellation { key: record.key, name });
@@ -122,9 +119,8 @@ impl Client {
         self.retry_or_lose(now, at, 0, LostWhy::TimedOut);
     }
 
-    /// Another switch answers, or the same one has restarted. It has none of the tasks that the old one accepted, so they
-    /// are submitted again (T9). Packets in flight keep their sequences: if the new switch has already accepted one, its
-    /// window shows that, and nothing is queued twice (T8).
+    /// Another switch answers, or it restarted. Submits the accepted tasks again (T9). Packets in flight keep their sequences, by
+    /// which the new switch detects repeats (T8).
     pub(super) fn change_switch(&mut self, now: Nanos, epoch: u32) {
         let was_another = self.switches.settle(epoch);
         self.along.switch_changed();

@@ -1,4 +1,4 @@
-//! Writes the packets to send.
+//! Writes packets.
 
 use super::Client;
 use super::in_flight::{Cancellation, Held, Request};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 impl Client {
     pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        // Before the SUBMIT: the executor is to have it when the task comes.
+        // Before the SUBMIT, so that the argument arrives before the task.
         if let Some(executor) = self.along.transmit(buffer) {
             return Some(executor);
         }
@@ -38,7 +38,6 @@ impl Client {
         Some(switch.address)
     }
 
-    /// Writes a packet again that was not answered in time.
     fn resend(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         while let Some(sequence) = self.flights.to_resend() {
             if self.is_moot(sequence) {
@@ -54,7 +53,7 @@ impl Client {
         false
     }
 
-    /// Whether no task of a SUBMIT still waits for its answer.
+    /// Whether no task of a SUBMIT still waits for its response.
     fn is_moot(&self, sequence: u32) -> bool {
         let is_submit =
             self.flights.get(sequence).is_some_and(|flight| matches!(flight.request, Request::Submit { .. }));
@@ -69,19 +68,17 @@ impl Client {
         self.flights.recycle(flight.packet);
     }
 
-    /// Whether the next sequence must not be used: tasks still have a name from it, 2^32 packets ago, or it is to be
-    /// skipped.
+    /// Whether the next sequence is to be skipped, or still names tasks from 2^32 packets ago.
     fn must_skip(&self) -> bool {
         self.flights.must_skip_ahead() || self.table.knows_submission(self.flights.next())
     }
 
-    /// Whether the next packet with a sequence must wait for all answers, because the sequences in flight must stay close
-    /// together.
+    /// Whether the next sequence must wait for all responses, because it is far from those in flight.
     pub(super) fn is_barred(&self) -> bool {
         !self.flights.is_empty() && self.must_skip()
     }
 
-    /// Whether the next packet with a sequence may be sent.
+    /// Whether a packet with the next sequence may be sent.
     fn may_go(&mut self) -> bool {
         if self.is_barred() {
             return false;
@@ -106,7 +103,7 @@ impl Client {
         true
     }
 
-    /// Writes a SUBMIT, or all that the driver has to save before they may be sent.
+    /// Writes a SUBMIT; in a durable client, all that the driver must save first.
     fn submit_some(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         while self.write_submit(now, buffer) {
             if !self.config.durable {
@@ -116,7 +113,7 @@ impl Client {
         false
     }
 
-    /// Up to 32 tasks of one job that prefer the same place, those to be submitted again first.
+    /// Up to 32 tasks of one job with the same placement preference, repeated submissions first.
     fn write_submit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         if now < self.backoff.until() || !self.flights.may_submit() {
             return false;
@@ -151,7 +148,7 @@ impl Client {
         true
     }
 
-    /// Writes the SUBMIT of these tasks, which prefer the same place, and returns their number.
+    /// Writes a SUBMIT of tasks with the same placement preference, and returns their number.
     pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
         let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).number().into());
@@ -174,11 +171,10 @@ impl Client {
         self.flights.push(now, self.round_trip.timeout(), copy, request, held);
     }
 
-    /// Sends the probe that is ready, for the first time or again.
     fn ask(&mut self, now: Nanos, buffer: &mut Vec<u8>) {
         self.counters.probes_repeated += u64::from(self.probe.awaits_answer());
         let sequence = self.probe.ask(now);
-        // Several repeats may be lost before the switch counts as silent.
+        // Allows for several lost repeats before the switch counts as silent.
         let patience = self.round_trip.timeout().min(self.config.switch_silence / 4);
         self.probe.due = now + self.config.probe_interval.max(patience);
         let (client, cookie) = (self.config.identity.into(), self.switches.cookie().into());

@@ -1,36 +1,35 @@
-//! When an executor asks ahead, and for how many tasks: those that it runs in a round trip, or one a slot.
+//! Decides when an executor prefetches, and how many tasks: those that it runs in a round trip, or one per slot.
 
 use super::ExecutorConfig;
 use midflight_endpoint::Nanos;
 
-/// How many run times are looked at.
+/// Number of run times considered.
 const RUNS: usize = 64;
-/// How many of them may be long without being counted as a change: a machine interrupts some runs.
+/// Long runs to ignore among them: a machine interrupts some.
 const OUTLIERS: usize = 4;
-/// Run times vary where a long one is more than this many times as long as a usual one.
+/// Run times vary if a long one exceeds a usual one by this factor.
 const STEADY: Nanos = 4;
-/// But not where it is less than this part of the span: then it delays nobody.
+/// But not if it is below this fraction of the span, because it then delays no task.
 const SHORT: Nanos = 8;
 
-/// The executor's grounds for asking ahead.
 #[derive(Debug)]
 pub(super) struct Ahead {
     slots: u32,
     most: u32,
-    /// The span is a round trip, and at least this.
+    /// Lower bound of the span, which otherwise is a round trip.
     shortest_span: Nanos,
     refused_for: Nanos,
-    /// Of the last runs: from the time at which a worker could start it until the worker was free again.
+    /// Last run times: from when a worker could start the task until it was free again.
     run_times: [Nanos; RUNS],
     runs: usize,
-    /// As few as `OUTLIERS` runs took longer; and how long half of them took at most. Of all `RUNS`, else `None`.
+    /// Duration that only `OUTLIERS` runs exceeded, and the median. `None` before `RUNS` runs.
     long_and_usual: Option<(Nanos, Nanos)>,
     is_outdated: bool,
-    /// The switch had more tasks for us when it answered last.
+    /// The switch had more tasks for this executor at its last response.
     pub(super) has_backlog: bool,
-    /// When it last looked for slots that do not ask.
+    /// When it last looked for unused slots.
     pub(super) looked_for_unused: Nanos,
-    /// No slot for asking ahead registers before this time: the switch has refused some.
+    /// No prefetch slot registers before this time, because the switch refused some.
     refused_until: Nanos,
 }
 
@@ -51,31 +50,27 @@ impl Ahead {
         }
     }
 
-    /// A run has ended.
     pub(super) fn ran(&mut self, for_ns: Nanos) {
         self.run_times[self.runs % RUNS] = for_ns;
         self.runs += 1;
         self.is_outdated = true;
     }
 
-    /// The switch has no room for another slot for asking ahead.
     pub(super) fn refused(&mut self, now: Nanos) {
         self.refused_until = now + self.refused_for;
     }
 
-    /// Whether slots for asking ahead may register.
     pub(super) fn may_register(&self, now: Nanos) -> bool {
         self.refused_until <= now
     }
 
-    /// How long tasks may take for which it asks ahead. One that has not started after two of these goes back.
+    /// Longest run time of tasks to prefetch. A task not started after two spans is returned.
     pub(super) fn span(&self, round_trip: Nanos) -> Nanos {
         round_trip.max(self.shortest_span)
     }
 
-    /// For how many tasks to ask ahead: as many as the executor runs in a round trip, and at least one a slot. None if there are
-    /// no more, if the last runs differ, so that the next ones may be long, or if they take longer than the span, so that asking
-    /// again after each costs little.
+    /// Number of tasks to prefetch: those run in a round trip, and at least one per slot. None without a backlog, if run times
+    /// vary (the next tasks may be long), or if they exceed the span (asking after each costs little).
     pub(super) fn wanted(&mut self, round_trip: Nanos) -> u32 {
         if self.most == 0 || !self.has_backlog {
             return 0;

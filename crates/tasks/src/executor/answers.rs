@@ -1,5 +1,5 @@
-//! Packets of the switch, and acknowledgements of clients. A packet of the switch is accepted only in the current epoch. A
-//! new epoch first voids all slots.
+//! Packets of the switch, and acknowledgements of clients. Only the switch's current epoch is accepted; a new one first voids all
+//! slots.
 
 use super::slots::{Kind, Name, State};
 use super::{Event, Executor, Run};
@@ -12,7 +12,7 @@ use midflight_wire::{
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
-/// The leases that are accepted from a switch: one below 3 ms could not be kept, and one above an hour is as good as none.
+/// Accepted leases. Below 3 ms a lease cannot be kept, and above an hour it has no effect.
 const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
 
 impl Executor {
@@ -40,7 +40,7 @@ impl Executor {
         for local in locals {
             match names.next() {
                 Some(name) => self.named(local, name.into()),
-                // They are no loss; the switch has no room for more.
+                // Not a loss: the switch has no room for more prefetch slots.
                 None if is_ahead => self.ahead.refused(now),
                 None => {
                     self.report.counters.slots_full += 1;
@@ -50,13 +50,13 @@ impl Executor {
         }
     }
 
-    /// Never: epochs have no order, and an earlier one may return. Only a mutant takes an epoch far below for an old one.
+    /// Always false, because an earlier epoch may return. Only a mutant treats a far lower one as old.
     fn seems_past(&self, epoch: u32) -> bool {
         let ahead = serial::distance(epoch, self.link.epoch());
         planted(23) && self.slots.ordinary().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
     }
 
-    /// The switch asks for a cookie. That does not mean that it will accept anything, so its silence goes on.
+    /// A cookie does not end the switch's silence, because it may accept nothing.
     pub(super) fn on_cookie(&mut self, now: Nanos, answer: &Cookie) {
         let Some(round_trip) = self.registrar.is_refused(now, answer) else {
             self.report.counters.foreign += 1;
@@ -71,10 +71,8 @@ impl Executor {
         }
     }
 
-    /// The switch has given a slot this name.
     fn named(&mut self, local: u32, name: Name) {
-        // If another slot of ours had this number, the switch has dropped that slot without telling us, and its name is
-        // void.
+        // The switch dropped another slot with this number without notice.
         if let Some(other) = self.slots.holder(name.number) {
             self.void(other);
         }
@@ -83,8 +81,8 @@ impl Executor {
         self.newly_registered |= self.slots.kind(local) == Kind::Ordinary;
     }
 
-    /// Another epoch: the switch knows none of our slots. Slots whose REGISTER is in flight are left alone: it is repeated
-    /// anyway, and a second REGISTER would return the tasks that they were assigned in between.
+    /// A new epoch: the switch knows no slots. Leaves slots with a REGISTER in flight alone, because a second one would return
+    /// the tasks assigned in between.
     fn restarted(&mut self, epoch: u32) {
         self.link.enter(epoch);
         self.registrar.ask_refused();
@@ -112,7 +110,7 @@ impl Executor {
         }
     }
 
-    /// The switch does not know a wait. Slots that leave are skipped: RELEASED tells them.
+    /// The switch does not know a wait. Skips leaving slots, which get RELEASED.
     fn on_void(&mut self, wait: &Wait) {
         if let Some(local) = self.slots.present(wait) {
             self.report.counters.resets += 1;
@@ -134,7 +132,7 @@ impl Executor {
                     self.link.round_trip.sample(round_trip);
                 }
                 self.link.heard(now);
-                // A task that was given to a parked slot has not waited.
+                // A task assigned to a parked slot did not wait.
                 self.ahead.has_backlog |= assignment.waited_us.get() > 0;
                 match run {
                     Some(run) => self.run(run),
@@ -151,7 +149,7 @@ impl Executor {
         self.answered_ahead(now, assign.header.sequence.get());
     }
 
-    /// A packet answers the waits ahead of this number. Returns whether such an answer was expected.
+    /// Returns whether a response to prefetch waits with this number was expected.
     fn answered_ahead(&mut self, now: Nanos, number: u32) -> bool {
         let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number)).flatten() else {
             return false;
@@ -170,7 +168,7 @@ impl Executor {
         self.report.events.push_back(Event::Run(run));
     }
 
-    /// Lets a slot run an extra task that was kept for it. Returns whether there was one.
+    /// Returns whether the slot had an extra task.
     pub(super) fn run_kept(&mut self, now: Nanos, local: u32) -> bool {
         self.slots.run_kept(now, local).map(|run| self.run(run)).is_some()
     }
@@ -216,7 +214,7 @@ impl Executor {
         }
     }
 
-    /// An argument that is not as long as it says is malformed.
+    /// Rejects an argument whose length does not match its pieces.
     pub(super) fn on_argument(&mut self, client: SocketAddr, said: &Argument, pieces: &[Piece]) {
         let (length, room) = (said.length.get() as usize, pieces.as_bytes());
         if length.div_ceil(size_of::<Piece>()) != pieces.len() {
@@ -228,8 +226,8 @@ impl Executor {
         self.report.events.push_back(Event::Argument { client, name, tag, bytes });
     }
 
-    /// A client wants tasks to be stopped. Each proves that the sender knows the token of its SUBMIT, as only its client, the switch
-    /// and the executors of that SUBMIT do (T13).
+    /// Each record proves knowledge of the SUBMIT's token, which only the client, the switch and the executors of that SUBMIT
+    /// have (T13).
     pub(super) fn on_stop(&mut self, names: &[RunName]) {
         for name in names {
             match self.slots.stop(name) {
@@ -243,7 +241,7 @@ impl Executor {
         }
     }
 
-    /// Handles a datagram of another version, or a VERSION packet. It gets no answer: only switches answer those.
+    /// Another version gets no response; only switches send those.
     pub(super) fn on_other_version(&mut self, from_switch: bool, version: u8) {
         self.report.counters.other_versions += 1;
         if from_switch && version != VERSION && self.link.is_new_version(version) {
@@ -251,7 +249,7 @@ impl Executor {
         }
     }
 
-    /// Whether a packet has the current epoch and answers one that was sent lately. If so, the silence of the switch ends.
+    /// A response to a recent packet, in the current epoch, ends the silence of the switch.
     fn is_answer(&mut self, now: Nanos, epoch: u32, counter: u64) -> bool {
         if epoch == self.link.epoch() && self.link.was_asked(counter) {
             self.link.heard(now);
@@ -261,8 +259,7 @@ impl Executor {
         false
     }
 
-    /// Whether a packet of the switch has the current epoch. That alone does not end the silence of the switch, because
-    /// others may know the epoch too; only an answer to a wait of ours does.
+    /// Does not end the switch's silence: others may know the epoch.
     fn is_present(&mut self, epoch: u32) -> bool {
         let present = epoch != 0 && epoch == self.link.epoch();
         self.report.counters.foreign += u64::from(!present);

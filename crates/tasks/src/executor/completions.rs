@@ -1,5 +1,5 @@
-//! Completions for clients. Each is kept until it is acknowledged and sent again a bounded number of times; its slot is
-//! free meanwhile. Completions for one client that are ready at the same time share a packet.
+//! Completions for clients. Each is kept until acknowledged or given up; its slot is already free. Completions for one client
+//! that are ready together share a packet.
 
 use super::hash::Keyed;
 use super::run::Report;
@@ -11,17 +11,17 @@ use midflight_wire::{AckState, Builder, Complete, Completed, Completion, Status}
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Idle destinations are removed when there are more than this and more than half of all are idle.
+/// Idle destinations are removed above this number, when more than half are idle.
 const IDLE_DESTINATIONS: usize = 1024;
 
-/// A client's address, and the epoch in which its tasks were assigned. One COMPLETE carries completions of one such pair.
+/// A COMPLETE carries completions of one client and one epoch of assignments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Recipient {
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
 }
 
-/// What a COMPLETE_ACK says of a completion, with its proof: to know it beforehand is to check it.
+/// Expected content of a COMPLETE_ACK; looking it up verifies the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Name {
     proof: u64,
@@ -30,7 +30,6 @@ struct Name {
 }
 
 impl Name {
-    /// Of the acknowledgement that this client will send.
     fn expected(token: Token, of: &Completion, state: AckState) -> Self {
         let Completion { submission, index, attempt, .. } = *of;
         let completed = Completed { proof: 0.into(), submission, index, attempt, state: state as u8, reserved: 0 };
@@ -48,9 +47,9 @@ impl From<&Completed> for Name {
 #[derive(Debug)]
 struct Destination {
     recipient: Recipient,
-    /// Completions to send, by number and stamp. One that was acknowledged meanwhile is skipped.
+    /// Completions to send, by number and stamp. Skips those acknowledged since.
     unsent: VecDeque<(u32, u32)>,
-    /// Whether it stands in `Completions::sendable`.
+    /// Whether it is in `Completions::sendable`.
     queued: bool,
     kept: u32,
     round_trip: RoundTrip,
@@ -58,9 +57,9 @@ struct Destination {
 
 #[derive(Debug)]
 struct Kept {
-    /// The client has it.
+    /// Acknowledgement that ends it.
     done: Name,
-    /// The client fetches it, if it is by reference: an answer that the client never gives to a result in the packet.
+    /// Only for a result by reference.
     fetching: Option<Name>,
     completion: Completion,
     result: Output,
@@ -83,12 +82,12 @@ pub(super) struct Completions {
     round_trip: RoundTrip,
     kept: Vec<Option<Kept>>,
     vacant: Vec<u32>,
-    /// By the acknowledgements that are expected.
+    /// By expected acknowledgement.
     names: HashMap<Name, u32, Keyed>,
     destinations: Vec<Option<Destination>>,
     vacant_destinations: Vec<u32>,
     recipients: HashMap<Recipient, u32, Keyed>,
-    /// The last destination used, as a cache: often many tasks in a row come from one client.
+    /// Cache of the last destination: consecutive tasks often share a client.
     recent: u32,
     sendable: VecDeque<u32>,
     timers: Timers,
@@ -117,7 +116,6 @@ impl Completions {
         }
     }
 
-    /// The number of completions that are not acknowledged.
     pub(super) fn len(&self) -> usize {
         self.kept.len() - self.vacant.len()
     }
@@ -126,7 +124,6 @@ impl Completions {
         self.timers.next()
     }
 
-    /// Adds a completion.
     pub(super) fn add(
         &mut self,
         recipient: Recipient,
@@ -185,7 +182,7 @@ impl Completions {
             self.round_trip = to.round_trip;
         }
         if completed.state == AckState::Fetching as u8 {
-            // The client is alive and knows of the result: send again at the slowest pace, as long as it answers.
+            // The client knows of the result: repeat at the slowest pace while it answers.
             (kept.tries, kept.step, kept.first_sent) = (0, u8::MAX, now);
             self.timers.arm(number, now, kept.step, self.delay_max, self.delay_max);
         } else if let Some(kept) = self.forget(number) {
@@ -193,7 +190,6 @@ impl Completions {
         }
     }
 
-    /// Sends a completion again that was not acknowledged in time, or gives it up.
     pub(super) fn handle_timeout(&mut self, now: Nanos, report: &mut Report) {
         while let Some(number) = self.timers.pop(now) {
             let Some(kept) = &self.kept[number as usize] else { continue };
@@ -207,7 +203,6 @@ impl Completions {
         }
     }
 
-    /// Writes one COMPLETE, if anything is to be sent.
     pub(super) fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         while let Some(&number) = self.sendable.front() {
             let sent = self.write(now, number, buffer);
@@ -322,7 +317,7 @@ impl Completions {
     }
 }
 
-/// Proves a completion to the client, and hides the id of a result by reference from all others.
+/// Proves a completion to the client, and encrypts the id of a result by reference.
 fn prove(token: Token, public_name: u64, completion: &mut Completion, result: &mut Output) {
     let proof = token.completion_proof(public_name, completion, result.as_bytes());
     completion.proof = proof.into();

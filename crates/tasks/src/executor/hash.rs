@@ -1,5 +1,4 @@
-//! A keyed hash for maps that are used once per task. The key comes from the executor's seed: peers, which do not know it,
-//! cannot choose names that collide.
+//! A keyed hash for maps used once per task. Its key comes from the executor's seed, so peers cannot choose colliding names.
 
 use siphasher::sip::SipHasher13;
 use std::hash::BuildHasher;

@@ -1,20 +1,19 @@
-//! Asking ahead, and its bounds. A task that was taken ahead runs on the worker of an ordinary slot, which waits for a task
-//! meanwhile: it lends its worker. Both are short; where they are not, this is what keeps T6 (a *span* is a round trip, and at least
-//! `ahead_span` of the configuration):
+//! Prefetch and its bounds. A prefetched task runs on the worker of an ordinary slot while that slot waits for a task. Both are
+//! short; otherwise these rules keep T6 (a *span* is a round trip, and at least `ahead_span` of the configuration):
 //!
-//! - a task that has not started within two spans of its arrival goes back, whoever's it is;
-//! - for each run that was taken ahead and lasts for longer than two spans, an ordinary slot takes back its wait, until
-//!   that run has ended: no task is given to a slot without a worker.
+//! - a task not started within two spans of its arrival is returned;
+//! - for each prefetched run that lasts longer, an ordinary slot withdraws its wait until the run ends, so that no slot without a
+//!   worker gets a task.
 //!
-//! A run that waits for other tasks lends its worker, too: a spare slot is registered, and waits for a task with it. When the run goes
-//! on, a wait is taken back, or the next slot that is done does not wait again.
+//! A run that waits for other tasks also lends its worker, to a spare slot. When the run continues, a wait is withdrawn, or the
+//! next slot that finishes does not wait again.
 
 use super::slots::{Kind, State};
 use super::{Drain, Executor, RunKey};
 use midflight_endpoint::Nanos;
 
 impl Executor {
-    /// Asks ahead for as many tasks as are wanted. Slots whose tasks are done and which are not to ask again tell that.
+    /// Prefetches as many tasks as wanted. Slots that finished and do not ask again report that.
     pub(super) fn ask_ahead(&mut self, now: Nanos) {
         let round_trip = self.link.round_trip.smoothed();
         let may = self.drain == Drain::No && self.link.poll.is_none();
@@ -31,13 +30,12 @@ impl Executor {
             self.slots.tell_done(local);
         }
         if more > 0 && self.registrar.is_quiet() && self.ahead.may_register(now) {
-            // Each task that runs keeps its slot until it is done.
+            // Each running task keeps its slot.
             let slots = wanted + self.slots.census.ahead(State::Running);
             self.slots.unregistered_ahead(slots).into_iter().for_each(|local| self.registrar.want(local));
         }
     }
 
-    /// Lets tasks that are ready start, as far as workers are free.
     pub(super) fn start_ready(&mut self, now: Nanos) {
         self.slots.forget_lent();
         while let Some(run) = self.slots.start_ready(now) {
@@ -45,18 +43,18 @@ impl Executor {
         }
     }
 
-    /// How long a task that has not started, or a wait without a worker, stays.
+    /// Longest time for a task that has not started, or a wait without a worker.
     fn patience(&self) -> Nanos {
         2 * self.ahead.span(self.link.round_trip.smoothed())
     }
 
-    /// When the next task or wait has stayed too long. A switch that is polled takes nothing back.
+    /// A polled switch accepts no returns.
     pub(super) fn late_due(&self) -> Option<Nanos> {
         let since = self.slots.ready_since().into_iter().chain(self.slots.lent_since()).min()?;
         self.link.poll.is_none().then(|| since + self.patience())
     }
 
-    /// Gives back what has not started in time, and notes which runs last for longer than expected.
+    /// Returns tasks that did not start in time, and notes overdue runs.
     pub(super) fn give_back_late(&mut self, now: Nanos) {
         if self.late_due().is_none_or(|due| due > now) {
             return;
@@ -66,8 +64,7 @@ impl Executor {
         self.report.counters.given_back += self.slots.give_back_before(since);
     }
 
-    /// A run waits for other tasks from now on: it lends its slot, so that those can run here. `false` if as many do as may, or it has
-    /// ended.
+    /// A run starts to wait for other tasks and lends its slot to them. `false` if the bound is reached or the run has ended.
     pub fn wait_for_others(&mut self, now: Nanos, run: RunKey) -> bool {
         let has_room = self.slots.census.waiting_runs < self.slots.spares().len() as u32;
         let lends = has_room && self.slots.set_waiting(run, true).is_some();
@@ -80,14 +77,14 @@ impl Executor {
         lends
     }
 
-    /// A run that waited for others goes on, at once. Until another run ends, one more may work than there are ordinary slots.
+    /// A waiting run continues at once. Until another run ends, one run too many may work.
     pub fn go_on(&mut self, now: Nanos, run: RunKey) {
         if self.slots.set_waiting(run, false).is_some() {
             self.settle(now);
         }
     }
 
-    /// Withdraws waits or parks further slots, until as many slots are parked as workers are free for them.
+    /// Withdraws waits or parks more slots until the parked slots match the free workers.
     pub(super) fn lend(&mut self) {
         if self.drain != Drain::No {
             return;
@@ -100,7 +97,7 @@ impl Executor {
                 self.slots.give_back(local);
             }
         }
-        // One that returns may wait again as soon as it has, with its bundles: another one in its place would lack them, and return, too.
+        // A returning slot may wait again with its bundles; another in its place would lack them and return too.
         while self.slots.census.surplus() + i64::from(self.slots.census.parkable(State::Returning)) < 0
             && self.has_spare_worker()
             && let Some(local) = self.next_resting()
@@ -115,26 +112,25 @@ impl Executor {
         }
     }
 
-    /// The next idle slot that may send a wait. Ordinary slots come before spares.
+    /// The next idle slot that may wait, ordinary ones first.
     fn next_resting(&self) -> Option<u32> {
         [Kind::Ordinary, Kind::Spare].into_iter().find_map(|kind| self.slots.one_in(kind, State::Resting, |_| true))
     }
 
-    /// Whether a worker is free that no other slot waits with, and that no task is ready for.
+    /// Whether a worker is free without a waiting slot or a ready task.
     fn has_spare_worker(&self) -> bool {
         let census = &self.slots.census;
         let busy = census.working() + census.parkable(State::Waiting) + self.slots.ready();
         busy < self.slots.ordinary().end
     }
 
-    /// When slots for asking ahead, and spares, that are not used are looked for.
     pub(super) fn unused_due(&self) -> Option<Nanos> {
         let is_held =
             self.drain == Drain::No && self.registered_ahead() + self.slots.census.registered(Kind::Spare) > 0;
         is_held.then(|| self.ahead.looked_for_unused + self.link.lease / 2)
     }
 
-    /// Gives up each of them that has not asked for a lease: others may need the room, and the switch forgets it soon.
+    /// Others may need the room, and the switch drops unused slots soon anyway.
     pub(super) fn leave_unused(&mut self, now: Nanos) {
         if self.unused_due().is_some_and(|due| due <= now) {
             let before = now.saturating_sub(self.link.lease);

@@ -1,4 +1,4 @@
-//! The switch in use: which one of the list, its epoch, the round trip to it, and whether it is silent.
+//! The current switch: its epoch, round trip, and silence.
 
 use super::ExecutorConfig;
 use super::timers::RoundTrip;
@@ -9,17 +9,17 @@ use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// How often an executor that had to leave a preferred switch probes whether it answers again.
+/// Interval at which an executor that failed over probes its preferred switches.
 const FAILBACK_EVERY: Nanos = 1_000_000_000;
 
-/// The bits of the random start of the counter: hard to guess, and far from the end of its range.
+/// Range of the counter's random start: hard to guess, and far from overflow.
 const COUNTERS: std::ops::Range<u64> = 1..1 << 62;
 
-/// RESET and RELEASED repeat the counter of the packet that they answer, which must be one of this many last packets. A
-/// large executor has more packets in flight, at most two per slot in a round trip, so it accepts older counters.
+/// RESET and RELEASED must repeat the counter of one of this many last packets. A large executor accepts older ones: it has up to
+/// two packets per slot in flight.
 pub(super) const ANSWERABLE: u64 = 64;
 
-/// Asks whether a silent switch is alive: when it is asked next, how often it was, and the counter before the first time.
+/// Probes of a silent switch: the next time, their number, and the counter before the first.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     due: Nanos,
@@ -33,30 +33,30 @@ pub(super) struct Link {
     current: usize,
     /// 0 until a switch answers.
     epoch: u32,
-    /// The counter of the last RETRIEVE, KEEPALIVE or RELEASE.
+    /// Counter of the last RETRIEVE, KEEPALIVE or RELEASE.
     counter: u64,
-    /// Its value when the current epoch began. Answers to earlier packets are about an earlier epoch.
+    /// Its value at the start of the current epoch; responses to earlier packets are stale.
     entered: u64,
     answerable: u64,
-    /// The last cookie of this switch; 0: none yet.
+    /// Last cookie of this switch; 0: none yet.
     pub(super) cookie: u64,
     lease_assumed: Nanos,
     round_trip_assumed: Nanos,
     pub(super) lease: Nanos,
     pub(super) round_trip: RoundTrip,
-    /// How long after NO_OP a slot polls again; `None` if the switch parks slots.
+    /// Interval between NO_OP and the next poll; `None` if the switch parks slots.
     pub(super) poll: Option<Nanos>,
     heard: Nanos,
-    /// Since when an answer is expected without a break.
+    /// Since when a response is expected without interruption.
     expecting: Option<Nanos>,
     /// `Some` after a lease of silence, until the switch answers.
     question: Option<Question>,
     question_min: Nanos,
     question_max: Nanos,
-    /// When the next preferred switch is probed, which was probed last, and with which counter.
+    /// Time of the next probe of a preferred switch; below, index and counter of the last.
     failback_at: Nanos,
     failback_probe: Option<(usize, u64)>,
-    /// Other versions of the format that switches have answered with: at most 255 for each.
+    /// Other versions that switches reported: at most 255 each.
     other_versions: BTreeSet<(usize, u8)>,
 }
 
@@ -91,23 +91,20 @@ impl Link {
         self.switches[self.current]
     }
 
-    /// Whether a datagram came from the switch in use.
     pub(super) fn is_from_switch(&self, from: SocketAddr) -> bool {
         is_same(from, self.address())
     }
 
-    /// The counter of the next RETRIEVE, KEEPALIVE or RELEASE.
     pub(super) fn next_counter(&self) -> u64 {
         self.counter + 1
     }
 
-    /// Counts such a packet and returns its counter.
     pub(super) fn count(&mut self) -> u64 {
         self.counter += 1;
         self.counter
     }
 
-    /// Records that the switch in use has this other version. Returns whether that is news.
+    /// Returns whether the version is new.
     pub(super) fn is_new_version(&mut self, version: u8) -> bool {
         self.other_versions.insert((self.current, version))
     }
@@ -116,18 +113,17 @@ impl Link {
         self.epoch
     }
 
-    /// Whether this repeats the counter of a packet that was sent lately: only the switch can know that.
+    /// Whether this is the counter of a recent packet, which only the switch can know.
     pub(super) fn was_asked(&self, counter: u64) -> bool {
         counter <= self.counter && self.counter - counter < self.answerable
     }
 
-    /// Whether this repeats the counter of a packet that was sent lately and in the current epoch.
+    /// The same, for packets of the current epoch.
     pub(super) fn was_asked_in_epoch(&self, counter: u64) -> bool {
         (planted(26) && self.answerable > ANSWERABLE) || (self.was_asked(counter) && counter > self.entered)
     }
 
-    /// Sets another epoch of the switch: it restarted, or another switch has its address. The epoch may be one that was
-    /// there before.
+    /// The switch restarted, or another one has its address. An earlier epoch may return.
     pub(super) fn enter(&mut self, epoch: u32) {
         (self.epoch, self.entered) = (epoch, self.counter);
     }
@@ -137,12 +133,12 @@ impl Link {
         self.question = None;
     }
 
-    /// Asks the switch in use whether it is alive, until it answers.
+    /// Probes the current switch until it answers.
     pub(super) fn ask(&mut self, now: Nanos) {
         self.question = Some(Question { due: now, tries: 0, behind: self.counter });
     }
 
-    /// Whether this repeats the counter of a packet that was sent since the first such question.
+    /// Whether this is the counter of a packet since the first such probe.
     pub(super) fn is_answer(&self, counter: u64) -> bool {
         self.question.is_some_and(|question| counter > question.behind) && self.was_asked(counter)
     }
@@ -155,7 +151,7 @@ impl Link {
         self.question.map(|question| question.due)
     }
 
-    /// The counter of the question to send now; the next one is sent later.
+    /// Counter of the probe to send now; schedules the next.
     pub(super) fn question(&mut self, now: Nanos) -> Option<u64> {
         let base = self.round_trip.twice(self.question_min);
         let question = self.question.as_mut().filter(|question| question.due <= now)?;
@@ -164,13 +160,12 @@ impl Link {
         Some(self.count())
     }
 
-    /// Sets whether an answer is expected; silence counts from the first moment that one is.
+    /// Sets whether a response is expected; silence counts from then on.
     pub(super) fn expect(&mut self, now: Nanos, expecting: bool) {
         self.expecting = expecting.then(|| self.expecting.unwrap_or(now));
         self.question = self.question.filter(|_| expecting);
     }
 
-    /// Since when the switch has been silent, if an answer is expected.
     pub(super) fn silent_since(&self) -> Option<Nanos> {
         self.expecting.map(|since| since.max(self.heard))
     }
@@ -179,7 +174,6 @@ impl Link {
         self.switches.len() > 1
     }
 
-    /// Uses the next switch of the list.
     pub(super) fn next_switch(&mut self, now: Nanos) {
         self.turn_to((self.current + 1) % self.switches.len(), now);
     }
@@ -198,13 +192,13 @@ impl Link {
         self.failback_probe = None;
     }
 
-    /// When to probe a preferred switch, one before the current in the list. Clients do the same: otherwise those at
-    /// different switches of the list might never meet again.
+    /// When to probe a switch before the current in the list. Clients do so too; otherwise parties might never meet at one switch
+    /// again.
     pub(super) fn failback_due(&self) -> Option<Nanos> {
         (self.current > 0).then_some(self.failback_at)
     }
 
-    /// The preferred switch to probe now, and the counter. The others follow later in turn.
+    /// The preferred switches take turns.
     pub(super) fn failback_probe(&mut self, now: Nanos) -> Option<(SocketAddr, u64)> {
         self.failback_due().filter(|&due| due <= now)?;
         self.failback_at = now + FAILBACK_EVERY;
@@ -214,7 +208,7 @@ impl Link {
         Some((self.switches[next], counter))
     }
 
-    /// If this answers the last probe of a preferred switch, that switch is in use from now on. Returns whether it was.
+    /// If this answers the failback probe, makes that switch current and returns true.
     pub(super) fn found(&mut self, from: SocketAddr, counter: u64, now: Nanos) -> bool {
         let is_it = |&(switch, asked): &(usize, u64)| asked == counter && is_same(from, self.switches[switch]);
         let better = self.failback_probe.filter(is_it);
@@ -225,7 +219,7 @@ impl Link {
     }
 }
 
-/// Whether two addresses are the same, where the driver's socket may write IPv4 as an IPv4-mapped IPv6 address.
+/// Treats IPv4-mapped IPv6 as IPv4.
 fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

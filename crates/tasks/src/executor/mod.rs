@@ -1,21 +1,21 @@
 //! The executor of the tasks program, without I/O.
 //!
-//! It registers its slots at a switch, lets each wait for a task, hands what is assigned to its driver as
-//! [`Event::Run`], takes the end by [`Executor::finish`], reports it to the client and lets the slot wait again.
-//! `docs/internals/tasks.md` ("The executor") is the protocol.
+//! It registers slots at a switch and waits with each for a task. [`Event::Run`] hands an assigned task to the driver, and
+//! [`Executor::finish`] reports its end to the client and lets the slot wait again. `docs/internals/tasks.md` ("The executor")
+//! specifies the protocol.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `answers` | packets from the switch and from clients |
-//! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE; in `slots/ahead`: tasks taken ahead |
-//! | `slots/bundles` | counted resources: which bundles each slot has |
-//! | `ahead` | when to ask ahead, and for how many tasks |
-//! | `offers` | when waits are taken back because they could offer more of the counted resources |
-//! | `lending` | whose worker a run has that was taken ahead, or that waits for other tasks |
-//! | `register` | which slots want a name at the switch; REGISTER |
+//! | `slots` | the state of each slot; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE; in `slots/ahead`: prefetched tasks |
+//! | `slots/bundles` | counted resources: the bundles of each slot |
+//! | `ahead` | when to prefetch, and how many tasks |
+//! | `offers` | when to withdraw waits that could offer more of the counted resources |
+//! | `lending` | the workers of prefetched runs and of runs that wait for other tasks |
+//! | `register` | slots to register; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
-//! | `link` | the switch in use, its epoch, cookie and silence; the counter of packets to it |
-//! | `timers` | when to send what again |
+//! | `link` | the current switch, its epoch, cookie and silence; the counter of packets to it |
+//! | `timers` | when to repeat packets |
 
 mod ahead;
 mod answers;
@@ -65,11 +65,10 @@ pub struct Executor {
     completions: Completions,
     ahead: Ahead,
     report: Report,
-    /// When running slots are named in KEEPALIVEs next; set while any runs.
+    /// Set while any slot runs.
     keepalive_due: Option<Nanos>,
-    /// When waits are taken back that could offer more bundles.
     offers_due: Option<Nanos>,
-    /// Whether slots were registered since the last [`Event::Registered`].
+    /// Since the last [`Event::Registered`].
     newly_registered: bool,
     seen: Option<SocketAddr>,
     drain: Drain,
@@ -77,7 +76,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor that begins to register at `now`.
+    /// Creates an executor that begins to register at `now`.
     ///
     /// # Errors
     /// If the configuration is out of bounds.
@@ -103,9 +102,8 @@ impl Executor {
         Ok(executor)
     }
 
-    /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`],
-    /// [`Status::Cancelled`]). Its slot waits for the
-    /// next one. An inline result beyond [`RESULT_MAX`] bytes is a [`Status::Failed`] that says so.
+    /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`], [`Status::Cancelled`]). Its slot
+    /// waits again. An inline result above [`RESULT_MAX`] bytes becomes [`Status::Failed`].
     pub fn finish(&mut self, now: Nanos, run: RunKey, end: End) {
         let Some((held, started)) = self.slots.finish(run) else {
             self.report.counters.unknown_finishes += 1;
@@ -114,7 +112,7 @@ impl Executor {
         self.report.counters.finished += 1;
         self.ahead.ran(now.saturating_sub(started));
         self.complete(run, &held, end);
-        self.lend(); // if it waited for others, a spare's wait is taken back, not its own
+        self.lend(); // if it waited for others, a spare's wait is withdrawn, not its own
         if !self.run_kept(now, run.slot) {
             self.is_free(run.slot);
         }
@@ -122,7 +120,7 @@ impl Executor {
         self.settle(now);
     }
 
-    /// A run goes on, and gives back a part of its task: its client is told which, once it has said so.
+    /// A running task returns a part; the client gets it in a completion.
     pub fn give_back_part(&mut self, now: Nanos, run: RunKey, part: Vec<u8>) {
         let Some(held) = self.slots.held(run) else {
             self.report.counters.unknown_finishes += 1;
@@ -134,7 +132,7 @@ impl Executor {
         self.settle(now);
     }
 
-    /// A slot whose runs have ended. To the census it still runs one.
+    /// The slot's runs have ended. The census still counts it as running.
     fn is_free(&mut self, local: u32) {
         let registered = self.slots.get(local).is_some_and(|slot| slot.registered);
         let is_surplus = self.slots.census.has_surplus(self.slots.kind(local));
@@ -149,7 +147,7 @@ impl Executor {
         }
     }
 
-    /// Drains: accepts no new task, finishes those that run, leaves the switch. Ends with [`Event::Drained`].
+    /// Drains: accepts no new tasks, finishes those that run, and leaves the switch. Ends with [`Event::Drained`].
     pub fn drain(&mut self, now: Nanos) {
         if self.drain != Drain::No {
             return;
@@ -173,19 +171,19 @@ impl Executor {
         self.drain == Drain::Done
     }
 
-    /// Runs that have not ended.
+    /// Number of runs that have not ended.
     #[must_use]
     pub fn running(&self) -> u32 {
         self.slots.census.all(State::Running)
     }
 
-    /// Slots that are registered at the switch, as far as is known, without those for asking ahead.
+    /// Number of registered slots, without prefetch slots, as far as known.
     #[must_use]
     pub fn registered(&self) -> u32 {
         self.slots.census.registered(Kind::Ordinary)
     }
 
-    /// Slots for asking ahead that are registered at the switch, as far as is known.
+    /// Number of registered prefetch slots, as far as known.
     #[must_use]
     pub fn registered_ahead(&self) -> u32 {
         self.slots.census.registered(Kind::Ahead)
@@ -197,38 +195,38 @@ impl Executor {
         !self.slots.spares().is_empty()
     }
 
-    /// Runs that wait for other tasks, and lend their slots.
+    /// Number of runs that wait for other tasks and lend their slots.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.slots.census.waiting_runs
     }
 
-    /// Tasks that have come and have not started.
+    /// Number of received tasks that have not started.
     #[must_use]
     pub fn ready(&self) -> u32 {
         self.slots.ready()
     }
 
-    /// How many bundles of a resource there are, and who has them; by its bit.
+    /// Number of bundles of a resource, by its bit, and their use.
     #[must_use]
     pub fn bundles(&self, bit: u8) -> BundleCounts {
         let (held, offered) = self.slots.bundles_in_use(bit);
         BundleCounts { total: self.slots.bundles(bit), held, offered }
     }
 
-    /// Completions that their clients have not acknowledged.
+    /// Number of unacknowledged completions.
     #[must_use]
     pub fn unacknowledged(&self) -> usize {
         self.completions.len()
     }
 
-    /// The switch that is in use.
+    /// Address of the current switch.
     #[must_use]
     pub fn switch(&self) -> SocketAddr {
         self.link.address()
     }
 
-    /// The counters.
+    /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.report.counters
@@ -283,7 +281,6 @@ impl Executor {
         }
     }
 
-    /// After any input: updates what depends on the slots' states.
     fn settle(&mut self, now: Nanos) {
         self.lend();
         self.watch_offers(now);
@@ -308,7 +305,7 @@ impl Executor {
         }
     }
 
-    /// All REGISTERs are answered: reports the result to the driver.
+    /// All REGISTERs are answered: reports the result.
     fn report_registration(&mut self, now: Nanos) {
         let slots = self.registered();
         if let (true, Some(seen)) = (std::mem::take(&mut self.newly_registered), self.seen) {
@@ -322,8 +319,8 @@ impl Executor {
         }
     }
 
-    /// When to react to the silence of the switch. First the executor asks whether the switch is alive, because a parked
-    /// wait gets no answer; a wait that polls is such a question itself. Later it uses another switch.
+    /// When to react to the switch's silence: first by a probe, because a parked wait gets no response (a polling one is a probe
+    /// itself); later by changing the switch.
     fn silence_due(&self) -> Option<Nanos> {
         let since = self.link.silent_since()?;
         if self.drain != Drain::No {
@@ -350,8 +347,8 @@ impl Executor {
         }
     }
 
-    /// Whether the silent switch must be asked whether it is alive. Not if slots poll, because it should have answered
-    /// those polls; but the only switch is asked even then, for its epoch.
+    /// Not if slots poll, because the switch should have answered the polls; but an only switch is probed even then, for its
+    /// epoch.
     fn is_to_be_asked(&self) -> bool {
         let is_asked = self.registrar.is_question() || self.link.is_asking();
         let has_polled = self.link.poll.is_some() && self.link.has_alternative();
@@ -363,7 +360,6 @@ impl Executor {
         self.switch_changed();
     }
 
-    /// All slots register at another switch.
     fn switch_changed(&mut self) {
         self.registrar.clear();
         self.void_all();
@@ -379,12 +375,10 @@ impl Executor {
 }
 
 impl Executor {
-    /// When to probe a preferred switch, if there is one.
     fn failback_due(&self) -> Option<Nanos> {
         self.link.failback_due().filter(|_| self.drain == Drain::No)
     }
 
-    /// Writes a probe to a preferred switch, if it is due.
     fn probe_better_switch(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         self.failback_due()?;
         let (to, counter) = self.link.failback_probe(now)?;
@@ -392,7 +386,6 @@ impl Executor {
         Some(to)
     }
 
-    /// Writes a question whether the switch in use is alive, if it is due.
     fn ask_whether_it_lives(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let counter = self.link.question(now)?;
         let slots = self.slots.locals().filter_map(|local| self.slots.get(local));
@@ -404,8 +397,8 @@ impl Executor {
 
 const NO_SLOT: Wait = Wait { slot: U32::ZERO, generation: U32::ZERO, sequence: U32::ZERO };
 
-/// A KEEPALIVE with epoch 0: it changes nothing, needs no cookie, and any live switch answers it by RESET. It names a slot,
-/// if there is one, because under attack a switch may answer only executors that it knows.
+/// A KEEPALIVE with epoch 0 changes nothing and needs no cookie; any live switch answers it by RESET. It names a slot if
+/// possible, because under attack a switch may answer only known executors.
 fn put_question(counter: u64, named: &Wait, buffer: &mut Vec<u8>) {
     Builder::new(buffer, &Keepalive { counter: counter.into(), ..Keepalive::new(0, 0) }).push(named);
 }
@@ -468,7 +461,7 @@ impl Endpoint for Executor {
     }
 
     fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        // A completion is sent before the wait that reports its task done to the switch.
+        // The completion goes out before the wait that reports its task done.
         if let Some(client) = self.completions.poll_transmit(now, buffer) {
             return Some(client);
         }

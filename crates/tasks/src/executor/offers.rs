@@ -1,11 +1,11 @@
-//! When waits are taken back because they could offer more bundles of counted resources: the slot then waits anew, and offers
-//! what is free. Most bundles need none of this, as the next slot that waits offers them.
+//! Withdraws waits that could offer more bundles of counted resources; the slot then waits again with what is free. This is rare,
+//! because the next slot that waits offers most bundles.
 
 use super::{Drain, Executor};
 use midflight_endpoint::Nanos;
 
 impl Executor {
-    /// Notes whether some waits could offer more, and since when. A switch that is polled takes nothing back.
+    /// A polled switch accepts no returns.
     pub(super) fn watch_offers(&mut self, now: Nanos) {
         if !self.slots.have_offers_changed() {
             return;
@@ -16,8 +16,7 @@ impl Executor {
         self.offers_due = is_behind.then_some(due);
     }
 
-    /// Takes back waits that could offer more. One that was sent within the last round trip is left alone: its answer may be on
-    /// its way, and the slot will have a task.
+    /// Spares waits sent within the last round trip, whose tasks may be on their way.
     pub(super) fn renew_offers(&mut self, now: Nanos) {
         if self.offers_due.is_none_or(|due| due > now) {
             return;

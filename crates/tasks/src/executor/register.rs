@@ -1,6 +1,5 @@
-//! Registration: which slots need a name at the switch, the REGISTERs in flight, and the answers. A REGISTER names
-//! consecutive slots under a fresh sequence; its repeats carry the same sequence, so they change nothing. If a switch asks
-//! for a cookie, the REGISTER is sent again at once, with the cookie.
+//! Registration. A REGISTER names consecutive slots under a new sequence; its repeats have the same one, so they change nothing.
+//! A COOKIE makes it repeat at once.
 
 use super::ExecutorConfig;
 use super::link::Link;
@@ -10,14 +9,13 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 
-/// The largest number of REGISTERs in flight. Others follow when answers come, so that a large executor does not flood a
-/// switch.
+/// Bound of REGISTERs in flight, so that a large executor does not flood a switch.
 const REQUESTS_MAX: usize = 8;
-/// The first wait of refused slots before they ask again.
+/// First wait after a refusal.
 const REFUSED_DELAY: Nanos = 100_000_000;
 
-/// Whether a REGISTER is sent again early because another cookie came. That happens at most once between two regular
-/// repeats, so a flood of COOKIE packets at most doubles our packets.
+/// Whether a REGISTER is repeated early for a new cookie: at most once between two regular repeats, so a flood of COOKIEs at most
+/// doubles the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extra {
     No,
@@ -25,7 +23,6 @@ enum Extra {
     Sent,
 }
 
-/// A REGISTER that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) first: u32,
@@ -33,7 +30,6 @@ pub(super) struct Request {
     pub(super) sequence: u32,
     first_sent: Nanos,
     tries: u32,
-    /// When it is sent again.
     due: Nanos,
     extra: Extra,
 }
@@ -43,12 +39,12 @@ impl Request {
         Self { first, count, sequence, first_sent: 0, tries: 0, due: now, extra: Extra::No }
     }
 
-    /// Whether a packet may answer it: it was sent.
+    /// Whether a response may answer it.
     fn is_asked(&self, sequence: u32) -> bool {
         self.sequence == sequence && self.tries > 0
     }
 
-    /// How long ago it was sent, if only once: otherwise one cannot know which of them is answered.
+    /// Age if sent only once; otherwise the response is ambiguous.
     fn round_trip(&self, now: Nanos) -> Option<Nanos> {
         (self.tries == 1 && self.extra == Extra::No).then(|| now.saturating_sub(self.first_sent))
     }
@@ -59,9 +55,8 @@ pub(super) struct Registrar {
     executor: u64,
     resources: u8,
     places: [u32; SLOT_PLACES],
-    /// Local numbers from here on are for asking ahead; one REGISTER names slots of one kind.
+    /// Local number of the first prefetch slot. A REGISTER names slots of one kind.
     first_ahead: u32,
-    /// The local number of the first spare.
     first_spare: u32,
     delay_min: Nanos,
     delay_max: Nanos,
@@ -71,7 +66,6 @@ pub(super) struct Registrar {
     refused: Vec<u32>,
     refused_due: Option<Nanos>,
     refused_delay: Nanos,
-    /// Why the last slot was refused.
     pub(super) refused_for: Option<Reason>,
     next_sequence: u32,
     random: Pcg64Mcg,
@@ -99,25 +93,25 @@ impl Registrar {
         }
     }
 
-    /// Whether no REGISTER is in flight or needed. Refused slots may still wait for their time.
+    /// Whether no REGISTER is in flight or needed. Refused slots may still wait.
     pub(super) fn is_quiet(&self) -> bool {
         self.requests.is_empty() && self.wanted.is_empty()
     }
 
-    /// Whether ordinary slots ask for a name, which any switch that lives answers. A REGISTER for asking ahead is no such question:
-    /// of a switch whose process stands still it gets no answer, while that serves all slots that it knows.
+    /// Whether ordinary slots ask for a name, which any live switch answers. Prefetch slots do not count: a switch with a
+    /// suspended process does not answer them, yet serves the slots that it knows.
     pub(super) fn is_question(&self) -> bool {
         let is_ordinary = |&local: &u32| local < self.first_ahead;
         self.requests.iter().map(|request| &request.first).chain(self.wanted.first()).any(is_ordinary)
     }
 
-    /// Whether a slot is to be registered, or was refused and asks again later.
+    /// Whether a slot asks to be registered, or will after a refusal.
     pub(super) fn asks_for(&self, local: u32) -> bool {
         let is_in = |request: &Request| (request.first..request.first + request.count).contains(&local);
         self.wanted.contains(&local) || self.refused.contains(&local) || self.requests.iter().any(is_in)
     }
 
-    /// Spares that are to be registered, or were refused and ask again later.
+    /// Number of such spares.
     pub(super) fn spares(&self) -> u32 {
         let is_spare = |local: u32| local >= self.first_spare;
         let asked = self.requests.iter().filter(|request| is_spare(request.first)).map(|request| request.count);
@@ -130,7 +124,7 @@ impl Registrar {
         self.wanted.insert(local);
     }
 
-    /// Starts again from nothing: the switch is another one, or the executor drains.
+    /// Drops everything: the switch changed, or the executor drains.
     pub(super) fn clear(&mut self) {
         self.wanted.clear();
         self.requests.clear();
@@ -138,8 +132,8 @@ impl Registrar {
         self.refused_due = None;
     }
 
-    /// Removes the request that this answers; returns it with its round trip, if that is unambiguous. An answer to an
-    /// earlier process at this address does not count, because its slots are not ours.
+    /// Removes the request that this answers; with its round trip, if unambiguous. Ignores responses to an earlier process at
+    /// this address.
     pub(super) fn answered(&mut self, now: Nanos, answer: &Registered) -> Option<(Request, Option<Nanos>)> {
         if answer.executor.get() != self.executor {
             return None;
@@ -150,35 +144,32 @@ impl Registrar {
         Some((request, request.round_trip(now)))
     }
 
-    /// Whether this COOKIE answers a request, with the round trip if that is unambiguous. The request still waits for
-    /// REGISTERED.
+    /// Whether this COOKIE answers a request; with the round trip, if unambiguous.
     pub(super) fn is_refused(&self, now: Nanos, answer: &Cookie) -> Option<Option<Nanos>> {
         let is_ours = answer.identity.get() == self.executor;
         let request = self.requests.iter().find(|r| is_ours && r.is_asked(answer.header.sequence.get()))?;
         Some(request.round_trip(now))
     }
 
-    /// The cookie has changed since the requests were sent.
     pub(super) fn ask_again(&mut self) {
         for request in self.requests.iter_mut().filter(|r| r.tries > 0 && r.extra == Extra::No) {
             request.extra = Extra::Wanted;
         }
     }
 
-    /// A slot has its name and needs no REGISTER any more.
     pub(super) fn satisfied(&mut self, local: u32) {
         self.wanted.remove(&local);
         self.refused_delay = REFUSED_DELAY.min(self.refused_max);
     }
 
-    /// The switch refused an ordinary slot, for this reason. The slot asks again later.
+    /// The switch refused an ordinary slot, which asks again later.
     pub(super) fn refused(&mut self, local: u32, reason: Option<Reason>) {
         self.wanted.remove(&local);
         self.refused.push(local);
         self.refused_for = reason;
     }
 
-    /// Sets the time at which refused slots ask again. Returns whether some slots had none before.
+    /// Schedules the next attempt of refused slots. Returns whether some were not scheduled yet.
     pub(super) fn back_off(&mut self, now: Nanos) -> bool {
         if self.refused.is_empty() || self.refused_due.is_some() {
             return false;
@@ -198,13 +189,12 @@ impl Registrar {
         }
     }
 
-    /// Refused slots ask again: their time has come, or there is another switch.
+    /// Refused slots ask again: their time has come, or the switch changed.
     pub(super) fn ask_refused(&mut self) {
         self.refused_due = None;
         self.wanted.extend(self.refused.drain(..));
     }
 
-    /// Writes a REGISTER, if one is due, first or again.
     pub(super) fn poll_transmit(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         self.ask(now);
         let is_due = |request: &&mut Request| request.due <= now || request.extra == Extra::Wanted;
@@ -222,7 +212,7 @@ impl Registrar {
         }
         let is_ahead = (self.first_ahead..self.first_spare).contains(&request.first);
         let kind = if is_ahead { SlotKind::Ahead } else { SlotKind::Ordinary };
-        // With epoch 0: whichever switch runs there may answer.
+        // With epoch 0, so that any switch may answer.
         let fixed = Register {
             executor: self.executor.into(),
             cookie: link.cookie.into(),
@@ -237,7 +227,6 @@ impl Registrar {
         true
     }
 
-    /// Makes requests for consecutive slots that need a name.
     fn ask(&mut self, now: Nanos) {
         while self.requests.len() < REQUESTS_MAX
             && let Some(first) = self.wanted.pop_first()

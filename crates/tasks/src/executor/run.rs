@@ -1,4 +1,4 @@
-//! What an executor and its driver exchange: tasks to run, how they ended, and other events.
+//! The interface between an executor and its driver: tasks to run, their ends, and other events.
 
 use crate::blob::TAG_BYTES;
 use crate::proof::Token;
@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
-/// Identifies a run; unique as long as the executor lives.
+/// Identifies a run; unique in an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
-    /// The slot, from 0.
+    /// Slot, from 0.
     pub slot: u32,
     /// Counts the runs of this slot.
     pub run: u32,
@@ -26,7 +26,7 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// The resources of which there is one.
+    /// Mask of the resources.
     #[must_use]
     pub fn mask(&self) -> u8 {
         self.mask
@@ -39,13 +39,12 @@ impl Bundles {
         is_there.then(|| self.numbers[usize::from(bit)])
     }
 
-    /// All of them: the bit of the resource, and the bundle.
+    /// All bundles with the bits of their resources.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u16)> {
         let this = *self;
         (0..RESOURCE_BITS).filter_map(move |bit| Some((bit, this.of(bit)?)))
     }
 
-    /// Those of the resources in `mask`.
     pub(super) fn only(self, mask: u8) -> Self {
         Self { mask: self.mask & mask, ..self }
     }
@@ -62,7 +61,7 @@ impl Bundles {
     }
 }
 
-/// Of several bundles of one resource, the last; bits beyond a mask are left out.
+/// Keeps the last of several bundles of a resource; ignores bits beyond the mask.
 impl FromIterator<(u8, u16)> for Bundles {
     fn from_iter<T: IntoIterator<Item = (u8, u16)>>(all: T) -> Self {
         let mut bundles = Self::default();
@@ -72,66 +71,65 @@ impl FromIterator<(u8, u16)> for Bundles {
     }
 }
 
-/// How many bundles of a counted resource there are.
+/// Use of the bundles of a counted resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleCounts {
-    /// All of them.
+    /// All bundles.
     pub total: u32,
-    /// Tasks have them.
+    /// Bundles that tasks have.
     pub held: u32,
-    /// Waits offer them. The others are free, and no slot waits that could offer them.
+    /// Bundles that waits offer. The others are free, and no waiting slot could offer them.
     pub offered: u32,
 }
 
-/// A task to run now. Its slot is taken until [`super::Executor::finish`].
+/// A task to run now. It takes its slot until [`super::Executor::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// To be passed to [`super::Executor::finish`].
+    /// For [`super::Executor::finish`].
     pub key: RunKey,
     /// Function, argument, priority and attempt (from 1).
     pub task: TaskInfo,
-    /// The user that it belongs to.
+    /// The task's user.
     pub uid: u32,
-    /// The job it belongs to.
+    /// The task's job.
     pub jid: u32,
-    /// The client's address, as the switch sees it; an argument by reference is fetched from its IP.
+    /// The client's address as the switch sees it; an argument by reference is fetched from its IP.
     pub client: SocketAddr,
-    /// The token of the task's SUBMIT, by which its completion is proven.
+    /// Token of the task's SUBMIT, which proves its completion.
     pub token: Token,
     /// From acceptance to assignment, by the switch's clock, in microseconds.
     pub waited_us: u32,
     /// When the ASSIGN arrived.
     pub arrived: Nanos,
-    /// When the slot first asked for this task; if it polls, when it first sent the wait that this answers.
+    /// When the slot asked for this task; if it polls, when it first sent the answered wait.
     pub asked: Nanos,
-    /// The bundles of the counted resources that the task requires: its own until it has ended.
+    /// Bundles of the counted resources that the task requires; its own until it ends.
     pub bundles: Bundles,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The status for the client.
+    /// Status for the client.
     pub status: Status,
     /// The function's value, or the message of its failure.
     pub result: Output,
     /// When the function started.
     pub started: Nanos,
-    /// When it ended.
+    /// When the function ended.
     pub ended: Nanos,
 }
 
-/// A result, or where it is.
+/// A result, inline or by reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// At most [`midflight_wire::RESULT_MAX`] bytes.
     Inline(Vec<u8>),
-    /// Served over TCP by the driver, until [`Event::Settled`].
+    /// The driver serves it over TCP until [`Event::Settled`].
     ByReference(BlobRef),
 }
 
 impl Output {
-    /// As they stand in a completion.
     pub(super) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Inline(bytes) => bytes,
@@ -140,139 +138,134 @@ impl Output {
     }
 }
 
-/// What the driver has to know or do.
+/// What the driver must know or do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Run this task: exactly once for each assignment.
+    /// Run this task; exactly once for each assignment.
     Run(Run),
-    /// The client of this run wants it to be stopped: end it soon by [`super::Executor::finish`], with [`Status::Cancelled`],
-    /// or with its result if it has ended by itself. Once for each run.
+    /// The client stops this run: call [`super::Executor::finish`] soon, with [`Status::Cancelled`], or with the result if it
+    /// ended by itself. Once per run.
     Stop(RunKey),
-    /// A client has sent the argument of a task along, which probably comes next: then it need not be fetched. Anybody may have sent
-    /// it, so it counts only for a task of a client at this address, whose reference has this name and decrypts the bytes
-    /// ([`crate::blob`]).
+    /// A client pushed the argument of a task that will probably follow. The sender is unverified: use it only for a task of a
+    /// client at this address, whose reference has this name and decrypts the bytes ([`crate::blob`]).
     Argument {
-        /// Where it came from.
+        /// Source address.
         client: SocketAddr,
-        /// [`crate::blob::argument_name`], it says.
+        /// [`crate::blob::argument_name`], unverified.
         name: u64,
-        /// Of [`crate::blob::seal_argument`], it says.
+        /// Tag of [`crate::blob::seal_argument`], unverified.
         tag: [u8; TAG_BYTES],
-        /// As many as it says, encrypted.
+        /// The encrypted bytes.
         bytes: Vec<u8>,
     },
-    /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such
-    /// event for inline results.
+    /// The driver may drop this run's result by reference: the client has it, or it was given up.
     Settled {
-        /// The run.
+        /// The run of the result.
         run: RunKey,
         /// Whether the client has it.
         delivered: bool,
     },
-    /// Registered at a switch, for the first time or again.
+    /// Slots were registered at a switch, for the first time or again.
     Registered {
-        /// The switch.
+        /// Address of the switch.
         switch: SocketAddr,
-        /// Slots that are registered now.
+        /// Number of registered slots.
         slots: u32,
-        /// Our address, as the switch sees it.
+        /// The executor's address as the switch sees it.
         seen: SocketAddr,
     },
-    /// The switch has no room for some slots; they ask again later.
+    /// The switch refused some slots; they ask again later.
     SlotsFull {
-        /// Slots that are registered.
+        /// Number of registered slots.
         got: u32,
-        /// Whether it has room, but this address already uses its share (T14).
+        /// Whether the cause is this address's share (T14), rather than a full switch.
         is_share: bool,
     },
-    /// All slots now register at another switch, because the one before was silent for two leases, or a preferred one
-    /// answers again.
+    /// All slots register at another switch: the old one was silent for two leases, or a preferred one answers.
     SwitchChanged {
-        /// Its address.
+        /// Address of the switch.
         switch: SocketAddr,
     },
-    /// The switch in use has another version of the wire format and accepts nothing of ours. Once for each switch and
-    /// version.
+    /// The current switch uses another version of the format and accepts no packets. Once per switch and version.
     OtherVersion {
-        /// Its address.
+        /// Address of the switch.
         switch: SocketAddr,
         /// Its version.
         version: u8,
     },
-    /// [`super::Executor::drain`] has ended: no task runs, and no completion waits for an acknowledgement. Once.
+    /// [`super::Executor::drain`] ended: no task runs, and no completion is unacknowledged. Once.
     Drained,
 }
 
-/// The counters of an executor.
+/// Counters of an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Assignments accepted: tasks run.
     pub runs: u64,
     /// Runs that ended.
     pub finished: u64,
-    /// Completions that their client has acknowledged.
+    /// Completions acknowledged.
     pub delivered: u64,
-    /// Completions that were given up unacknowledged.
+    /// Completions given up unacknowledged.
     pub given_up: u64,
     /// COMPLETE records sent again.
     pub complete_repeats: u64,
-    /// Waits sent again because no answer came.
+    /// Waits sent again without a response.
     pub wait_repeats: u64,
-    /// Assignments accepted while all workers were busy: the tasks start later, or go back.
+    /// Assignments accepted while all workers were busy; these tasks start later or are returned.
     pub taken_early: u64,
-    /// Of these, tasks that went back because they could not start within two spans.
+    /// Of these, tasks returned because they did not start within two spans.
     pub given_back: u64,
-    /// Waits that were taken back because they could offer more bundles.
+    /// Waits withdrawn because they could offer more bundles.
     pub offers_renewed: u64,
-    /// Runs that lent their slots, because they wait for other tasks.
+    /// Runs that lent their slots because they waited for other tasks.
     pub waits_for_others: u64,
-    /// Those that could not: as many did as may.
+    /// Runs that could not, because of the bound.
     pub waits_refused: u64,
-    /// Runs that gave back a part of their tasks.
+    /// Runs that returned a part of their tasks.
     pub parts: u64,
     /// Extra tasks: second assignments to one wait, kept and run next.
     pub extra_tasks: u64,
-    /// NO_OPs received: polls that found no task.
+    /// NO_OPs received: polls without a task.
     pub polls: u64,
-    /// NO_OPs to waits ahead.
+    /// NO_OPs to prefetch waits.
     pub polls_ahead: u64,
-    /// Assignments that answered no current wait, ignored.
+    /// Assignments ignored: no current wait.
     pub stale_assignments: u64,
-    /// NO_OPs that answered no current wait, or were repeated, ignored.
+    /// NO_OPs ignored: no current wait, or repeated.
     pub stale_no_ops: u64,
-    /// Slots declared void by a switch.
+    /// Slots that a switch declared void.
     pub resets: u64,
-    /// Waits declared void that are not current, ignored.
+    /// Void waits ignored: not current.
     pub stale_resets: u64,
-    /// RELEASED for slots that are not leaving, ignored.
+    /// RELEASED ignored: the slot is not leaving.
     pub stale_releases: u64,
-    /// Cookies that answered a REGISTER.
+    /// Cookies received for a REGISTER.
     pub cookies: u64,
-    /// Slots refused by a switch for lack of room.
+    /// Slots refused because the switch is full.
     pub slots_full: u64,
     /// Changes to another switch of the list.
     pub switch_changes: u64,
-    /// Datagrams that were malformed, or of an operation that is not for executors.
+    /// Datagrams dropped: malformed, or not an operation for executors.
     pub rejected: u64,
-    /// Datagrams of another version of the format, and VERSION packets.
+    /// Datagrams of another version, and VERSION packets.
     pub other_versions: u64,
-    /// Well-formed datagrams that came from another address than the current switch's, had an earlier epoch, or answered
-    /// nothing, ignored.
+    /// Well-formed datagrams ignored: from another address, of an earlier epoch, or not a response to any request.
     pub foreign: u64,
-    /// Acknowledgements of completions that are not kept, or no longer, or not of their client.
+    /// Acknowledgements ignored: completion unknown, or not from its client.
     pub unknown_acks: u64,
-    /// Arguments that clients have sent along, or somebody in their place.
+    /// Arguments pushed by clients (or an impostor).
     pub arguments_came_along: u64,
-    /// Runs that their client wanted to be stopped.
+    /// Runs that their client stopped.
     pub stops: u64,
-    /// Tasks in STOPs that do not run here, or whose run was to be stopped already, or not of their client, ignored.
+    /// STOP records ignored: no such run, stopped already, or not from its client.
     pub unknown_stops: u64,
-    /// Calls of `finish` for a run that does not run, ignored.
+    /// Calls of `finish` ignored: no such run.
     pub unknown_finishes: u64,
 }
 
 impl Counters {
-    /// All of them, by name.
+    /// All counters by name.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 31] {
         [
@@ -311,7 +304,6 @@ impl Counters {
     }
 }
 
-/// Events that wait for the driver, and the counters.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) events: VecDeque<Event>,

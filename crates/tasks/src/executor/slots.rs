@@ -1,4 +1,4 @@
-//! The slots: the state of each, and its name at the switch.
+//! The slots: state, and name at the switch.
 
 mod ahead;
 mod bundles;
@@ -20,32 +20,30 @@ use midflight_wire::{Assignment, RunName, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Has no name at the switch. It needs one, unless it is for asking ahead.
+    /// Not registered. Must register, unless it is a prefetch or spare slot.
     Unregistered,
-    /// Is registered and asks for nothing: it is for asking ahead, or its worker is busy with a task that was taken ahead.
+    /// Registered and idle: a prefetch slot, or its worker runs a prefetched task.
     Resting,
     /// Has asked for a task.
     Waiting,
-    /// Has a task that has not started, because as many run as there are ordinary slots.
+    /// Has a task that has not started, because all workers are busy.
     Ready,
-    /// Has a task. If its name becomes void meanwhile, it registers when the task is done.
+    /// Has a task. If its name becomes void, it registers when the task ends.
     Running,
-    /// Has told the switch that it gives back what it was given, and stays registered.
+    /// Has asked the switch to take back its wait or task; stays registered.
     Returning,
-    /// Has told the switch that it wants no more tasks.
+    /// Has told the switch that it leaves.
     Leaving,
     /// Has left, for good.
     Gone,
 }
 
-/// The task that a slot runs, as far as its completion needs it.
+/// The part of a running task that its completion needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) token: Token,
-    /// How its client names it to stop it.
     name: TaskName,
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
@@ -54,12 +52,10 @@ pub(super) struct Held {
     pub(super) attempt: u8,
     pub(super) waited_us: u32,
     pub(super) arrived: Nanos,
-    /// Whether the driver was told to stop it.
     stopped: bool,
 }
 
-/// How a client names a task in STOP: proof, submission, index. Two clients may have the same submission and index, and nobody else
-/// than the task's client knows its proof.
+/// A task's name in STOP: proof, submission, index. Names of two clients differ in the proof.
 type TaskName = (u64, u32, u8);
 
 fn task_name(name: &RunName) -> TaskName {
@@ -69,40 +65,36 @@ fn task_name(name: &RunName) -> TaskName {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: State,
-    /// Whether `name` is valid at the switch, as far as we know.
+    /// Whether `name` is valid at the switch, as far as known.
     pub(super) registered: bool,
-    /// Whether it is in `waits` or `leaves`.
     queued: bool,
-    /// Whether the last task is done: what RELEASE says.
+    /// Whether the last task is done, for RELEASE.
     done: bool,
     pub(super) name: Name,
     sequence: u32,
     run: u32,
     /// Whether the current wait was sent, so that a task may answer it.
     sent: bool,
-    /// Whether the switch has answered NO_OP: it has no task for the slot, which asks again when the next poll is due.
+    /// Whether the switch answered NO_OP; the slot polls again later.
     got_no_op: bool,
-    /// How often the wait was sent since the last NO_OP, or the leave was sent.
+    /// Transmissions of the wait since the last NO_OP, or of the leave.
     tries: u8,
     /// When the first of these was sent.
     asked: Nanos,
-    /// The number of the last RETRIEVE that asked ahead for this slot.
+    /// Number of the last RETRIEVE with this slot's prefetch wait.
     asked_in: u32,
-    /// The counter of the first RELEASE that named the present leave or return: earlier ones were about another.
+    /// Counter of the first RELEASE of the current leave or return.
     released_in: u64,
-    /// When the run started.
     started: Nanos,
-    /// The run was taken ahead and has lasted for longer than expected.
+    /// The run was prefetched and lasts longer than expected.
     is_overdue: bool,
-    /// The run waits for other tasks.
     is_waiting_run: bool,
     held: Option<Held>,
     extra: ExtraTasks,
-    /// Of counted resources: what its wait offers, or what its task requires.
+    /// Counted resources that its wait offers, or its task requires.
     bundles: Bundles,
 }
 
-/// An assignment that was accepted, and when.
 #[derive(Clone, Debug)]
 struct Given {
     assignment: Assignment,
@@ -112,18 +104,16 @@ struct Given {
 }
 
 impl Slot {
-    /// Its current wait.
     pub(super) fn wait(&self) -> Wait {
         Wait { slot: self.name.number.into(), generation: self.name.generation.into(), sequence: self.sequence.into() }
     }
 
-    /// How long ago the wait was sent, if only once: otherwise one cannot know which of them is answered.
+    /// Age if sent only once; otherwise the response is ambiguous.
     fn round_trip(&self, now: Nanos) -> Option<Nanos> {
         (self.tries == 1).then(|| now.saturating_sub(self.asked))
     }
 }
 
-/// A slot's number and generation at the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) number: u32,
@@ -147,33 +137,32 @@ pub(super) struct Slots {
     resources: u8,
     repeat_min: Nanos,
     poll_repeat_min: Nanos,
-    /// Of counted resources: what no slot has.
     pool: Pool,
-    /// How many are ordinary: as many tasks run at once. Those behind them are for asking ahead, the last ones spares.
+    /// Number of ordinary slots, and of workers. Prefetch slots follow them, then spares.
     ordinary: u32,
     first_spare: u32,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
-    /// The slots that run, by their tasks. Of two that run the same one, because a lease has expired, the later.
+    /// Running slots by task. If two run the same one after a lease expired, the later.
     by_task: HashMap<TaskName, u32, Keyed>,
-    /// Slots whose wait is to be sent, for the first time or again. An entry whose slot has changed state is skipped.
+    /// Slots whose wait is to be sent. Skips entries whose slot has changed state.
     waits: VecDeque<u32>,
-    /// The same of those that ask ahead.
+    /// The same for prefetch slots.
     asks: VecDeque<u32>,
-    /// RETRIEVEs of waits ahead that are not answered yet, the oldest first.
+    /// Unanswered RETRIEVEs of prefetch waits, the oldest first.
     asked: VecDeque<Asked>,
-    /// Slots for asking ahead that rest. An entry whose slot has changed state is skipped.
+    /// Idle prefetch slots. Skips entries whose slot has changed state.
     idle: Vec<u32>,
-    /// The same, where the switch was not told yet that the last task is done.
+    /// The same, if the switch does not know yet that the last task is done.
     untold: Vec<u32>,
-    /// Tasks that have not started, in the order of their arrival.
+    /// Tasks that have not started, in order of arrival.
     ready: VecDeque<(u32, Given)>,
-    /// Runs of tasks that were taken ahead, in the order of their start; some may have ended.
+    /// Prefetched runs, in the order of their start; some may have ended.
     lent: VecDeque<(Nanos, RunKey)>,
     /// Slots whose leave is to be sent.
     leaves: VecDeque<u32>,
     timers: Timers,
-    /// The next slot for KEEPALIVE to consider; past the last one while none is due.
+    /// The next slot for KEEPALIVE; past the last one if none is due.
     keepalive: usize,
     pub(super) census: Census,
 }
@@ -231,17 +220,16 @@ impl Slots {
         self.slots.get(local as usize)
     }
 
-    /// All slots, those for asking ahead too.
     pub(super) fn locals(&self) -> std::ops::Range<u32> {
         0..self.slots.len() as u32
     }
 
-    /// The slots that are always registered, as many as tasks may run at once.
+    /// Slots that are always registered, one per worker.
     pub(super) fn ordinary(&self) -> std::ops::Range<u32> {
         0..self.ordinary
     }
 
-    /// Those of runs that wait for other tasks; registered while they are needed.
+    /// Slots for runs that wait for other tasks; registered when needed.
     pub(super) fn spares(&self) -> std::ops::Range<u32> {
         self.first_spare..self.slots.len() as u32
     }
@@ -254,7 +242,6 @@ impl Slots {
         }
     }
 
-    /// Whether a slot is for asking ahead.
     pub(super) fn is_ahead(&self, local: u32) -> bool {
         self.kind(local) == Kind::Ahead
     }
@@ -263,18 +250,17 @@ impl Slots {
         self.timers.next()
     }
 
-    /// The slot that has this name now.
     fn find(&self, name: Name) -> Option<u32> {
         let &local = self.by_number.get(&name.number)?;
         (self.slots[local as usize].name == name).then_some(local)
     }
 
-    /// The slot that last had this number, if its name still counts as valid.
+    /// The slot that last had this number, if its name is valid.
     pub(super) fn holder(&self, number: u32) -> Option<u32> {
         self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
     }
 
-    /// Registers a slot under a unique name. An ordinary slot starts to wait, from sequence 1; any other slot stays idle.
+    /// Registers a slot. An ordinary slot starts to wait, from sequence 1; others stay idle.
     pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
@@ -289,9 +275,9 @@ impl Slots {
         }
     }
 
-    /// Voids a slot's name. A slot that does not run must register again, a running one when its task is done; a leaving one
-    /// has left; others than ordinary ones register when they are needed. A task that has not started will not: the switch gives it
-    /// to another slot, or has forgotten it. Returns whether the slot must register now.
+    /// Voids a slot's name. An ordinary slot must register again, a running one when its task ends; other kinds register when
+    /// needed; a leaving one has left. A task not started is dropped, because the switch assigns it elsewhere. Returns whether
+    /// the slot must register now.
     pub(super) fn void(&mut self, local: u32) -> bool {
         let kind = self.kind(local);
         let slot = &mut self.slots[local as usize];
@@ -318,7 +304,7 @@ impl Slots {
         false
     }
 
-    /// The slot whose current wait this is: it waits, or has the task that answered it, or has just done with it.
+    /// The slot whose current wait this is: it waits, has the task, or has just finished it.
     pub(super) fn present(&self, wait: &Wait) -> Option<u32> {
         let local = self.find(wait.into())?;
         let slot = &self.slots[local as usize];
@@ -327,7 +313,7 @@ impl Slots {
         (is_present && is_concerned).then_some(local)
     }
 
-    /// The slot that has this name and leaves or gives back, if it has said so in the packet with this counter or before.
+    /// The slot with this name, if it announced its leave or return in the packet with this counter or before.
     pub(super) fn released(&self, name: Name, counter: u64) -> Option<(u32, State)> {
         let local = self.find(name)?;
         let slot = &self.slots[local as usize];
@@ -336,15 +322,15 @@ impl Slots {
         (is_asked && has_said).then_some((local, slot.state))
     }
 
-    /// The slot whose current wait this is, if it waits and the wait was sent.
+    /// The slot whose current wait this is, if it was sent and is unanswered.
     fn asking(&self, wait: &Wait) -> Option<u32> {
         let local = self.present(wait)?;
         let slot = &self.slots[local as usize];
         (slot.state == State::Waiting && slot.sent).then_some(local)
     }
 
-    /// NO_OP for a slot's current wait: it polls again after `every`. Returns the round trip, if the wait was sent once;
-    /// `None` if no answer was expected.
+    /// NO_OP: the slot polls again after `every`. Returns the round trip if the wait was sent once; `None` if no response was
+    /// expected.
     pub(super) fn no_op(&mut self, now: Nanos, every: Nanos, wait: &Wait) -> Option<Option<Nanos>> {
         let local = self.asking(wait)?;
         let slot = &mut self.slots[local as usize];
@@ -357,9 +343,8 @@ impl Slots {
         Some(slot.round_trip(now))
     }
 
-    /// Accepts an assignment if it answers a slot's current wait, and the task requires no bundles that this did not offer. Returns the run, unless all workers are busy: then it is
-    /// ready to start later. Returns the round trip too, if the answer was immediate, as a switch that is polled always
-    /// answers.
+    /// Accepts an assignment to a slot's current wait, unless the task requires bundles beyond its offer. Returns the run, or
+    /// none if it must wait for a worker; and the round trip if the response was immediate, as always from a polled switch.
     pub(super) fn assign(
         &mut self,
         now: Nanos,
@@ -375,7 +360,7 @@ impl Slots {
         }
         self.keep_required(local, required);
         let slot = &mut self.slots[local as usize];
-        // A task that waited longer than this slot was queued when the wait arrived, so the answer was immediate.
+        // A task older than this wait was queued when it arrived, so the response was immediate.
         let elapsed = now.saturating_sub(slot.asked);
         let waited = u64::from(assignment.waited_us.get()) * 1000;
         let round_trip = if is_polled { slot.round_trip(now) } else { (waited > elapsed).then_some(elapsed) };
@@ -391,14 +376,12 @@ impl Slots {
         Some((None, round_trip))
     }
 
-    /// Whether a task that comes now may start: as many run as there are ordinary slots, without those that wait for others; and those
-    /// that came before go first.
+    /// Whether fewer runs work than there are ordinary slots, and no earlier task is ready.
     fn has_worker(&self) -> bool {
         let most = if planted(28) && self.ordinary > 4 { self.ordinary + 1 } else { self.ordinary };
         self.ready.is_empty() && self.census.working() < most
     }
 
-    /// A slot starts an assignment.
     fn begin(&mut self, now: Nanos, local: u32, given: &Given) -> Run {
         let Given { assignment, epoch, arrived, asked } = given;
         let token = Token::new(assignment.token.get());
@@ -439,7 +422,7 @@ impl Slots {
         run
     }
 
-    /// Ends `run`, if it runs, and returns its task and when it started. The caller sets the slot's next state.
+    /// Ends `run`, and returns its task and start time. The caller sets the slot's next state.
     pub(super) fn finish(&mut self, run: RunKey) -> Option<(Held, Nanos)> {
         let slot = self.slots.get_mut(run.slot as usize)?;
         if slot.state != State::Running || slot.run != run.run {
@@ -460,13 +443,12 @@ impl Slots {
         Some((held, started))
     }
 
-    /// The task of a run that goes on.
     pub(super) fn held(&self, run: RunKey) -> Option<Held> {
         let slot = self.get(run.slot).filter(|slot| slot.state == State::Running && slot.run == run.run)?;
         slot.held
     }
 
-    /// A run waits for other tasks from now on, or goes on. `None` if it does not run, or did so already.
+    /// `None` if the run has ended, or nothing changes.
     pub(super) fn set_waiting(&mut self, run: RunKey, is_waiting: bool) -> Option<()> {
         let slot = self.slots.get_mut(run.slot as usize)?;
         let runs = slot.state == State::Running && slot.run == run.run && slot.held.is_some();
@@ -474,7 +456,7 @@ impl Slots {
             return None;
         }
         if planted(43) && !is_waiting && self.census.waiting_runs > 1 {
-            return None; // a mutant: of several that wait, none but the last counts as going on
+            return None; // planted bug: only the last of several waiting runs continues
         }
         slot.is_waiting_run = is_waiting;
         match is_waiting {
@@ -487,8 +469,8 @@ impl Slots {
         Some(())
     }
 
-    /// The run of a task that its client wants to be stopped, if it runs and the driver does not know it yet. One that has not
-    /// started yet does so within two spans, or goes back: its client asks again.
+    /// The run that its client stops, if the driver does not know yet. A task not started starts or is returned soon, and its
+    /// client asks again.
     pub(super) fn stop(&mut self, name: &RunName) -> Option<RunKey> {
         let &local = self.by_task.get(&task_name(name))?;
         let slot = &mut self.slots[local as usize];
@@ -500,7 +482,7 @@ impl Slots {
         is_new.then_some(RunKey { slot: local, run: slot.run })
     }
 
-    /// A registered slot asks for a task, under its next sequence. One for asking ahead does so ahead.
+    /// Asks for a task with the next sequence.
     pub(super) fn wait(&mut self, local: u32) {
         self.enter(local, State::Waiting);
         let slot = &mut self.slots[local as usize];
@@ -509,12 +491,10 @@ impl Slots {
         self.waits_of(local).push_back(local);
     }
 
-    /// The waits to be sent, of this slot's kind.
     fn waits_of(&mut self, local: u32) -> &mut VecDeque<u32> {
         if self.is_ahead(local) { &mut self.asks } else { &mut self.waits }
     }
 
-    /// A registered slot asks for nothing more.
     pub(super) fn leave(&mut self, local: u32) {
         self.ready.retain(|(ready, _)| *ready != local); // the switch queues its task again
         self.enter(local, State::Leaving);
@@ -535,7 +515,7 @@ impl Slots {
         self.free_unneeded(local, state);
     }
 
-    /// Queues the waits and leaves that are due again. Returns how many waits are repeated because no answer came.
+    /// Returns the number of unanswered waits to repeat.
     pub(super) fn handle_timeout(&mut self, now: Nanos) -> u64 {
         let mut repeats = 0;
         while let Some(local) = self.timers.pop(now) {
@@ -559,7 +539,6 @@ impl Slots {
         repeats
     }
 
-    /// Starts naming all running slots in KEEPALIVEs.
     pub(super) fn keep_alive(&mut self) {
         self.keepalive = 0;
     }

@@ -1,13 +1,12 @@
-//! Resend timers with exponential back-off for numbered items: slots that wait, completions that are not acknowledged.
-//! Items at the same back-off step wait equally long, so each step has one list in the order of due times. Arming,
-//! disarming and expiring an item each touch a constant number of entries, and parked slots cost nothing until they are
-//! due. Slots that poll have a list of their own, because their interval is the same for all.
+//! Repeat timers with exponential back-off for numbered items. Items at one step wait equally long, so each step has a list in
+//! order of due times: all operations take constant time, and parked slots cost nothing. Polling slots share one interval and
+//! have a list of their own.
 
 use midflight_endpoint::Nanos;
 
-/// The number of back-off steps with lists of their own; the last list holds all later steps.
+/// Number of steps with a list; the last list holds all later steps.
 const STEPS: usize = 16;
-/// The list of items that poll; those of the steps follow.
+/// List of polling items; the steps' lists follow.
 const POLLS: usize = 0;
 const LISTS: usize = 1 + STEPS;
 const NONE: u32 = u32::MAX;
@@ -17,7 +16,6 @@ struct Entry {
     due: Nanos,
     previous: u32,
     next: u32,
-    /// The list that the item is in, while it is armed.
     list: Option<u8>,
 }
 
@@ -40,8 +38,8 @@ impl Timers {
         Self { entries: Vec::new(), lists: [List { head: NONE, tail: NONE }; LISTS] }
     }
 
-    /// Arms `item` for `base` doubled `step` times after `now`, at most `max`. The times of later steps are rounded down to
-    /// an eighth of the interval, so that items which back off together share packets.
+    /// Arms `item` for `base` doubled `step` times, at most `max`. Later steps are rounded down to an eighth of the interval, so
+    /// that items share packets.
     pub(super) fn arm(&mut self, item: u32, now: Nanos, step: u8, base: Nanos, max: Nanos) {
         let step = step.min(STEPS as u8 - 1);
         let delay = (base << step).min(max);
@@ -52,7 +50,7 @@ impl Timers {
         self.append(item, 1 + step, due);
     }
 
-    /// Arms `item`, which polls, for `every` after `now`. All items have the same `every`, unless a switch changes it.
+    /// All items have the same `every` unless the switch changes it.
     pub(super) fn arm_poll(&mut self, item: u32, now: Nanos, every: Nanos) {
         self.append(item, POLLS as u8, now + every);
     }
@@ -90,19 +88,16 @@ impl Timers {
         }
     }
 
-    /// When the next item is due.
     pub(super) fn next(&self) -> Option<Nanos> {
         self.heads().map(|head| self.entries[head as usize].due).min()
     }
 
-    /// Removes an item that is due.
     pub(super) fn pop(&mut self, now: Nanos) -> Option<u32> {
         let due = self.heads().find(|&head| self.entries[head as usize].due <= now)?;
         self.disarm(due);
         Some(due)
     }
 
-    /// Removes the item at the highest back-off step.
     pub(super) fn pop_furthest(&mut self) -> Option<u32> {
         let furthest = self.heads().last()?;
         self.disarm(furthest);
@@ -114,8 +109,8 @@ impl Timers {
     }
 }
 
-/// A smoothed round trip. The sample of a repeated request is measured from its first sending: a loss makes the estimate
-/// too large for a while, and that costs no packets.
+/// A smoothed round trip. The sample of a repeated request counts from its first transmission: after a loss the estimate is too
+/// large for a while, which costs no packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     smoothed: Nanos,
@@ -123,7 +118,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Longer samples are cut: they show a failure, not the length of the path.
+    /// Bound of a sample; longer ones show a failure, not the path.
     const SAMPLE_MAX: Nanos = 250_000_000;
 
     pub(super) fn assumed(round_trip: Nanos) -> Self {
@@ -136,12 +131,11 @@ impl RoundTrip {
         self.measured = true;
     }
 
-    /// The smoothed round trip.
     pub(super) fn smoothed(&self) -> Nanos {
         self.smoothed
     }
 
-    /// Twice the round trip, at least `min`: the time until a repeat.
+    /// The repeat interval: twice the round trip, at least `min`.
     pub(super) fn twice(&self, min: Nanos) -> Nanos {
         (2 * self.smoothed).max(min)
     }
@@ -174,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// The lists against a map: the same items are due at the same times, up to the clamp of a list's order.
+        /// The same items are due at the same times as in a map, except that a list keeps its order.
         #[test]
         fn timers_match_a_map(ops in prop::collection::vec((0u32..20, 0u8..7, 0u64..3_000, any::<bool>()), 1..200)) {
             let (mut timers, mut model, mut now) = (Timers::new(), BTreeMap::new(), 0);

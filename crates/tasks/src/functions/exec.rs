@@ -1,47 +1,44 @@
-//! What `exec` and `command` take and return.
+//! Arguments and results of `exec` and `command`.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// The longest command line in bytes, and the longest `NAME=value`: Linux takes 128 KiB as one argument of a program, and
-/// counts a NUL byte behind it.
+/// Longest command line, and longest `NAME=value`, in bytes: Linux accepts 128 KiB as one argument, including a final NUL.
 pub const COMMAND_LINE_MAX: usize = (128 << 10) - 1;
-/// The longest name of a directory: Linux's PATH_MAX, without the NUL byte behind it.
+/// Longest directory name in bytes: Linux's PATH_MAX without the final NUL.
 pub const DIRECTORY_MAX: usize = 4095;
 /// Variables of one request.
 pub const VARIABLES_MAX: usize = 4096;
-/// Bytes of all names and values of one request. Linux takes 2 MiB as arguments and environment of a program; the
-/// executor's own environment needs room, too.
+/// Bytes of all names and values of one request. Linux accepts 2 MiB in all, with the executor's own environment.
 pub const ENVIRONMENT_MAX: usize = 1 << 20;
 
-/// The first byte of an encoded request.
 const REQUEST_FORMAT: u8 = 1;
 
-/// Why a request cannot be carried out.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecRequestError {
-    /// Longer than Linux takes.
+    /// Exceeds [`COMMAND_LINE_MAX`].
     #[error("a command line of {0} bytes exceeds {COMMAND_LINE_MAX}: put it into a script, and run that")]
     CommandLineTooLong(usize),
-    /// Longer than Linux takes.
+    /// Exceeds [`DIRECTORY_MAX`].
     #[error("a directory's name of {0} bytes exceeds {DIRECTORY_MAX}: name a directory by a shorter path")]
     DirectoryTooLong(usize),
     /// A variable without a name, or with `=` in its name.
     #[error("{0:?} is no name of a variable: it needs one, without '='")]
     VariableName(String),
-    /// Longer than Linux takes.
+    /// Exceeds [`COMMAND_LINE_MAX`].
     #[error("variable {0} with its value exceeds {COMMAND_LINE_MAX} bytes: write the value to a file")]
     VariableTooLong(String),
-    /// Of one request.
+    /// Exceeds [`VARIABLES_MAX`].
     #[error("{0} variables exceed {VARIABLES_MAX}: leave some out")]
     TooManyVariables(usize),
-    /// Of one request.
+    /// Exceeds [`ENVIRONMENT_MAX`].
     #[error("variables of {0} bytes exceed {ENVIRONMENT_MAX}: write some values to files")]
     EnvironmentTooLong(usize),
-    /// Linux cannot take one.
+    /// Linux cannot pass a NUL byte.
     #[error("{0} has a NUL byte: remove it")]
     Nul(&'static str),
-    /// It could run no command.
+    /// A timeout of 0 permits no command.
     #[error("a timeout of 0: leave it out for none")]
     NoTime,
     /// The bytes are not an encoded request.
@@ -49,7 +46,7 @@ pub enum ExecRequestError {
     Malformed,
 }
 
-/// A command, as [`super::COMMAND`] takes it. Encoded as (integers in network byte order):
+/// Argument of [`super::COMMAND`]. Encoded as (integers in network byte order):
 ///
 /// | field | bits |
 /// |---|---|
@@ -60,13 +57,13 @@ pub enum ExecRequestError {
 /// | name and value of each variable: the length of each, then its bytes | 32 + … |
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecRequest {
-    /// What `/bin/sh -c` gets.
+    /// Command line for `/bin/sh -c`.
     pub command_line: Vec<u8>,
-    /// Where it runs. Default: the executor's own working directory.
+    /// Working directory. Default: the executor's.
     pub directory: Option<Vec<u8>>,
-    /// Variables beside those of the executor; one of the same name replaces the executor's.
+    /// Variables added to the executor's environment; they replace variables of the same name.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
-    /// How long it may take. After that the executor kills all processes of its group. Default for ever.
+    /// Time after which the executor kills the command's process group. Default: unlimited.
     pub timeout: Option<Duration>,
 }
 
@@ -80,7 +77,7 @@ impl ExecRequest {
     /// Checks every bound.
     ///
     /// # Errors
-    /// The first thing that Linux would not take.
+    /// The first violation.
     pub fn check(&self) -> Result<(), ExecRequestError> {
         use ExecRequestError as E;
         let Self { command_line, directory, environment, timeout } = self;
@@ -128,7 +125,7 @@ impl ExecRequest {
         Ok(bytes)
     }
 
-    /// Decodes it from an argument.
+    /// Decodes an argument.
     ///
     /// # Errors
     /// If the bytes are malformed, or as [`Self::check`].
@@ -176,9 +173,8 @@ fn check_variable(name: &[u8], value: &[u8]) -> Result<(), ExecRequestError> {
     Ok(())
 }
 
-/// Set in the flags of a result if the timeout ended the command.
+/// Flag of a result: the timeout ended the command.
 const TIMED_OUT: u8 = 1;
-/// The bytes of an encoded result before the host's name.
 const FIXED_BYTES: usize = 28;
 
 /// The outcome of a command. Encoded as (integers in network byte order):
@@ -195,27 +191,27 @@ const FIXED_BYTES: usize = 28;
 /// | the host's name, stdout, stderr | … |
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecResult {
-    /// The exit code, or 128 + the signal that ended it. A shell whose last command was ended by a signal also exits with
-    /// such a code: [`Self::signal`] tells which of the two it was.
+    /// Exit code, or 128 + the signal. A shell whose last command was killed exits with such a code too; [`Self::signal`]
+    /// distinguishes them.
     pub code: i32,
-    /// The signal that ended the shell itself.
+    /// Signal that ended the shell itself.
     pub signal: Option<u8>,
-    /// Whether the request's timeout ended it.
+    /// Whether the timeout ended it.
     pub timed_out: bool,
-    /// The executor's host name; at most 255 bytes.
+    /// Host name of the executor; at most 255 bytes.
     pub host: String,
-    /// When it started: time since 1970 by the executor's clock.
+    /// Start: time since 1970 by the executor's clock.
     pub started: Duration,
-    /// How long it took, until its outputs were closed and the shell had exited.
+    /// Time until the outputs were closed and the shell had exited.
     pub run_time: Duration,
-    /// All it wrote to stdout.
+    /// The whole stdout.
     pub stdout: Vec<u8>,
-    /// All it wrote to stderr.
+    /// The whole stderr.
     pub stderr: Vec<u8>,
 }
 
 impl ExecResult {
-    /// The bytes before stdout are no more than this.
+    /// Bound of the bytes before stdout.
     pub const HEAD_MAX: usize = FIXED_BYTES + HOST_MAX;
 
     /// Encodes it as a result.
@@ -227,7 +223,7 @@ impl ExecResult {
         bytes
     }
 
-    /// Encodes what comes before the outputs, where stdout has this many bytes.
+    /// Encodes the part before the outputs, for this length of stdout.
     #[must_use]
     pub fn encode_head(&self, stdout_bytes: u32) -> Vec<u8> {
         let host = named(&self.host);
@@ -243,7 +239,7 @@ impl ExecResult {
         bytes
     }
 
-    /// Decodes it from a result; `None` if the bytes are malformed.
+    /// Decodes a result; `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (mut result, stdout) = Self::decode_head(bytes)?;
@@ -252,9 +248,9 @@ impl ExecResult {
         Some(result)
     }
 
-    /// Decodes what comes before the outputs, from the first [`Self::HEAD_MAX`] bytes of a result (or all, if there are
-    /// fewer): the result without its outputs, and where in the encoded result stdout is. What follows that is stderr.
-    /// So outputs that are too large for the memory can be read as they are needed.
+    /// Decodes the part before the outputs, from the first [`Self::HEAD_MAX`] bytes of a result (or all, if fewer). Returns the
+    /// result without outputs, and the range of stdout in the encoded result, which stderr follows: large outputs can be read in
+    /// pieces.
     #[must_use]
     pub fn decode_head(mut bytes: &[u8]) -> Option<(Self, Range<usize>)> {
         let bytes = &mut bytes;
@@ -276,22 +272,21 @@ impl ExecResult {
     }
 }
 
-/// The longest host name in a result.
 const HOST_MAX: usize = 255;
 
-/// A host name as it travels, and as it is believed: one word, because it stands in lines of logs and on terminals.
+/// One word, because host names appear in log lines and on terminals.
 fn named(host: &str) -> String {
     let plain = host.chars().map(|c| if c.is_control() || c.is_whitespace() { '?' } else { c });
     let plain: String = plain.collect();
     plain[..plain.floor_char_boundary(HOST_MAX)].to_owned()
 }
 
-/// The longest time that can be said is 584 years.
+/// 64 bits hold 584 years.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Callers have checked that the length has 32 bits.
+/// The callers checked that the length fits 32 bits.
 fn put(bytes: &mut Vec<u8>, field: &[u8]) {
     bytes.extend_from_slice(&(field.len() as u32).to_be_bytes());
     bytes.extend_from_slice(field);

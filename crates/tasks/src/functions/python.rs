@@ -1,85 +1,82 @@
-//! Calls of Python functions: the head of an argument, which an executor reads, and the results that are the executor's own.
+//! Calls of Python functions: the head of an argument, which the executor reads, and results that the executor creates itself.
 //! `docs/internals/python.md` has the layout.
 
 use midflight_wire::BlobRef;
 use std::time::Duration;
 use zerocopy::FromZeros;
 
-/// The format of arguments.
 const VERSION: u8 = 2;
 const MAGIC: [u8; 2] = *b"MP";
-/// Bytes before the blobs.
 const FIXED_BYTES: usize = 24;
 const BLOB_BYTES: usize = 16;
-/// Where the number of shared arguments is.
 const SHARED_AT: usize = 7;
 
 /// Shared arguments of one task.
 pub const PYTHON_SHARED_MAX: usize = 255;
 
-/// An argument, in its parts.
+/// An argument, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonHead<'a> {
-    /// How the calls are to run.
+    /// How to run the calls.
     pub options: PythonCallOptions,
-    /// The function that is called.
+    /// The called function.
     pub function: BlobRef,
-    /// Arguments that many calls have.
+    /// Arguments that calls share.
     pub shared: Vec<BlobRef>,
     /// For the worker.
     pub calls: &'a [u8],
 }
 
-/// How calls of a function are to run.
+/// How to run calls of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PythonCallOptions {
     /// Major and minor version of the client's Python.
     pub python: (u8, u8),
     /// Attempts after an exception.
     pub retries: u8,
-    /// Attempts in all, after the death of a worker or a timeout.
+    /// Total attempts after the death of a worker or a timeout.
     pub attempts: u8,
-    /// The environment that the workers must have; 0: any.
+    /// Environment required of the workers; 0: any.
     pub environment: u64,
-    /// How long a worker may take for the calls of one task. Default for ever.
+    /// Time for the calls of one task. Default: unlimited.
     pub timeout: Option<Duration>,
 }
 
-/// A result that says why there is none.
+/// A result of the executor instead of the worker's: an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonRefusal {
-    /// What kind of error.
+    /// Kind of error.
     pub code: PythonError,
-    /// That ended the worker; 0: none.
+    /// Signal that ended the worker; 0: none.
     pub signal: u8,
-    /// For people.
+    /// Message for people.
     pub text: String,
 }
 
-/// What kind of error; the client has an exception for each.
+/// Kind of error; the client has an exception for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PythonError {
     /// Another Python, environment or format.
     Mismatch = 1,
-    /// The worker died in the task.
+    /// The worker died during the task.
     WorkerDied = 2,
     /// No worker could be started.
     NoWorker = 3,
     /// The function or a shared argument could not be fetched.
     NotFetched = 4,
-    /// The calls took longer than their timeout.
+    /// The calls exceeded their timeout.
     TimedOut = 5,
 }
 
 impl PythonRefusal {
-    /// Without a signal.
+    /// An error without a signal.
     #[must_use]
     pub fn new(code: PythonError, text: impl Into<String>) -> Self {
         Self { code, signal: 0, text: text.into() }
     }
 
-    /// As the result of this attempt.
+    /// Encodes it as the result of this attempt.
     #[must_use]
     pub fn encode(&self, attempt: u8) -> Vec<u8> {
         let mut bytes = vec![b'E', self.code as u8, self.signal, attempt];
@@ -89,14 +86,14 @@ impl PythonRefusal {
 }
 
 impl PythonCallOptions {
-    /// Appends the head of an argument, behind which the calls follow. `shared` are at most [`PYTHON_SHARED_MAX`].
+    /// Appends the head of an argument, which the calls follow. At most [`PYTHON_SHARED_MAX`] blobs are `shared`.
     pub fn append_head(&self, bytes: &mut Vec<u8>, function: &BlobRef, shared: impl IntoIterator<Item = BlobRef>) {
         let start = bytes.len();
         let Self { python: (major, minor), retries, attempts, environment, timeout } = *self;
         bytes.extend(MAGIC);
         bytes.extend([VERSION, major, minor, retries, attempts, 0]);
         bytes.extend(environment.to_le_bytes());
-        // A timeout that needs more than 64 bits is beyond 500 years.
+        // A timeout beyond 64 bits exceeds 500 years.
         let nanos = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos().max(1)).unwrap_or(0));
         bytes.extend(nanos.to_le_bytes());
         append_blob(bytes, function);
@@ -108,16 +105,16 @@ impl PythonCallOptions {
 }
 
 impl<'a> PythonHead<'a> {
-    /// Bytes of a head with so many shared arguments.
+    /// Length of a head with `shared` shared arguments, in bytes.
     #[must_use]
     pub const fn bytes(shared: usize) -> usize {
         FIXED_BYTES + BLOB_BYTES * (1 + shared)
     }
 
-    /// Reads the head of an argument.
+    /// Parses an argument.
     ///
     /// # Errors
-    /// What the client is told: this is no such argument, or of another format.
+    /// The result for the client: the argument is malformed, or has another format.
     pub fn parse(argument: &'a [u8]) -> Result<Self, PythonRefusal> {
         // Another format may be shorter.
         let [m0, m1, version, ..] = argument else { return Err(malformed()) };
@@ -162,12 +159,11 @@ fn malformed() -> PythonRefusal {
     )
 }
 
-/// The little-endian number of at most 8 bytes.
+/// Little-endian, at most 8 bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A reference of [`BLOB_BYTES`] bytes.
 fn blob(bytes: &[u8]) -> BlobRef {
     BlobRef {
         id: number(&bytes[0..8]).into(),

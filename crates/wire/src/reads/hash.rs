@@ -1,10 +1,9 @@
-//! The mapping of keys to key groups. It is frozen: two mappings of one set would write a key in one group and read it in another,
-//! which stays stable.
+//! The mapping of keys to key groups. It must never change: a write would mark one group unstable while reads use another.
 
 use twox_hash::XxHash3_64;
 
-/// What of a key is hashed: what stands in its first braces, if they are closed and not empty, else all of it. So a user can
-/// put several keys into one group (Redis Cluster's hash tags).
+/// The hashed part of a key: the text between the first braces (Redis Cluster's hash tags), which lets users put keys into one
+/// group; or the whole key if they are not closed or empty.
 #[must_use]
 pub fn hashed_part(key: &[u8]) -> &[u8] {
     let inner = key.iter().position(|&byte| byte == b'{').and_then(|open| {
@@ -14,7 +13,7 @@ pub fn hashed_part(key: &[u8]) -> &[u8] {
     inner.filter(|inner| !inner.is_empty()).unwrap_or(key)
 }
 
-/// The hash of a key that requests carry: the high half of XXH3 with 64 bits and seed 0, of [`hashed_part`].
+/// Hash of a key in requests: the high 32 bits of XXH3-64, seed 0, of [`hashed_part`].
 #[must_use]
 pub fn key_hash(key: &[u8]) -> u32 {
     (XxHash3_64::oneshot(hashed_part(key)) >> 32) as u32
@@ -38,7 +37,7 @@ mod tests {
         }
     }
 
-    /// From the algorithm's own test vectors: it must never change.
+    /// Vectors of the algorithm itself.
     #[test]
     fn the_hash_is_xxh3() {
         assert_eq!(key_hash(b""), 0x2d06_8005, "XXH3_64bits of nothing is 2d06800538d394c2");

@@ -1,5 +1,4 @@
-//! The packet structures, field for field as `dataplane/include/midflight/reads_wire.h` lays them out, which says more of each
-//! field.
+//! The packet structures, with the layout of `dataplane/include/midflight/reads_wire.h`, which explains each field.
 
 use super::Operation;
 use crate::{Address, Header};
@@ -7,129 +6,116 @@ use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// READ, WRITE and their replies: what the switch rewrites in place.
+    /// READ, WRITE and their replies, which the switch rewrites in place.
     pub struct Request {
-        /// `epoch`: between switch and replica the low half of the set's incarnation, which others do not know.
+        /// Between switch and replica, `epoch` is the low half of the set's incarnation, which is secret.
         pub header: Header,
-        /// Room for a signature over what no hop changes.
+        /// Reserved for a signature over what no hop changes.
         pub end_to_end_tag: U64,
-        /// Which request of this client; an answer repeats it.
         pub request: U64,
         /// SID: term and number.
         pub sid: U64,
-        /// SEQ of this WRITE, or of the last WRITE to the key group.
+        /// Of this WRITE, or of the last WRITE to the key group.
         pub seq: U64,
-        /// LOG_IDX: what a replica must have applied, or what closes the key group.
+        /// LOG_IDX: the index that a replica must have applied, or that makes the key group stable.
         pub index: U64,
-        /// Half of the key's hash; its top bits choose the key group.
+        /// Half of the key's hash; its top bits select the key group.
         pub hash: U32,
-        /// Which replica set.
         pub set: U16,
         pub key_length: U16,
-        /// From the client its cookie; from the switch on, where the answer goes.
+        /// From the client: its cookie. From the switch on: the address for the reply.
         pub client: Address,
-        /// WRITE_REPLY: a bit for each replica that has `index`.
+        /// Of a WRITE_REPLY: replicas that have `index`.
         pub replicas: u8,
-        /// The replica that this is for, or from.
         pub slot: u8,
         pub status: u8,
         pub flags: u8,
     }
 
-    /// What follows [`Request`] in a WRITE; then the key, then the arguments.
+    /// Follows [`Request`] in a WRITE; the key and the arguments follow it.
     pub struct Write {
         /// The client's id: the log index of the entry that opened it.
         pub client: U64,
-        /// Counts the client's writes up: a repeat has the same (R3).
+        /// Increases with each write of the client; a repeat has the same (R3).
         pub number: U64,
-        /// CAS: bytes of the expected value.
+        /// Of CAS, in bytes.
         pub expected_length: U32,
         pub command: u8,
         pub reserved: [u8; 3],
     }
 
-    /// replica → switch: which incarnation is it, and what is the time there?
+    /// replica → switch: asks for the set's incarnation and the switch's time.
     pub struct Hello {
         pub header: Header,
-        /// That of the last STATE that came from there, which proves who asks; 0: none has come.
+        /// From the last STATE received, which proves that the sender received it; 0: none yet.
         pub incarnation: U64,
-        /// Its time.
         pub echo: U64,
         pub set: U16,
-        /// The sender's place in the set.
         pub slot: u8,
         pub reserved: [u8; 5],
     }
 
-    /// A replica in a HEARTBEAT, at its place.
+    /// A replica, at its number's place in a HEARTBEAT.
     pub struct Replica {
-        /// Port 0: no replica has this place, or the leader does not take it for alive.
+        /// Port 0: there is no such replica, or the leader considers it dead.
         pub address: Address,
-        /// Its share of the reads of stable key groups.
+        /// Its weight for reads of stable key groups.
         pub weight: u8,
         pub reserved: [u8; 3],
-        /// Its log is the leader's up to this index.
+        /// Its log matches the leader's up to this index.
         pub matched: U64,
     }
 
-    /// leader → switch: the session begins, or goes on; [`Replica`] records follow.
+    /// leader → switch: begins or continues a session; [`Replica`] records follow.
     pub struct Heartbeat {
         pub header: Header,
-        /// Another one is refused.
         pub incarnation: U64,
         pub sid: U64,
-        /// s: the index of the session's entry.
+        /// s: log index of the session's entry.
         pub start: U64,
-        /// The time of the last STATE that came: the lease ends a fixed time after it.
+        /// `now` of the last STATE received: the lease ends a fixed time after it.
         pub echo: U64,
         pub set: U16,
-        /// Its slot.
         pub leader: u8,
-        /// The set has 2^this key groups.
         pub kgroup_bits: u8,
-        /// 1: no write has been under way for a while.
+        /// 1: no write has been in flight for a while.
         pub is_idle: u8,
-        /// 1: a READ goes to any replica that has a weight, whatever is under way.
+        /// 1: a READ may go to any replica with a weight, whatever writes are in flight.
         pub any_replica: u8,
         pub reserved: [u8; 2],
     }
 
-    /// leader → switch: this session ends, and all lower ones.
+    /// leader → switch: ends this session and all lower ones.
     pub struct EndSession {
         pub header: Header,
         pub incarnation: U64,
         pub sid: U64,
         pub set: U16,
-        /// The sender's place in the set.
         pub slot: u8,
         pub reserved: [u8; 5],
     }
 
-    /// switch → replica: the answer to HELLO, HEARTBEAT and END_SESSION.
+    /// switch → replica: the response to HELLO, HEARTBEAT and END_SESSION.
     pub struct State {
         pub header: Header,
-        /// Drawn when the set was added to this switch: another one means that all state was lost.
+        /// Random when the set is added to this switch; a new one means that its state was lost.
         pub incarnation: U64,
-        /// The present or last session; 0: none.
+        /// The current or last session; 0: none.
         pub sid: U64,
-        /// The highest SID that END_SESSION has ended here.
+        /// The highest SID that END_SESSION ended here.
         pub ended: U64,
-        /// The time here, nanoseconds.
         pub now: U64,
-        /// Nanoseconds that are left of the lease; 0: inactive.
+        /// Remaining lease in nanoseconds; 0: inactive.
         pub lease: U64,
-        /// The last SEQ of the session.
         pub seq: U64,
         pub set: U16,
-        /// A leader with another number does not work with this switch.
+        /// A leader with another value does not use this switch.
         pub kgroup_bits: u8,
-        /// Counts the requests with [`FLAG_UNSERVED`](super::FLAG_UNSERVED) that had INACTIVE as their answer.
+        /// Counts the requests with [`FLAG_UNSERVED`](super::FLAG_UNSERVED) that were answered INACTIVE.
         pub unserved: u8,
-        /// T of the set here: nor does a leader with another one.
+        /// T of the set; a leader with another value does not use this switch.
         pub lease_us: U32,
-        /// READs sent to each replica since the session began.
         pub sent: [U32; super::REPLICAS_MAX],
-        /// READ_REPLYs that came from it.
         pub answered: [U32; super::REPLICAS_MAX],
     }
 }
@@ -137,7 +123,7 @@ layout! {
 fixed_parts! { Hello Heartbeat EndSession State }
 
 impl Request {
-    /// A request or reply with this operation in its header; all other fields are zero.
+    /// A request or reply with this operation; all other fields are zero.
     #[must_use]
     pub fn new(operation: Operation) -> Self {
         let mut request = Self::new_zeroed();

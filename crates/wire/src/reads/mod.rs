@@ -1,7 +1,7 @@
-//! The packet formats of the reads program.
+//! The packet formats of the store.
 //!
-//! [`layout`](Request) holds the structures, byte for byte as in `dataplane/include/midflight/reads_wire.h`; [`parse`] reads a
-//! datagram into a [`Packet`] or says why it is none; [`key_hash`] is the frozen mapping of keys.
+//! [`layout`](Request) has the structures of `dataplane/include/midflight/reads_wire.h`. [`parse`] reads a datagram into a
+//! [`Packet`]. [`key_hash`] is the fixed mapping of keys.
 
 mod hash;
 mod layout;
@@ -11,102 +11,102 @@ pub use hash::{hashed_part, key_hash};
 pub use layout::*;
 pub use parse::{Packet, parse};
 
-/// Replicas of a set: one bit each in a bitmap.
+/// Replicas of a set; a bitmap has one bit for each.
 pub const REPLICAS_MAX: usize = 8;
-/// A set has up to 2^20 key groups.
+/// Largest binary logarithm of a set's number of key groups.
 pub const KGROUP_BITS_MAX: u8 = 20;
-/// Bytes of a key.
+/// Longest key, in bytes.
 pub const KEY_MAX: usize = 1024;
-/// `slot`: no replica.
+/// `slot` for no replica.
 pub const NO_SLOT: u8 = 255;
-/// `flags`, set by the switch: the key group is unstable, only the leader may answer.
+/// `flags`, set by the switch: the key group is unstable, so only the leader may answer.
 pub const FLAG_LEADER_ONLY: u8 = 1;
-/// `flags`, set by the client: the value is not wanted, only whether there is one.
+/// `flags`, set by the client: it only asks whether the key has a value.
 pub const FLAG_EXISTS: u8 = 2;
-/// `flags`, set by the switch: it does not know whether the replica is up to date; the replica's mode does.
+/// `flags`, set by the switch: the replica decides by its mode whether it is current; the switch does not know.
 pub const FLAG_ANY_REPLICA: u8 = 4;
-/// `flags` of a READ, set by the client: the reply may come from an address that it does not know; left by the switch: the reply may go
-/// to the client directly, and has the flag then.
+/// `flags` of a READ: the client accepts a reply from an unknown address. The switch keeps it if the replica may reply directly;
+/// the reply then has it too.
 pub const FLAG_DIRECT: u8 = 8;
 /// `flags` of a reply to a client, set by the switch: READs may ask for direct replies.
 pub const FLAG_OFFERS_DIRECT: u8 = 16;
-/// Set by a client in a request: for a while, each switch that answers it has had no session.
+/// `flags`, set by the client: every switch that answered it recently had no session.
 pub const FLAG_UNSERVED: u8 = 32;
-/// Bytes that key and arguments of a WRITE may have together. A value that was written fits a READ_REPLY with its key.
+/// Bytes of key and arguments together in a WRITE. A written value thus fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 
 codes! {
-    /// What a packet is for.
+    /// The purpose of a packet.
     Operation {
-        /// client → switch → replica: the value of a key.
+        /// client → switch → replica: read the value of a key.
         Read = 1,
-        /// replica → switch → client: this one.
+        /// replica → switch → client: the value.
         ReadReply = 2,
         /// client → switch → leader: a command that changes data.
         Write = 3,
-        /// leader → switch → client: what came of it.
+        /// leader → switch → client: the outcome.
         WriteReply = 4,
-        /// replica → switch: which incarnation, and what time?
+        /// replica → switch: asks for incarnation and time.
         Hello = 5,
-        /// leader → switch: the session begins, or goes on.
+        /// leader → switch: begins or continues a session.
         Heartbeat = 6,
-        /// leader → switch: the session ends.
+        /// leader → switch: ends a session.
         EndSession = 7,
-        /// switch → replica: how it stands with the set.
+        /// switch → replica: the state of the set.
         State = 8,
     }
 
-    /// What became of a request.
+    /// Outcome of a request.
     Status {
-        /// It is done; the value follows, if the command has one.
+        /// Done; the value follows if the command returns one.
         Done = 0,
-        /// There is no such key.
+        /// The key does not exist.
         NotFound = 1,
         /// CAS: the key has another value, which follows.
         Conflict = 2,
-        /// INCR: the value is no number of 64 bits, or the sum is none.
+        /// INCR: the value or the sum is not a 64-bit number.
         NotANumber = 3,
-        /// Of the switch: repeat it with this cookie.
+        /// From the switch: repeat the request with this cookie.
         Cookie = 4,
-        /// Of the switch: it has no session of this set.
+        /// From the switch: the set has no session here.
         Inactive = 5,
-        /// Of the switch: it serves no such set.
+        /// From the switch: it does not serve this set.
         UnknownSet = 6,
-        /// Of a replica: the request is of a session that it does not lead.
+        /// From a replica: it does not lead the request's session.
         NotLeader = 7,
-        /// Of the leader: a later write of the key group came first.
+        /// From the leader: a later write of the key group arrived first.
         Reordered = 8,
-        /// The hash is not the key's.
+        /// The hash does not match the key.
         BadHash = 9,
-        /// The client's id is not, or not any more.
+        /// The client's id is unknown or expired.
         UnknownClient = 10,
-        /// The client has begun a later write since.
+        /// The client has since begun a later write.
         Stale = 11,
         /// A queue of the replica is full.
         Busy = 12,
-        /// The result would exceed what a value may have.
+        /// The result would exceed a value's bound.
         TooLarge = 13,
-        /// No room for another client id.
+        /// The table of client ids is full.
         ClientsFull = 14,
-        /// A command that does not exist, or with arguments that it does not take.
+        /// An undefined command, or invalid arguments.
         BadRequest = 15,
-        /// Of a follower, to the switch: it does not have LOG_IDX.
+        /// From a follower to the switch: it has not applied LOG_IDX.
         Behind = 16,
-        /// The store has as many bytes as it may.
+        /// The store has reached its bound of bytes.
         Full = 17,
         /// No majority of the replicas has room on its disk.
         DiskFull = 18,
     }
 
-    /// What a WRITE does.
+    /// Command of a WRITE.
     Command {
-        /// A new client id, the value of the answer.
+        /// Opens a client id and returns it.
         Open = 1,
         /// Sets a value.
         Put = 2,
         /// Removes a key.
         Delete = 3,
-        /// Sets a value if the present one is as expected.
+        /// Sets a value if the current one is as expected.
         Cas = 4,
         /// Adds to a number.
         Incr = 5,

@@ -1,4 +1,4 @@
-//! Reads a datagram. Nothing is trusted: every length and count is checked before anything behind it is looked at.
+//! Parses datagrams. Checks every length and count before it reads what follows.
 
 use super::layout::*;
 use super::{Command, KEY_MAX, Operation, REPLICAS_MAX, Status};
@@ -10,26 +10,26 @@ use zerocopy::FromBytes;
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "named after the operations")]
 pub enum Packet<'a> {
-    /// With its key.
+    /// The request and its key.
     Read(&'a Request, &'a [u8]),
-    /// With what came of it, its key and the value. An answer of the switch has no key.
+    /// The reply, its status, key and value. The switch's own replies have no key.
     ReadReply(&'a Request, Status, &'a [u8], &'a [u8]),
-    /// With its command, key and arguments.
+    /// The request, the command, its key and arguments.
     Write(&'a Request, &'a Write, &'a [u8], &'a [u8]),
-    /// With what came of it, and the value.
+    /// The reply, its status and value.
     WriteReply(&'a Request, Status, &'a [u8]),
     Hello(&'a Hello),
     Heartbeat(&'a Heartbeat, &'a [Replica]),
     EndSession(&'a EndSession),
     State(&'a State),
-    /// The sender speaks another version than this one.
+    /// The sender uses another version.
     Version(&'a Version),
 }
 
-/// Reads a datagram.
+/// Parses a datagram.
 ///
 /// # Errors
-/// A [`Reject`] where it is malformed in any way. A command that does not exist is not: its sender must get an answer.
+/// A [`Reject`] if the datagram is malformed. An undefined command is not malformed, because its sender must get a reply.
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     let header = match start(datagram)? {
         Start::Version(version) => return Ok(Packet::Version(version)),
@@ -50,7 +50,6 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     }
 }
 
-/// The fixed part, and what follows it.
 fn request<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Request, &'a [u8]), Reject> {
     if header.count != 0 {
         return Err(Reject::BadCount);
@@ -58,7 +57,6 @@ fn request<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Request, &'a 
     Request::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)
 }
 
-/// The key at the start of `rest`, and what follows it.
 fn key<'a>(request: &Request, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Reject> {
     let length = usize::from(request.key_length.get());
     if length > KEY_MAX {
@@ -99,7 +97,7 @@ fn write_reply<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Re
 }
 
 impl Write {
-    /// What it does; `None` for a command that does not exist.
+    /// `None` for an undefined command.
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         Command::from_number(self.command)

@@ -1,5 +1,4 @@
-//! The packet structures, field for field as `dataplane/include/midflight/replicas_wire.h` lays them out, which says more of each
-//! field.
+//! The packet structures, with the layout of `dataplane/include/midflight/replicas_wire.h`, which explains each field.
 
 use super::{Kind, NETRS_MAGIC, NETRS_VERSION, NETRS_XOR};
 use crate::Address;
@@ -7,60 +6,58 @@ use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// What opens all packets: RID, MF and RV.
+    /// Begins all packets: RID, MF and RV.
     pub struct Netrs {
-        /// RID: the operator that selects for this request. An answer repeats it.
+        /// RID: the operator that selects for this request. A response repeats it.
         pub rsnode: U16,
-        /// MF: who does not know it passes the packet on as any other,
+        /// MF: devices that do not know it forward the packet like any other.
         pub magic: U32,
         pub version: u8,
-        /// [`Kind`]; with [`NETRS_XOR`] on the way to a server.
+        /// A [`Kind`], with [`NETRS_XOR`] on the way to a server.
         pub kind: u8,
-        /// RV: the RSNode's; an answer repeats it.
+        /// RV: set by the RSNode; a response repeats it.
         pub retained: U16,
     }
 
-    /// A request, on its way to an RSNode or to a server; then [`Ends`] and what the application asks.
+    /// A request on its way to an RSNode or server; then [`Ends`] and the application's request.
     pub struct NetrsRequest {
         pub start: Netrs,
-        /// RGID: which replicas have the key; never used again for others.
+        /// RGID: identifies the replicas with the key; never reused.
         pub group: [u8; 3],
     }
 
-    /// An answer; then its status, [`Ends`], and what the application answers.
+    /// A response; then its status, [`Ends`], and the application's response.
     pub struct NetrsResponse {
         pub start: Netrs,
-        /// SM: where the server is.
+        /// SM: location of the server.
         pub marker: U32,
         /// SSL: bytes of the status that follows.
         pub status_length: U16,
     }
 
-    /// SS: what a server says of itself.
+    /// SS: the server's status.
     pub struct ServerStatus {
-        /// Requests that wait, without those that are being served.
         pub queue: U16,
-        /// Counts the server's answers.
+        /// Counts the server's responses.
         pub sequence: U16,
-        /// How long this request was served, without its wait; 0: not known.
+        /// Without the wait; 0: unknown.
         pub service_us: U32,
     }
 
-    /// The ends of a request: what opens the application's payload.
+    /// The ends of a request, before the application's payload.
     pub struct Ends {
-        /// From the client its cookie; then where the answer goes.
+        /// From the client: its cookie. Afterwards: the address for the response.
         pub client: Address,
-        /// From the client its backup; from the selector on, the server that was chosen.
+        /// From the client: its backup. From the selector on: the selected server.
         pub server: Address,
-        /// Which request of this client; an answer repeats it.
+        /// Chosen by the client; a response repeats it.
         pub request: U64,
-        /// Room for a signature.
         pub tag: U64,
     }
 }
 
 impl Netrs {
-    /// A packet of this kind, not labelled.
+    /// A packet of this kind without a label.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
@@ -72,7 +69,7 @@ impl Netrs {
         }
     }
 
-    /// The same on the way to a server: f of its magic field.
+    /// The same on the way to a server: f is applied to its magic field.
     #[must_use]
     pub fn for_server(kind: Kind) -> Self {
         Self { kind: kind as u8 | NETRS_XOR, ..Self::new(kind) }
@@ -80,14 +77,14 @@ impl Netrs {
 }
 
 impl NetrsRequest {
-    /// The replica group.
+    /// Id of the replica group.
     #[must_use]
     pub fn group(&self) -> u32 {
         let [high, middle, low] = self.group;
         u32::from_be_bytes([0, high, middle, low])
     }
 
-    /// The bytes of a replica group's id: its lower 24 bits.
+    /// The bytes of a replica group's id (24 bits).
     #[must_use]
     pub fn group_bytes(group: u32) -> [u8; 3] {
         let [_, high, middle, low] = group.to_be_bytes();

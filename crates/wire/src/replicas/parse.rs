@@ -1,24 +1,24 @@
-//! Reads a datagram. Nothing is trusted: every length is checked before anything behind it is looked at.
+//! Parses datagrams. Checks every length before it reads what follows.
 
 use super::layout::*;
 use super::{Kind, NETRS_MAGIC, NETRS_STATUS_MAX, NETRS_VERSION, NETRS_XOR};
 use crate::PACKET_MAX;
 use zerocopy::FromBytes;
 
-/// Why a datagram is no packet. The names are those of `verdict.h` and `replicas_verdict.h`.
+/// Why a datagram is malformed, with the names of `verdict.h` and `replicas_verdict.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
     /// Shorter than its parts.
     Truncated,
-    /// Longer than a datagram may be.
+    /// Longer than the largest datagram.
     Trailing,
-    /// Not a packet of NetRS.
+    /// Not a NetRS packet.
     BadMagic,
-    /// A version of the format that we do not speak: this one.
+    /// Another version of the format, with its number.
     BadVersion(u8),
-    /// A kind that does not exist.
+    /// An undefined kind.
     UnknownOperation,
-    /// A longer status than a server may send.
+    /// A status that exceeds the bound.
     LongStatus,
 }
 
@@ -40,22 +40,22 @@ impl std::error::Error for Reject {}
 /// A well-formed packet, borrowed from its datagram.
 #[derive(Clone, Copy, Debug)]
 pub enum Packet<'a> {
-    /// To an operator: with its ends, and what the application asks.
+    /// To an operator: the request, its ends, and the application's request.
     Request(&'a NetrsRequest, &'a Ends, &'a [u8]),
-    /// To a server, whose answer is of this kind: the same.
+    /// To a server, with the kind of its response; the same parts.
     ForServer(Kind, &'a NetrsRequest, &'a Ends, &'a [u8]),
-    /// Of this kind (RESPONSE, MONITORED or DIRECT), with its status, ends, and what the application answers.
+    /// A RESPONSE, MONITORED or DIRECT with its status, ends, and the application's response.
     Response(Kind, &'a NetrsResponse, &'a [u8], &'a Ends, &'a [u8]),
-    /// The cookie stands where the client's address will.
+    /// The cookie is in the place of the client's address.
     Cookie(&'a Netrs, &'a Ends),
-    /// The sender speaks another version than this one.
+    /// The sender uses another version.
     Version(&'a Netrs),
 }
 
-/// Reads a datagram.
+/// Parses a datagram.
 ///
 /// # Errors
-/// A [`Reject`] where it is malformed in any way.
+/// A [`Reject`] if the datagram is malformed.
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     let (start, rest) = Netrs::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     if start.magic != NETRS_MAGIC {
@@ -81,7 +81,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Kind::Version => Ok(Packet::Version(start)),
         Kind::Request => request(datagram).map(|(request, ends, asked)| Packet::Request(request, ends, asked)),
         Kind::Response | Kind::Monitored | Kind::Direct => response(datagram, kind),
-        // Nothing stands behind its ends.
+        // No payload follows its ends.
         Kind::Cookie => {
             Ends::ref_from_bytes(rest).map(|ends| Packet::Cookie(start, ends)).map_err(|_| Reject::Truncated)
         }
@@ -97,7 +97,7 @@ fn request(datagram: &[u8]) -> Result<(&NetrsRequest, &Ends, &[u8]), Reject> {
 fn response(datagram: &[u8], kind: Kind) -> Result<Packet<'_>, Reject> {
     let (response, rest) = NetrsResponse::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     let length = usize::from(response.status_length.get());
-    // A switch finds out in this order too: the shortest answer first, then its status.
+    // Same order of checks as in the C core: the shortest response, then its status.
     if rest.len() < size_of::<Ends>() {
         return Err(Reject::Truncated);
     }

@@ -1,4 +1,4 @@
-//! Each format stands in three places: this crate, the headers in C, and a page of the docs. They say the same.
+//! Each format is described in this crate, in C headers and in the docs. These tests compare the three.
 
 use crate::formats::{Format, Layouts, Numbers, formats, with_header};
 use midflight_wire::Header;
@@ -18,7 +18,7 @@ fn header(format: &Format) -> String {
     format.headers.iter().map(|header| read(&format!("dataplane/include/midflight/{header}"))).collect()
 }
 
-/// What the C compiler makes of the headers, for the names that Rust has.
+/// Output of the compiled headers for the names that Rust has.
 fn c_output(format: &Format, flags: &[&str]) -> String {
     let mut program = String::from("#include <stddef.h>\n#include <stdio.h>\n");
     for header in format.headers.iter().chain([&format.verdict_header]) {
@@ -63,7 +63,6 @@ fn c_output(format: &Format, flags: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a format is in C.
 pub(crate) struct C {
     layouts: Layouts,
     numbers: Numbers,
@@ -101,7 +100,7 @@ pub(crate) fn compile(format: &Format, flags: &[&str]) -> C {
     c
 }
 
-/// The cells of each row of the first table behind the line that starts with `after`.
+/// Cells of the first table after the line that starts with `after`.
 pub(crate) fn table_after(page: &str, after: &str) -> Vec<Vec<String>> {
     let lines = page.lines().skip_while(|line| !line.starts_with(after));
     let rows: Vec<Vec<String>> = lines
@@ -157,8 +156,8 @@ fn rust_and_c_agree_on_every_field() {
     }
 }
 
-/// The kernel's build lays structures out by their integers' own alignment, the others without holes. COMPLETE is no
-/// switch's, and what stands between its records is of any multiple of four bytes.
+/// The kernel build aligns integers naturally; the other packs structures. Switches never read COMPLETE, whose records follow
+/// each other at multiples of four bytes.
 #[test]
 fn both_builds_of_the_core_agree_on_every_field() {
     for format in formats() {
@@ -246,7 +245,7 @@ fn every_byte_has_a_name_and_every_integer_is_aligned() {
     }
 }
 
-/// Requests and their replies have one structure, whose comment does not say it.
+/// Requests and replies share a structure, whose comment does not name the parties.
 #[test]
 fn docs_and_header_agree_on_who_sends_what() {
     for (format, _) in with_header() {
@@ -265,7 +264,7 @@ fn docs_and_header_agree_on_who_sends_what() {
     }
 }
 
-/// The bounds of `count`, tried on the parser, are those of the table. VERSION counts nothing.
+/// Compares the parser's bounds of `count` with the table. VERSION has no count.
 #[test]
 fn docs_and_parser_agree_on_what_a_packet_counts() {
     for (format, has_bad_count) in with_header() {
@@ -319,7 +318,6 @@ fn troubleshooting_has_every_verdict() {
     }
 }
 
-/// What Rust rejects bears the name of a verdict.
 #[test]
 fn rejects_are_named_as_verdicts() {
     for format in formats() {

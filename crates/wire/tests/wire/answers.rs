@@ -1,14 +1,14 @@
-//! What answers what, by the table in `docs/wire.md`; and that no unknown sender gets more bytes out of a switch than it sent (T13).
+//! Which packet answers which (`docs/wire.md`); no unknown sender gets more bytes from a switch than it sent (T13).
 
 use crate::agreement::{link_text, read, table_after};
 use crate::properties::{Shape, shapes};
 use midflight_wire::*;
 
-/// Answers to a sender that is known: by its cookie, by the sequence of a slot and its address, by the identity of a
-/// client and its address, or by a proof that it knows the token of a SUBMIT. They may be longer than what asked for them.
+/// Responses to a sender known by its cookie, a slot's sequence, an identity with its address, or a proof. They may exceed the
+/// request.
 const KNOWN: [&str; 6] = ["REGISTERED", "ASSIGN", "PROBE_ACK", "CANCEL_ACK", "COMPLETE", "STOP"];
 
-/// A line of the table of operations: the operation's name and those of its answers.
+/// A line of the table of operations: the operation's name and those of its responses.
 struct Answers {
     question: String,
     by: Vec<String>,
@@ -22,13 +22,12 @@ fn documented() -> Vec<Answers> {
     table_after(&read("docs/wire.md"), "## Operations").iter().map(read_row).collect()
 }
 
-/// `SUBMIT_ACK` of the table is `SubmitAck` here.
+/// `SUBMIT_ACK` in the table is `SubmitAck` here.
 fn shape(name: &str) -> Option<Shape> {
     let of_rust = |shape: &Shape| format!("{:?}", shape.operation).to_uppercase();
     shapes().into_iter().find(|shape| of_rust(shape) == name.replace('_', ""))
 }
 
-/// The length of an answer to a question with so many records: of the largest that may follow.
 fn longest(answer: &str, asked: u8) -> usize {
     match shape(answer) {
         Some(shape) => shape.bytes(asked.min(*shape.count.end())),
@@ -52,7 +51,7 @@ fn t13_answers_without_a_cookie_are_not_longer_than_their_questions() {
     assert!(pairs > 300, "the table was not read: {pairs} pairs of question and answer");
 }
 
-/// The parser needs as many bytes to see that a packet is of another version as VERSION has.
+/// The parser must read as many bytes as VERSION has before it detects another version.
 #[test]
 fn t13_version_is_not_longer_than_anything_that_it_answers() {
     let mut question = [0; size_of::<Version>()];
@@ -63,7 +62,7 @@ fn t13_version_is_not_longer_than_anything_that_it_answers() {
     }
 }
 
-/// Who may be asked for a cookie has a field for it, and nobody else.
+/// Exactly the packets with a field for a cookie are answered with COOKIE.
 #[test]
 fn t13_cookie_answers_whatever_has_a_field_for_one() {
     let of_docs: Vec<String> = documented()
@@ -79,7 +78,7 @@ fn t13_cookie_answers_whatever_has_a_field_for_one() {
     assert_eq!(of_docs, of_rust);
 }
 
-/// All that is sent to a switch, and nothing else, may be of a version that it does not speak.
+/// Exactly the packets to a switch are answered with VERSION.
 #[test]
 fn t11_version_answers_whatever_is_sent_to_a_switch() {
     let page = read("docs/wire.md");

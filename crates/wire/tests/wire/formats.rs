@@ -1,4 +1,4 @@
-//! The formats of the programs, as this crate has them, and where the others have them.
+//! The programs' formats in this crate, and where to find them in C and in the docs.
 
 use crate::agreement::{C, compile};
 use midflight_wire::{Field, Reject, reads, replicas};
@@ -8,29 +8,26 @@ use std::sync::{LazyLock, OnceLock};
 
 /// Structure → its size and its fields' (name, offset, size), in order.
 pub(crate) type Layouts = BTreeMap<String, (usize, Vec<(String, usize, usize)>)>;
-/// Name → number, of constants and codes.
 pub(crate) type Numbers = BTreeMap<String, u64>;
 
-/// The format of a program.
 pub(crate) struct Format {
     pub(crate) name: &'static str,
-    /// The headers in C that only this format is in, below `dataplane/include/midflight`.
+    /// The format's own headers below `dataplane/include/midflight`.
     pub(crate) headers: &'static [&'static str],
     pub(crate) verdict_header: &'static str,
-    /// The lists of verdicts in C that the page has.
+    /// The lists of verdicts in C that the page documents.
     pub(crate) verdict_lists: &'static str,
     pub(crate) page: &'static str,
     /// The heading of its verdicts in `docs/troubleshooting.md`.
     pub(crate) troubleshooting: &'static str,
     pub(crate) layouts: Layouts,
     pub(crate) numbers: Numbers,
-    /// The headings of the page's tables of codes, and what their names begin with in C.
+    /// Headings of the page's code tables, and the prefixes of their names in C.
     pub(crate) codes: &'static [(&'static str, &'static str)],
     pub(crate) operations: usize,
-    /// What its parser rejects for reasons that a switch has too.
+    /// Rejections of the parser that a switch shares.
     pub(crate) rejects: Vec<String>,
-    /// Whether its packets begin with the header that all programs have but one: `None` for that one, whose fields lie where a paper
-    /// puts them.
+    /// `None` for NetRS, whose packets do not begin with the common header.
     pub(crate) has_bad_count: Option<fn(&[u8]) -> bool>,
     in_c: OnceLock<C>,
 }
@@ -47,7 +44,6 @@ pub(crate) fn formats() -> &'static [Format; 3] {
     &FORMATS
 }
 
-/// Those whose packets begin with the house's header.
 pub(crate) fn with_header() -> impl Iterator<Item = (&'static Format, fn(&[u8]) -> bool)> {
     formats().iter().filter_map(|format| Some((format, format.has_bad_count?)))
 }
@@ -156,7 +152,7 @@ fn of_tasks() -> Format {
     }
 }
 
-/// Its page does not repeat what all programs have.
+/// The page does not repeat what the programs share.
 fn of_reads() -> Format {
     let mut numbers = constants([
         ("MF_REPLICAS_MAX", reads::REPLICAS_MAX as u64),

@@ -1,5 +1,5 @@
 //! Golden packets, one for each operation and VERSION: the bytes that another implementation must read and write.
-//! `UPDATE_GOLDEN=1 cargo test -p midflight-wire golden` writes them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p midflight-wire golden` regenerates them.
 
 use crate::owned::Owned;
 use midflight_wire::*;
@@ -10,19 +10,18 @@ use zerocopy::IntoBytes;
 const EPOCH: u32 = 0xE9_0C_00_01;
 const CLIENT: u64 = 0xC11E_0000_0000_0001;
 const EXECUTOR: u64 = 0xE8EC_0000_0000_0002;
-/// By which the executor is known to clients.
 const PUBLIC_NAME: u64 = 0x9A3E_0000_0000_0003;
 const CLIENTS_COOKIE: u64 = 0xC00C_1E00_0000_0004;
 const EXECUTORS_COOKIE: u64 = 0xC00C_1E00_0000_0005;
-/// Of the client's first SUBMIT.
+/// Token of the client's first SUBMIT.
 const TOKEN: u64 = 0x70CE_0000_0000_0006;
-/// Proofs under it, of what the packets say. `crates/tasks/src/proof.rs` checks them.
+/// Proofs under `TOKEN`. `crates/tasks/src/proof.rs` checks them.
 const COMPLETION_PROOFS: [u64; 2] = [0x35D5_9ADB_B1CC_300A, 0xF957_0910_5846_1BC1];
 const ACKNOWLEDGEMENT_PROOFS: [u64; 2] = [0xD5B5_1EAA_6090_FDC5, 0x8FE7_2E69_3A5F_C8D3];
 const STOP_PROOF: u64 = 0x6DA2_7115_4377_A02F;
-/// The id of the second task's result, which is 0xB10B, as its completion hides it.
+/// The encrypted id 0xB10B of the second task's result.
 const HIDDEN_ID: u64 = 0x1774_C2BB_B0B5_BAAC;
-/// Of the executor's first packet to the switch.
+/// Counter of the executor's first packet to the switch.
 const COUNTER: u64 = 0xC047_0000_0000_0100;
 
 fn header(operation: Operation, count: u8, sequence: u32) -> Header {
@@ -68,7 +67,6 @@ fn leave(wait: Wait, done: u8) -> Leave {
     Leave { slot: wait.slot, generation: wait.generation, sequence: wait.sequence, done, reserved: [0; 3] }
 }
 
-/// A story to read: its name, what it says, and the packet.
 fn samples() -> Vec<(&'static str, &'static str, Owned)> {
     use Operation as Op;
     let r3 = [0; 3];
@@ -325,12 +323,11 @@ fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8
     (completion, result.to_vec())
 }
 
-/// The text of a golden file, after all have been regenerated where that is asked for.
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.hex"))
 }
 
-/// A comment line, then 16 bytes a line.
+/// A comment line, then lines of 16 bytes.
 fn to_text(comment: &str, bytes: &[u8]) -> String {
     let mut text = format!("# {comment}\n");
     for line in bytes.chunks(16) {
@@ -350,7 +347,7 @@ fn golden_every_operation_has_one() {
     assert_eq!(files, all.len(), "tests/golden holds a file that no test reads");
 }
 
-/// That a file has these bytes. `UPDATE_GOLDEN` writes it first.
+/// Compares a file with these bytes. With `UPDATE_GOLDEN`, writes it first.
 pub(crate) fn assert_golden(name: &str, comment: &str, bytes: &[u8]) {
     let text = to_text(comment, bytes);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {

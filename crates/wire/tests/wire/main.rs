@@ -1,4 +1,4 @@
-//! The format: its three descriptions agree, its golden vectors hold, and its parser trusts nothing.
+//! Tests of the formats: the descriptions agree, the golden packets are current, and the parsers reject malformed input.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! A packet with its records, owned: what a test builds, compares and encodes.
+//! Owned packets that tests build, compare and encode.
 
 use midflight_wire::*;
 use zerocopy::IntoBytes;

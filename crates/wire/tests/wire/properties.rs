@@ -1,4 +1,4 @@
-//! The parser against any bytes, valid packets, and valid packets with something wrong.
+//! The parser on random bytes, valid packets, and corrupted packets.
 
 use crate::owned::Owned;
 use midflight_wire::*;
@@ -9,24 +9,24 @@ use std::cmp::Ordering;
 use std::mem::offset_of;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Where every header has them.
+/// Offsets in every header.
 const VERSION_BYTE: usize = offset_of!(Header, version);
 const OPERATION: usize = offset_of!(Header, operation);
 const COUNT: usize = offset_of!(Header, count);
 const KEY: usize = offset_of!(Header, key);
 
-/// A packet's operation, what it may count (from `docs/wire.md`), and the bytes of its fixed part and of a record.
+/// A packet's operation, its bounds of `count` (from `docs/wire.md`), and the bytes of its fixed part and a record.
 pub(crate) struct Shape {
     pub(crate) operation: Operation,
     pub(crate) count: std::ops::RangeInclusive<u8>,
     fixed: usize,
     record: usize,
-    /// Of the preference at the end of a SUBMIT.
+    /// Bytes of the preference at the end of a SUBMIT.
     tail: usize,
 }
 
 impl Shape {
-    /// The length of a packet with so many records, if their results are empty.
+    /// Length of a packet with `count` records, with empty results.
     pub(crate) fn bytes(&self, count: u8) -> usize {
         self.fixed + usize::from(count) * self.record + self.tail
     }
@@ -62,7 +62,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// Any well-formed packet: random bytes, made valid where the format asks for something.
+/// A well-formed packet: random bytes, corrected where the format requires it.
 fn packet() -> impl Strategy<Value = Vec<u8>> {
     (proptest::sample::select((0..shapes().len()).collect::<Vec<_>>()), any::<u8>(), vec(any::<u8>(), PACKET_MAX))
         .prop_map(|(which, count, random)| valid(&shapes()[which], count, random))
@@ -94,7 +94,6 @@ fn make_tasks_valid(records: &mut [u8], record: usize, task: usize) {
     }
 }
 
-/// As many completions as fit, each with a result of random length.
 fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
     const LENGTH: usize = offset_of!(Completion, result_length);
     const REFERENCE: usize = offset_of!(Completion, by_reference);
@@ -119,12 +118,12 @@ fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The length of a well-formed packet, less the preference where it is a SUBMIT that has one.
+/// Length of a well-formed packet without its preference.
 fn length_without_preference(packet: &[u8]) -> usize {
     if packet[OPERATION] == Operation::Submit as u8 { shapes()[0].bytes(packet[COUNT]) } else { packet.len() }
 }
 
-/// Any bytes, most of them behind the start of a packet, so that they are read further.
+/// Random bytes, most of them after the start of a packet, to reach deeper checks.
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     let start = prop_oneof![
         Just(vec![]),
@@ -170,7 +169,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= by;
         match parse(&bytes) {
-            // Only the padding behind a result is not kept.
+            // Only the padding after a result is lost.
             Ok(packet) => {
                 prop_assert_ne!(at, KEY);
                 prop_assert_eq!(Owned::from(packet).encode().len(), bytes.len());
@@ -186,7 +185,7 @@ proptest! {
         }
     }
 
-    /// Whatever they hold: the version is looked at before anything that may mean something else in it.
+    /// The parser checks the version first, because another version may define everything else differently.
     #[test]
     fn t11_other_versions_are_rejected_with_their_number(version in any::<u8>(), operation in 1..=255u8, rest in vec(any::<u8>(), 4..2048)) {
         prop_assume!(version != VERSION);
@@ -232,7 +231,7 @@ fn t11_each_header_field_is_checked_by_name() {
     }
 }
 
-/// The 8 bytes are the same in all versions, so those of any other are understood.
+/// All versions share these 8 bytes.
 #[test]
 fn version_is_read_from_every_version_and_from_nothing_else() {
     for version in 0..=255 {
@@ -267,7 +266,7 @@ fn t11_a_result_that_exceeds_its_bound_is_rejected() {
     }
 }
 
-/// IPv6 asks 1,280 bytes of every link, of which its own header and UDP's take 40 and 8.
+/// IPv6 guarantees 1,280 bytes on every link, of which its header and UDP's take 40 and 8.
 #[test]
 fn t15_the_largest_packet_of_each_operation_fits_every_path() {
     assert_eq!(PACKET_MAX, 1280 - 40 - 8);
@@ -280,7 +279,7 @@ fn t15_the_largest_packet_of_each_operation_fits_every_path() {
     }
 }
 
-/// A larger bound would let a RETRIEVE ask for more than one ASSIGN can hold, a smaller one wastes packets.
+/// With a larger bound one ASSIGN could not answer a RETRIEVE; a smaller one wastes packets.
 #[test]
 fn t15_one_assign_answers_a_full_retrieve_and_has_no_room_for_more() {
     let assign = |count| size_of::<Assign>() + count * size_of::<Assignment>();
@@ -308,7 +307,7 @@ fn a_complete_takes_results_until_it_is_full() {
     assert_eq!(lengths, [RESULT_MAX, 3]);
 }
 
-/// Results of any length, until one is refused: the packet was never too long, and would have been with that one.
+/// Adds results of one length until the builder refuses one, which would have exceeded the packet.
 #[test]
 fn t15_a_complete_is_never_longer_than_a_packet() {
     for length in 0..=RESULT_MAX {

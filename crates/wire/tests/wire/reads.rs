@@ -1,4 +1,4 @@
-//! The packets of the reads program: golden ones, any bytes, and valid packets with something wrong.
+//! The packets of the store: golden ones, random bytes, and corrupted packets.
 
 use crate::golden;
 use midflight_wire::reads::*;
@@ -44,7 +44,6 @@ fn replica(ip: &str, matched: u64) -> Replica {
     Replica { address: address(ip), weight: 10, matched: matched.into(), reserved: [0; 3] }
 }
 
-/// Its name, what it says, and the packet.
 fn samples() -> [(&'static str, &'static str, Vec<u8>); 8] {
     let write = Write { client: 17.into(), number: 3.into(), command: Command::Put as u8, ..Write::new_zeroed() };
     let hello = Hello { incarnation: 7.into(), echo: 9.into(), set: 5.into(), slot: 1, ..Hello::new(0, 1) };
@@ -105,7 +104,6 @@ fn samples() -> [(&'static str, &'static str, Vec<u8>); 8] {
     ]
 }
 
-/// What was read, written again.
 fn rebuilt(read: &Packet<'_>) -> Vec<u8> {
     match read {
         Packet::Read(request, key) => joined(&[request.as_bytes(), key]),
@@ -132,7 +130,6 @@ fn golden_packets_of_reads_are_written_and_read() {
     assert_eq!(operations, Operation::ALL.iter().map(|&operation| operation as u8).collect::<Vec<_>>());
 }
 
-/// Random bytes that begin as a packet of this operation.
 fn begun(operation: Operation, count: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     let start = Header { count, ..Header::new(operation, 0, 0) };
     let length = bytes.len().min(offset_of!(Header, reserved));
@@ -144,7 +141,6 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     proptest::sample::select(Operation::ALL)
 }
 
-/// A well-formed packet of random content.
 fn valid(operation: Operation, random: Vec<u8>, key_length: usize) -> Vec<u8> {
     let count = if operation == Operation::Heartbeat { 1 + random[0] % REPLICAS_MAX as u8 } else { 0 };
     let status = random[1] % Status::ALL.len() as u8;
@@ -193,7 +189,7 @@ proptest! {
         prop_assert_eq!(parse(&bytes).map(|read| rebuilt(&read)), Ok(bytes));
     }
 
-    /// R7: what does not reach to the end of its key is refused.
+    /// R7: a packet cut before the end of its key is refused.
     #[test]
     fn a_shorter_packet_is_refused(operation in any_operation(), bytes in vec(any::<u8>(), PACKET_MAX), key_length in 0..=KEY_MAX, at: prop::sample::Index) {
         let bytes = valid(operation, bytes, key_length);

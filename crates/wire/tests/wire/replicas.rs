@@ -1,4 +1,4 @@
-//! The packets of the replicas program: golden ones, any bytes, and valid packets with something wrong.
+//! The packets of the cache: golden ones, random bytes, and corrupted packets.
 
 use crate::golden;
 use midflight_wire::replicas::*;
@@ -33,7 +33,6 @@ fn with_cookie(cookie: u64) -> Ends {
     Ends { client, ..ends() }
 }
 
-/// As a selector leaves it.
 fn labelled(start: Netrs) -> Netrs {
     Netrs { rsnode: 300.into(), retained: 0x5107.into(), ..start }
 }
@@ -50,7 +49,6 @@ fn response(start: Netrs) -> Vec<u8> {
     [response.as_bytes(), status.as_bytes(), ends().as_bytes(), ANSWERED].concat()
 }
 
-/// Its name, what it says, and the packet.
 fn samples() -> [(&'static str, &'static str, Vec<u8>); 9] {
     let cookie = Ends { server: Address::new_zeroed(), ..with_cookie(0xC00C_1E00_0000_0004) };
     let degraded = Netrs { rsnode: ILLEGAL_RSNODE.into(), ..Netrs::for_server(Kind::Monitored) };
@@ -83,7 +81,6 @@ fn samples() -> [(&'static str, &'static str, Vec<u8>); 9] {
     ]
 }
 
-/// What was read, written again.
 fn rebuilt(read: &Packet<'_>) -> Vec<u8> {
     match read {
         Packet::Request(request, ends, rest) | Packet::ForServer(_, request, ends, rest) => {
@@ -109,7 +106,7 @@ fn golden_packets_of_replicas_are_written_and_read() {
     assert!(kinds.into_iter().eq(Kind::ALL.iter().map(|&kind| kind as u8)));
 }
 
-/// The design asks it of the three magic fields and their images under f: what is one of them is none of the others.
+/// The paper requires it of the three magic fields and their images under f.
 #[test]
 fn magic_fields_and_their_images_are_pairwise_distinct_and_f_is_its_own_inverse() {
     let all = Kind::ALL.iter().flat_map(|&kind| [Netrs::new(kind), Netrs::for_server(kind)]);
@@ -131,7 +128,6 @@ fn a_replica_groups_id_has_24_bits() {
     }
 }
 
-/// The beginning of a packet of any kind, then random bytes.
 fn begun(kind: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     let start = Netrs { kind, ..Netrs::new(Kind::Request) };
     let length = bytes.len().min(size_of::<Netrs>());
@@ -156,7 +152,7 @@ proptest! {
         }
     }
 
-    /// N8: what does not reach to the end of its ends is refused.
+    /// N8: a packet cut before the end of its ends is refused.
     #[test]
     fn n8_a_shorter_packet_is_refused(which in 1..8_usize, at: prop::sample::Index) {
         let (name, _, bytes) = &samples()[which];

@@ -1,4 +1,4 @@
-//! The messages between a controller of replicas and its operators: golden ones, the tables of their page, any bytes.
+//! The messages between a cache controller and its operators: golden ones, the tables of their page, random bytes.
 
 use crate::agreement::{read, table_after};
 use crate::golden;
@@ -125,7 +125,7 @@ fn the_page_has_every_structure() {
     }
 }
 
-/// A stream brings bytes as it likes.
+/// A stream may deliver a message in pieces.
 #[test]
 fn a_message_is_read_once_it_is_there_as_a_whole() {
     for (name, _, message) in messages() {

@@ -1,4 +1,4 @@
-//! What a cache's client and an agent before a store say to each other: golden requests and answers, the tables of their page, any bytes.
+//! The messages between a cache's client and an agent: golden ones, the tables of their page, random bytes.
 
 use crate::agreement::{read, table_after};
 use crate::golden;
@@ -105,7 +105,7 @@ fn the_page_has_the_bounds_of_a_store() {
     assert!(page.contains(&format!("This is version {STORE_VERSION} of what a client and an [agent")));
 }
 
-/// A stream brings bytes as it likes.
+/// A stream may deliver a message in pieces.
 #[test]
 fn a_request_or_an_answer_is_read_once_it_is_there_as_a_whole() {
     for (name, _, request) in requests() {
@@ -186,7 +186,7 @@ fn n8_what_is_wrong_with_an_answer_has_a_name() {
     assert_eq!(changed("refused", &set(TELL, 0xFF)), Some(StoreReject::BadValue), "no UTF-8");
 }
 
-/// An agent of another release says so in a way that each release can read.
+/// All versions can read this response.
 #[test]
 fn n8_an_agent_of_another_version_is_understood() {
     let mut bytes = told(&StoreAnswer::OtherVersion { version: 9 });

@@ -1,4 +1,4 @@
-//! An argument is sent along to the executor that probably gets its task.
+//! Speculative push of arguments.
 
 use super::*;
 use crate::blob::{argument_name, open_argument};
@@ -14,7 +14,7 @@ fn other_executor() -> SocketAddr {
     address("10.0.1.2:9")
 }
 
-/// A task alone ends at this executor; where its argument was sent along before.
+/// Returns where the argument was pushed.
 fn run(hand: &mut Hand, at: SocketAddr) -> Option<SocketAddr> {
     let key = hand.client.submit(hand.now, 1, &[Task::new(1, super::Argument::ByReference(packed()))]).unwrap().start;
     hand.client.send_along(hand.now, TaskKey(key), packed(), ARGUMENT);
@@ -51,7 +51,7 @@ fn it_goes_to_the_executor_whose_completion_came_last_before_the_submit() {
 fn after_wrong_guesses_ever_more_tasks_go_without() {
     let mut hand = Hand::settled();
     run(&mut hand, executor());
-    // Two executors take turns, so each guess is wrong.
+    // Two executors alternate, so each guess is wrong.
     let mut along = Vec::new();
     for turn in 0..300 {
         let at = if turn % 2 == 0 { other_executor() } else { executor() };
@@ -61,12 +61,12 @@ fn after_wrong_guesses_ever_more_tasks_go_without() {
     }
     let rests: Vec<u32> = along.windows(2).map(|pair| pair[1] - pair[0] - 1).collect();
     assert_eq!(rests, [1, 3, 7, 15, 31, 63, 63, 63]);
-    // One right guess, and the next task's argument goes along again.
+    // After one right guess the next argument is pushed.
     while run(&mut hand, executor()).is_none() {}
     assert_eq!(run(&mut hand, executor()), Some(executor()));
 }
 
-/// A task begins; the sequence of its SUBMIT, and whether its argument went along.
+/// Returns the sequence of the SUBMIT, and whether the argument was pushed.
 fn begin(hand: &mut Hand) -> (u32, bool) {
     let task = Task::new(1, super::Argument::ByReference(packed()));
     let key = hand.client.submit(hand.now, 1, &[task]).unwrap().start;
@@ -79,7 +79,7 @@ fn begin(hand: &mut Hand) -> (u32, bool) {
     (sequence, sent.iter().any(|sent| matches!(sent, Sent::Argument { .. })))
 }
 
-/// Else a client that always has some open would never notice.
+/// Otherwise a client with always one open task would never evaluate a guess.
 #[test]
 fn a_wrong_guess_is_noticed_where_the_next_task_is_submitted_before_it_ends() {
     let mut hand = Hand::settled();
@@ -87,7 +87,7 @@ fn a_wrong_guess_is_noticed_where_the_next_task_is_submitted_before_it_ends() {
     let (mut open, mut along) = (begin(&mut hand).0, 0);
     for turn in 0..100 {
         let (next, went) = begin(&mut hand);
-        // Each ends elsewhere than the one two before it, after which its guess was made.
+        // Each guess is based on the task two before, which ended at the other executor.
         let at = if turn / 2 % 2 == 0 { other_executor() } else { executor() };
         hand.client.handle(hand.now, at, &complete((open, 0), 1, Status::Ok, false, b""));
         (open, along) = (next, along + usize::from(went));
@@ -95,7 +95,7 @@ fn a_wrong_guess_is_noticed_where_the_next_task_is_submitted_before_it_ends() {
     assert!((2..20).contains(&along), "{along} of 100 went along");
 }
 
-/// A task that runs for an hour does not keep the guesses of others from being judged.
+/// A task that runs for an hour must not block the evaluation of other guesses.
 #[test]
 fn a_wrong_guess_is_noticed_while_another_task_is_open_for_long() {
     let mut hand = Hand::settled();
@@ -106,7 +106,7 @@ fn a_wrong_guess_is_noticed_while_another_task_is_open_for_long() {
     assert!((2..10).contains(&along), "{along} of 100 went along");
 }
 
-/// Another process may have its port by then.
+/// Later another process may have the port.
 #[test]
 fn t13_it_goes_to_an_executor_only_soon_after_its_completion_and_under_the_same_switch() {
     let mut hand = Hand::settled();
@@ -120,7 +120,7 @@ fn t13_it_goes_to_an_executor_only_soon_after_its_completion_and_under_the_same_
     assert_eq!(run(&mut hand, executor()), None);
 }
 
-/// Neither that of its pack, nor those that a call of Python has in its argument: of its function, and of what is shared.
+/// Neither the id of its pack, nor the ids of function and shared data in a Python call.
 #[test]
 fn t13_the_packet_has_no_id_of_a_blob() {
     let mut hand = Hand::settled();

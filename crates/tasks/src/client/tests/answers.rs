@@ -1,4 +1,4 @@
-//! Answers that do not count.
+//! Invalid responses.
 
 use super::*;
 
@@ -78,7 +78,6 @@ fn t11_answers_that_contradict_their_packet_are_counted_and_another_is_awaited()
     assert_eq!(hand.events().len(), 2);
 }
 
-/// Somebody who upgrades only half of a cluster must learn why nothing is accepted.
 #[test]
 fn t11_a_switch_of_another_version_is_reported_once_for_each_version_and_never_answered() {
     let mut hand = Hand::settled();
@@ -103,7 +102,7 @@ fn t11_a_switch_of_another_version_is_reported_once_for_each_version_and_never_a
     assert!(hand.pass(1_050 * MS).iter().any(|sent| matches!(sent, Sent::Probe { to, .. } if *to == switch_b())));
 }
 
-/// Retransmission must end, also if the client takes the answers for those of an earlier epoch.
+/// Retransmission must end even if the client attributes the responses to an earlier epoch.
 #[test]
 fn t16_a_client_with_nothing_but_a_cancel_in_flight_asks_its_switch() {
     let mut hand = Hand::new(|config| config.switches.truncate(1));

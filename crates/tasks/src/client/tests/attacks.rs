@@ -1,14 +1,14 @@
-//! T16: whatever attackers and operators do, after they stop, every task ends once, within a stated time.
+//! T16: after attacks and faults, every task ends once, within a stated time.
 
 use super::faults::{fair, live_through};
 use super::world::{Attacks, Faults};
 use super::*;
 use proptest::prelude::*;
 
-/// Until this time there are faults and attacks.
+/// End of the faults and attacks.
 const CALM_FROM: Nanos = 4_000 * MS;
-/// How long after that every task has ended. A silent switch is left after 1 s, a preferred one is probed each second, a
-/// full one is asked again within 1 s; and the last attempts need their time.
+/// Time after that in which every task ends: the client leaves a silent switch after 1 s, probes a preferred one each second,
+/// asks a full one within 1 s, and makes the last attempts.
 const HEALED_AFTER: Nanos = 5_000 * MS;
 /// At a switch that keeps no record, a lost task is submitted again after at most 64 times `ClientConfig::timeout`.
 const MISSED_AFTER: Nanos = 640_000 * MS;
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// Checks that attacks really happen; otherwise the property would prove little.
+/// Without real attacks the property would prove little.
 #[test]
 fn t16_the_attacks_and_faults_really_happen() {
     let mut faults = Faults { capacity: 100, delay_max: 40 * MS, lost: 10, repeated: 10, ..fair() };

@@ -1,13 +1,13 @@
-//! A client stood still or used another switch, and returns to a switch that asks for cookies.
+//! A client was suspended or used another switch, and returns to a switch that requires cookies.
 
 use super::switch::{FakeSwitch, Queued};
 use super::*;
 
-/// The client and the switch at its address, with nothing lost between them and executors that are done at once.
+/// A client and a switch without loss between them, and executors that finish at once.
 struct Pair {
     hand: Hand,
     switch: FakeSwitch,
-    /// How the switch answered, by operation.
+    /// Number of the switch's responses, by operation.
     answers: [usize; 19],
 }
 
@@ -17,7 +17,7 @@ impl Pair {
         Self { hand, switch: strict(7), answers: [0; 19] }
     }
 
-    /// Time passes; executors take and complete this many tasks.
+    /// Lets time pass while executors take and complete `executors` tasks per millisecond.
     fn run(&mut self, time: Nanos, executors: usize) {
         let end = self.hand.now + time;
         while self.hand.now < end {

@@ -1,4 +1,4 @@
-//! Cancellation: unsent, sent, taken, running, unknown.
+//! Cancellation of unsent, sent, accepted, running and unknown tasks.
 
 use super::CancelledHow::{Stopped, TakenOut, Vanished};
 use super::*;
@@ -7,7 +7,7 @@ fn cancelled(key: TaskKey, how: CancelledHow) -> Event {
     Event::Cancelled { key, how }
 }
 
-/// The sequence and the names of the only CANCEL among what was sent, maybe several times.
+/// Sequence and names of the only CANCEL sent, possibly repeated.
 fn the_cancel(sent: &[Sent]) -> (u32, Vec<(u32, u8)>) {
     let cancels = sent.iter().filter_map(|sent| match sent {
         Sent::Cancel { sequence, names, .. } => Some((*sequence, names.clone())),
@@ -30,7 +30,7 @@ fn stops(sent: &[Sent]) -> Vec<Vec<(u32, u8)>> {
     sent.iter().filter_map(named).collect()
 }
 
-/// A task that runs, and is cancelled: its submission, its key, and what the client sent to its executor.
+/// A running task after `cancel` and its STOP: client, SUBMIT sequence, key.
 fn running() -> (Hand, u32, TaskKey) {
     let mut hand = Hand::settled();
     let (submission, keys) = hand.open(&[task()]);
@@ -89,7 +89,7 @@ fn t17_a_task_that_has_just_ended_keeps_its_result() {
     assert!(!hand.client.is_stopping());
 }
 
-/// STOP was lost, or overtook ASSIGN: the switch is asked again, and names the executor that has the task by then.
+/// STOP was lost or overtook ASSIGN: the client asks the switch again, which names the executor.
 #[test]
 fn t17_a_lost_stop_is_followed_by_another_in_growing_intervals() {
     let (mut hand, submission, key) = running();
@@ -169,7 +169,7 @@ fn what_was_to_go_on_can_still_be_stopped_and_never_runs_again() {
     assert_eq!(hand.events(), [cancelled(keys[1], Vanished)]);
 }
 
-/// Its own timeout: the attempt is stopped, and the next one has another name, which a late STOP does not touch.
+/// The attempt is stopped. The next one has another name, so a late STOP does not affect it.
 #[test]
 fn t17_an_attempt_that_took_too_long_is_stopped_and_its_end_does_not_count() {
     let mut hand = Hand::settled();

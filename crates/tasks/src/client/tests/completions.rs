@@ -1,4 +1,4 @@
-//! Completions: the first one counts, all are acknowledged.
+//! Completions: the first one counts, and all are acknowledged.
 
 use super::super::{LostWhy, Outcome};
 use super::*;
@@ -77,7 +77,7 @@ fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_o
     assert_eq!(hand.client.poll_timeout(), None, "an idle client is silent");
 }
 
-/// The token of the SUBMIT that is sent now, as an executor would get it, and its sequence.
+/// Token and sequence of the next SUBMIT, as an executor would get them.
 fn token_on_the_wire(hand: &mut Hand) -> (Token, u32) {
     let mut buffer = Vec::new();
     assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
@@ -85,7 +85,7 @@ fn token_on_the_wire(hand: &mut Hand) -> (Token, u32) {
     (Token::new(fixed.token.get()), fixed.header.sequence.get())
 }
 
-/// The states in the COMPLETE_ACK that is sent now. Each must be proven by its token.
+/// States in the next COMPLETE_ACK, after checking its proofs.
 fn acks(hand: &mut Hand, tokens: &[Token]) -> Vec<u8> {
     let mut buffer = Vec::new();
     assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
@@ -119,8 +119,8 @@ fn t13_completion_without_the_token_is_refused() {
     assert_eq!((hand.events().len(), acks(&mut hand, &[token])), (1, vec![DONE]));
 }
 
-/// Somebody has the port of a client that has ended, and gets a COMPLETE for it; the client comes back. Of the packet he can make
-/// no other that counts: of another task or attempt, or with another field, result, or executor.
+/// A process with the port of an ended client gets a COMPLETE for it; then the client returns. The process cannot change any
+/// field of it.
 #[test]
 fn t13_of_a_completion_nothing_can_be_changed() {
     let mut hand = Hand::settled();
@@ -146,7 +146,7 @@ fn t13_of_a_completion_nothing_can_be_changed() {
     assert_eq!((hand.events(), hand.client.open()), (vec![], 1), "a repeat is harmless");
 }
 
-/// Neither is what the client sends to the port of an executor that has ended a proof of a completion.
+/// Nor can a process at the port of an ended executor turn the client's packets into the proof of a completion.
 #[test]
 fn t13_a_stop_or_an_acknowledgement_proves_no_completion() {
     let mut hand = Hand::settled();
@@ -170,7 +170,7 @@ fn t13_a_stop_or_an_acknowledgement_proves_no_completion() {
     assert_eq!((hand.client.counters().unproven, hand.client.open()), (12, 1));
 }
 
-/// Who has seen it could send the completion from an address where he serves other bytes under that id.
+/// With the id an attacker could serve other bytes and send the completion itself.
 #[test]
 fn t13_a_result_by_reference_does_not_show_its_id() {
     let mut hand = Hand::settled();

@@ -1,4 +1,4 @@
-//! Switches that ask for a cookie first.
+//! Switches that require a cookie.
 
 use super::*;
 
@@ -6,7 +6,6 @@ fn cookie(sequence: u32, cookie: u64) -> Vec<u8> {
     cookie_for(IDENTITY, EPOCH, sequence, cookie)
 }
 
-/// The sequences and cookies of the packets to a switch.
 fn with_cookies(sent: &[Sent]) -> Vec<(u32, u64)> {
     let of_packet = |sent: &Sent| match sent {
         Sent::Submit { sequence, cookie, .. }
@@ -17,7 +16,6 @@ fn with_cookies(sent: &[Sent]) -> Vec<(u32, u64)> {
     sent.iter().filter_map(of_packet).collect()
 }
 
-/// The same packet with another cookie.
 fn with_cookie(sent: &Sent, other: u64) -> Sent {
     let mut sent = sent.clone();
     if let Sent::Submit { cookie, .. } | Sent::Cancel { cookie, .. } | Sent::Probe { cookie, .. } = &mut sent {
@@ -43,7 +41,7 @@ fn t13_what_is_unanswered_is_sent_again_at_once_with_the_cookie_and_everything_l
         *sequence += 1; // a repeat, which counts up
     }
     assert_eq!(again, expected, "nothing else of them has changed");
-    // The others were refused, too; the cookie is held.
+    // The other packets were refused too; the client already has the cookie.
     hand.switch_says(&cookie(sequence.wrapping_add(1), 0xC00C));
     hand.switch_says(&cookie(2, 0xC00C));
     assert_eq!(hand.sent(), []);
@@ -150,7 +148,7 @@ fn t16_a_cookie_of_a_better_switch_that_is_looked_for_is_a_sign_of_life() {
     assert!(matches!(probe, Some(Sent::Probe { to, cookie: 7, .. }) if to == switch_a()), "{probe:?}");
 }
 
-/// Each carries it for its own switch, and to no other.
+/// A cookie goes only to its own switch.
 #[test]
 fn t13_a_look_for_a_better_switch_carries_that_switchs_cookie() {
     let mut hand = Hand::new(|_| {});

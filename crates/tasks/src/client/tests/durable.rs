@@ -1,11 +1,10 @@
-//! A durable client: what it sends before its driver has saved something, and what its next process does.
+//! A durable client: what it delays until its driver has saved, and what its next process does.
 
 use super::super::{LostWhy, Marks, Outcome, Resumption, Saved, SavedState};
 use super::*;
 use crate::place::Preference;
 use std::collections::BTreeMap;
 
-/// What a driver has on its disk.
 #[derive(Default)]
 struct Disk {
     tasks: BTreeMap<u64, Saved>,
@@ -14,7 +13,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// Saves what the client has said; returns the other events.
+    /// Saves what the client requests; returns the other events.
     fn save(&mut self, hand: &mut Hand) -> Vec<Event> {
         let mut others = Vec::new();
         for event in hand.events() {
@@ -29,7 +28,6 @@ impl Disk {
         others
     }
 
-    /// The next process.
     fn next(&self, hand: &Hand) -> Hand {
         let mut config = ClientConfig::new(IDENTITY, 4, vec![switch_a(), switch_b()]);
         config.secret = SECRET;
@@ -40,7 +38,6 @@ impl Disk {
     }
 }
 
-/// A durable client that has found its switch.
 fn durable() -> (Hand, Disk) {
     let mut hand = Hand::new(|config| config.durable = true);
     let [Sent::Probe { sequence, .. }] = hand.sent()[..] else { panic!("the client begins with a probe") };
@@ -50,7 +47,6 @@ fn durable() -> (Hand, Disk) {
     (hand, disk)
 }
 
-/// Submits tasks, which are saved and sent: the packet.
 fn send(hand: &mut Hand, disk: &mut Disk, tasks: &[Task]) -> Sent {
     hand.client.submit(hand.now, 1, tasks).unwrap();
     assert_eq!(hand.sent(), [], "nothing leaves before it is saved");
@@ -60,7 +56,7 @@ fn send(hand: &mut Hand, disk: &mut Disk, tasks: &[Task]) -> Sent {
     sent.remove(0)
 }
 
-/// Answers the first PROBE of a process; `open` says which tasks the switch has.
+/// Answers the first PROBE of a process; `open` is the bitmap of the switch's tasks.
 fn greet(hand: &mut Hand, epoch: u32, open: u32) {
     for sent in hand.sent() {
         let Sent::Probe { sequence, names, .. } = sent else { panic!("{sent:?} before the switch has said its epoch") };
@@ -68,7 +64,6 @@ fn greet(hand: &mut Hand, epoch: u32, open: u32) {
     }
 }
 
-/// Lets time pass, with a switch that has these tasks.
 fn pass(hand: &mut Hand, epoch: u32, open: u32, time: Nanos) -> Vec<Sent> {
     let end = hand.now + time;
     let mut all = Vec::new();

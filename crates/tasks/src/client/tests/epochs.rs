@@ -1,4 +1,4 @@
-//! Switches that die, fall silent, come back, or lose what they had.
+//! Switches that die, fall silent, return, or lose their state.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn t9_tasks_of_a_dead_switch_are_submitted_again_and_what_is_in_flight_goes_on()
     let attempts: Vec<_> = tasks.iter().map(|t| (t.tid.get(), t.attempt)).collect();
     assert_eq!(attempts, [(0, 1), (2, 1)], "only what has not completed, as a further attempt");
 
-    // Late answers of the dead one change nothing; completions under old names count.
+    // Late responses of the dead switch change nothing; completions under old names count.
     hand.switch_says(&submit_ack(EPOCH, *again, 2, 0b11, Reason::None));
     assert_eq!(hand.client.counters().old_epoch, 1);
     hand.executor_says(&complete((first, 0), 1, Status::Ok, false, b""));
@@ -60,7 +60,7 @@ fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
     };
     assert_eq!(*sequence, in_flight);
     assert_eq!(hand.client.counters().failovers, 1);
-    // The first switch answers again, too late.
+    // The first switch answers, too late.
     hand.switch_says(&submit_ack(EPOCH, in_flight, 1, 1, Reason::None));
     assert_eq!(hand.client.counters().foreign_address, 1);
     hand.client.handle(hand.now, switch_b(), &probe_ack(900, *probe, 0, 0));
@@ -70,7 +70,7 @@ fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
     assert_eq!(hand.sent().iter().filter(|s| to_b(s)).count(), 2, "all tasks are with the new one");
 }
 
-/// Otherwise clients that left a switch for a while and clients that did not would never use the same switch again.
+/// Otherwise clients that failed over and clients that did not would stay at different switches.
 #[test]
 fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     let mut hand = Hand::settled();
@@ -106,7 +106,7 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     assert_eq!(hand.client.counters().failovers, 2);
 }
 
-/// VRRP moves an address between two live switches, so each time another switch answers there.
+/// VRRP moves an address between two live switches, so another switch answers there after each move.
 #[test]
 fn t9_an_address_that_moves_to_another_switch_and_back_keeps_no_client_out() {
     let mut hand = Hand::new(|config| config.switches.truncate(1));
@@ -125,7 +125,7 @@ fn t9_an_address_that_moves_to_another_switch_and_back_keeps_no_client_out() {
             "within a probe's interval: {events:?}"
         );
         let [(again, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
-        // A late answer of the other one, to a packet that both have got, says nothing.
+        // A late response of the other switch to a packet that both received has no effect.
         let other = EPOCH + NEXT - present;
         hand.switch_says(&submit_ack(other, again, 1, 1, Reason::None));
         assert_eq!((hand.events(), hand.client.counters().old_epoch), (vec![], round + 1));

@@ -40,7 +40,6 @@ proptest! {
     }
 }
 
-/// The client's counters, after each task has ended once.
 pub(super) fn live_through(faults: Faults) -> Result<Counters, TestCaseError> {
     let mut world = World::new(faults);
     world.run();
@@ -53,7 +52,6 @@ pub(super) fn live_through(faults: Faults) -> Result<Counters, TestCaseError> {
     Ok(*counters)
 }
 
-/// No faults.
 pub(super) fn fair() -> Faults {
     let end = 3_600_000 * MS;
     Faults { seed: 1, delay_max: MS, capacity: 1_000, tasks: 500, calm_from: Nanos::MAX, end, ..Faults::default() }

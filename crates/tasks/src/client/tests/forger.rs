@@ -6,21 +6,17 @@ use rand::RngExt;
 use rand_pcg::Pcg32;
 use std::collections::VecDeque;
 
-/// The tokens for forged completions.
 pub(super) const RESULT: &[u8] = b"forged";
 
-/// Answers of switches, for replay.
 const REMEMBERED: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Forger {
     seen: VecDeque<Vec<u8>>,
-    /// Epochs of switches, of which some have passed.
     epochs: VecDeque<u32>,
 }
 
 impl Forger {
-    /// Records an answer of a switch.
     pub(super) fn has_seen(&mut self, answer: &[u8]) {
         self.seen.push_back(answer.to_vec());
         if self.seen.len() > REMEMBERED {
@@ -28,7 +24,7 @@ impl Forger {
         }
     }
 
-    /// A forged packet in the client's name, with its cookie, for the switch that this packet goes to.
+    /// A forged packet in the client's name, with its cookie, for the switch that gets `packet`.
     pub(super) fn query(&self, rng: &mut Pcg32, packet: &Sent) -> Vec<u8> {
         let &(Sent::Submit { sequence, cookie, .. }
         | Sent::Cancel { sequence, cookie, .. }
@@ -53,7 +49,6 @@ impl Forger {
         }
     }
 
-    /// A forged answer to this packet of the client.
     pub(super) fn answer(&mut self, rng: &mut Pcg32, present: [u32; 2], packet: &Sent) -> Vec<u8> {
         for epoch in present {
             if !self.epochs.contains(&epoch) {
@@ -90,7 +85,6 @@ impl Forger {
         }
     }
 
-    /// An answer of the right kind for the packet, with random fields.
     fn of_its_kind(&self, rng: &mut Pcg32, epoch: u32, sequence: u32, packet: &Sent) -> Vec<u8> {
         let bits = rng.random::<u32>() | if rng.random() { u32::MAX } else { 0 };
         match packet {

@@ -1,4 +1,4 @@
-//! The client, driven by hand: the test plays switch, executors and clock.
+//! Tests that drive the client by hand, in the roles of switch, executors and clock.
 
 mod along;
 mod answers;
@@ -48,7 +48,6 @@ fn executor() -> SocketAddr {
     address("10.0.1.1:9")
 }
 
-/// A packet that the client sent.
 #[derive(Clone, Debug, PartialEq)]
 enum Sent {
     Submit {
@@ -57,7 +56,7 @@ enum Sent {
         cookie: u64,
         token: u64,
         jid: u32,
-        /// A place, and the patience in milliseconds.
+        /// Place, and patience in milliseconds.
         prefers: Option<(u32, u32)>,
         tasks: Vec<TaskInfo>,
     },
@@ -139,7 +138,7 @@ fn submit_ack(epoch: u32, sequence: u32, count: usize, taken: u32, reason: Reaso
     counting(&fixed, count as u8)
 }
 
-/// `held`: the records that an executor has.
+/// `held`: indices of the tasks that an executor has.
 fn cancel_ack(epoch: u32, sequence: u32, taken_out: u32, held: &[u8]) -> Vec<u8> {
     let (client, taken_out) = (IDENTITY.into(), taken_out.into());
     let holder = |&index| Holder { executor: executor().into(), index, reserved: [0; 3] };
@@ -167,17 +166,14 @@ fn cookie_for(identity: u64, epoch: u32, sequence: u32, cookie: u64) -> Vec<u8> 
     counting(&Cookie { identity, cookie, ..Cookie::new(epoch, sequence) }, 0)
 }
 
-/// The token of a SUBMIT of the client's.
 fn token(submission: u32) -> Token {
     Tokens::new(SECRET).of(submission)
 }
 
-/// A COMPLETE of one completion.
 fn complete(name: (u32, u8), attempt: u8, status: Status, by_reference: bool, result: &[u8]) -> Vec<u8> {
     complete_with(token(name.0), name, attempt, status, by_reference, result)
 }
 
-/// The same, proven by this token.
 fn complete_with(
     token: Token,
     name: (u32, u8),
@@ -212,7 +208,6 @@ fn task() -> Task {
     Task::new(1, Argument::NONE)
 }
 
-/// A client in the test's hands.
 struct Hand {
     client: Client,
     now: Nanos,
@@ -227,7 +222,6 @@ impl Hand {
         Self { client: Client::new(config, now).unwrap(), now }
     }
 
-    /// A client that has found the first switch, in `EPOCH`.
     fn settled() -> Self {
         Self::settled_at(Known::Yes, |_| {})
     }
@@ -240,8 +234,8 @@ impl Hand {
         hand
     }
 
-    /// A client that had to leave the first switch, and probes whether it answers again: the sequence of that probe, and of
-    /// the last one that the second switch has answered.
+    /// A client that left the first switch and probes it; the sequences of that PROBE, and of the last that the second switch
+    /// answered.
     fn that_left_a() -> (Self, u32, u32) {
         let mut hand = Self::settled();
         hand.open(&[task()]);
@@ -277,14 +271,13 @@ impl Hand {
         self.sent().into_iter().filter_map(of_submit).collect()
     }
 
-    /// Submits some tasks and sends them in one packet: its sequence.
+    /// Submits tasks in one packet; returns its sequence and the keys.
     fn submit(&mut self, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
         let keys = self.client.submit(self.now, 1, tasks).unwrap().map(TaskKey).collect();
         let [(sequence, _)] = self.submits()[..] else { panic!("one SUBMIT") };
         (sequence, keys)
     }
 
-    /// Submits some tasks, which the switch takes.
     fn open(&mut self, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
         self.open_in(EPOCH, tasks)
     }
@@ -307,7 +300,7 @@ impl Hand {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
 
-    /// Time passes; what falls due is done when it is due, and what is sent meanwhile is returned.
+    /// Lets time pass, handles timers when due, and returns what was sent.
     fn pass(&mut self, time: Nanos) -> Vec<Sent> {
         let end = self.now + time;
         let mut sent = Vec::new();
@@ -324,7 +317,7 @@ impl Hand {
         sent
     }
 
-    /// Time passes, and the switch answers every probe that all tasks are open.
+    /// The same, while the switch reports in each PROBE_ACK that all tasks are open.
     fn pass_with_open_tasks(&mut self, time: Nanos) -> Vec<Sent> {
         let end = self.now + time;
         let mut all = Vec::new();

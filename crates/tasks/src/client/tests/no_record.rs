@@ -1,15 +1,15 @@
-//! A switch that keeps no record of tasks, and cannot say which it has.
+//! A switch that keeps no record of tasks.
 
 use super::*;
 
-/// `ClientConfig::timeout`, unless configured otherwise.
+/// Default of `ClientConfig::timeout`.
 const TIMEOUT: Nanos = 10_000 * MS;
 
 fn settled() -> Hand {
     Hand::settled_at(Known::NoRecord, |_| {})
 }
 
-/// Time passes, and the switch answers every probe with bits that mean nothing. The SUBMITs that were sent, and when.
+/// The switch answers probes with meaningless bits. Returns times and sequences of the SUBMITs.
 fn pass(hand: &mut Hand, time: Nanos) -> Vec<(Nanos, u32)> {
     let mut submits = Vec::new();
     let end = hand.now + time;
@@ -41,7 +41,7 @@ fn t10_a_task_without_a_completion_is_submitted_again_after_its_time_and_twice_t
     assert_eq!(times, [1, 3, 7], "after 10 s, 20 s more, 40 s more");
     assert_eq!((hand.client.counters().gone, hand.client.counters().resubmitted), (3, 0));
     assert!(pass(&mut hand, 78_000 * MS).is_empty());
-    // The first one was only slow: it is the result, and there is one.
+    // The first attempt was only slow; its result counts, once.
     hand.executor_says(&complete((first, 0), 1, Status::Ok, false, b""));
     hand.executor_says(&complete((submits[0].1, 0), 2, Status::Ok, false, b""));
     let ends: Vec<_> = hand.events().into_iter().filter(|event| matches!(event, Event::Completed { .. })).collect();
@@ -71,7 +71,7 @@ fn t9_a_switch_with_records_is_asked_for_tasks_again() {
     let (first, _) = hand.open(&[task()]);
     assert_eq!(pass(&mut hand, 500 * MS), []);
     let Some(Sent::Probe { sequence, .. }) = hand.pass(101 * MS).pop() else { panic!("a probe") };
-    // Another one runs there now; the first switch's tasks are submitted to it, and asked for.
+    // Another switch answers. The client submits its tasks there and probes for them.
     hand.switch_says(&probe_ack(EPOCH + 1, sequence, 0, 0));
     let [(again, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
     assert_ne!(again, first);
@@ -81,7 +81,7 @@ fn t9_a_switch_with_records_is_asked_for_tasks_again() {
     assert_eq!((hand.client.counters().resubmitted, hand.client.counters().gone), (1, 0));
 }
 
-/// Otherwise the client would never probe about tasks again while the switch answers SUBMITs.
+/// Otherwise the client would never probe for tasks again while the switch answers SUBMITs.
 #[test]
 fn t16_what_says_that_a_switch_keeps_no_record_is_asked_again() {
     let mut hand = settled();

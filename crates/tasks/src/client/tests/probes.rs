@@ -1,8 +1,7 @@
-//! Probes: which answers to them count.
+//! Which responses to probes count.
 
 use super::*;
 
-/// The PROBEs among these packets: where to, and their sequences.
 pub(super) fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
     let of_probe = |sent: &Sent| match sent {
         Sent::Probe { to, sequence, .. } => Some((*to, *sequence)),
@@ -11,7 +10,7 @@ pub(super) fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
     sent.iter().filter_map(of_probe).collect()
 }
 
-/// Otherwise a copy of a PROBE could pass for the next one, and keep a dead client alive.
+/// Otherwise a copy of a PROBE could pass for the next one and keep a dead client's record alive.
 #[test]
 fn t13_each_probe_has_a_sequence_of_its_own_whichever_switch_it_goes_to() {
     let mut hand = Hand::new(|_| {});
@@ -56,7 +55,7 @@ fn t9_an_answer_to_any_repeat_of_the_question_at_hand_counts_and_to_no_other() {
     assert_eq!(again, [1], "the second task was gone, says the answer that counted");
 }
 
-/// Karn's rule is not needed: an answer names the repeat that it answers.
+/// Karn's rule does not apply, because a response identifies its repeat.
 #[test]
 fn an_answer_to_the_last_repeat_is_a_round_trip() {
     let mut hand = Hand::settled();
@@ -69,7 +68,7 @@ fn an_answer_to_the_last_repeat_is_a_round_trip() {
     assert_eq!(hand.client.round_trip(), Some(50 * MS / 8));
 }
 
-/// A switch that has dropped thousands of tasks is not asked for them ten times a second.
+/// The client must not take 100 ms per 32 of thousands of dropped tasks.
 #[test]
 fn t16_a_switch_that_has_none_of_32_tasks_is_asked_for_the_next_at_once() {
     let mut hand = Hand::settled();

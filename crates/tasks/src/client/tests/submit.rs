@@ -1,4 +1,4 @@
-//! What the client submits, when, and when again.
+//! What the client submits, when, and when it repeats.
 
 use super::super::{Argument, ConfigError, LostWhy, SubmitError};
 use super::*;
@@ -128,7 +128,7 @@ fn t8_too_old_is_submitted_at_once_under_a_new_sequence() {
     );
 }
 
-/// An attacker has sent sequences in our name that are far ahead.
+/// An attacker used far later sequences in the client's name.
 #[test]
 fn t16_a_client_whose_sequences_are_all_too_old_gets_ahead_of_what_the_switch_has_seen() {
     for ahead in [64_u32, 1 << 20, (1 << 30) - 1, 1 << 30, (1 << 31) - 1] {
@@ -180,7 +180,7 @@ fn t8_no_more_than_the_window_is_in_flight() {
     assert_eq!(outstanding.len(), 8, "the first window");
     let oldest = outstanding[0];
     let mut most = 8;
-    // All but the oldest are answered.
+    // The switch answers all but the oldest.
     while outstanding.len() > 1 {
         let sequence = outstanding.pop().unwrap();
         hand.switch_says(&submit_ack(EPOCH, sequence, 32, u32::MAX, Reason::None));
@@ -205,7 +205,7 @@ fn attempts_that_take_too_long_are_cancelled_and_repeated_then_lost() {
         panic!("{sent:?}")
     };
     assert_eq!(tasks[0].attempt, 1);
-    // The second attempt times out before its SUBMIT is answered: it is cancelled when it is.
+    // The second attempt times out before its SUBMIT is answered; the client cancels it afterwards.
     hand.pass_with_open_tasks(50 * MS);
     assert_eq!(hand.events(), [Event::Lost { key: keys[0], why: LostWhy::TimedOut }]);
     hand.switch_says(&submit_ack(EPOCH, *second, 1, 1, Reason::None));

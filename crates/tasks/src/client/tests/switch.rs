@@ -4,37 +4,32 @@ use super::*;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How long a cookie's window is: short, so that tests see it pass.
+/// Validity of a cookie; short, so that tests see it expire.
 const COOKIE_WINDOW: Nanos = 500 * MS;
 
-/// A task, as its client named it.
 pub(super) type Named = (u32, u8);
 
-/// What it stores about the client.
 struct Known {
     address: SocketAddr,
     heard: Nanos,
     highest: u32,
-    /// Of the last 64 sequences, the bits that they were answered.
     answers: HashMap<u32, u32>,
     probe: u32,
 }
 
-/// It knows one client, whose tasks it queues until the test takes them out.
+/// A switch for one client. It queues tasks until the test removes them.
 pub(super) struct FakeSwitch {
     pub(super) epoch: u32,
     pub(super) down_until: Nanos,
     pub(super) capacity: usize,
-    /// It keeps no record of tasks: it cannot say what it has, takes nothing out, and takes a repeated SUBMIT twice.
+    /// The switch keeps no record of tasks: it cannot report or cancel them, and accepts a repeated SUBMIT twice.
     pub(super) no_record: bool,
-    /// Whether it asks for cookies, as `docs/internals/security.md` says.
     pub(super) cookies: bool,
-    /// A client that was silent for so long loses its queued tasks, and then its record.
+    /// Silence after which it drops a client's queued tasks, then its record.
     pub(super) client_idle: Nanos,
-    /// The address of the last SUBMIT: executors send completions there.
     pub(super) submitter: SocketAddr,
     client: Option<Known>,
-    /// Queued or assigned; the value says whether it is still queued.
+    /// Queued or assigned tasks; the value tells whether the task is still queued.
     tasks: BTreeMap<Named, bool>,
     queue: Vec<Queued>,
 }
@@ -65,19 +60,16 @@ impl FakeSwitch {
         self.queue.len()
     }
 
-    /// The first ones of the queue go to executors.
     pub(super) fn assign(&mut self, count: usize) -> Vec<Queued> {
         let assigned: Vec<_> = self.queue.drain(..count).collect();
         self.tasks.extend(assigned.iter().map(|task| (task.name, false)));
         assigned
     }
 
-    /// An executor is done with it.
     pub(super) fn done(&mut self, name: Named) {
         self.tasks.remove(&name);
     }
 
-    /// A packet of the client's arrives: the answer.
     pub(super) fn hear(&mut self, now: Nanos, from: SocketAddr, packet: &Sent) -> Option<Vec<u8>> {
         if now < self.down_until {
             return None;
@@ -115,7 +107,7 @@ impl FakeSwitch {
                 let taken_out = self.in_window(now, from, sequence, |switch| switch.take_out(names));
                 let held = (0..).zip(names).filter(|(_, name)| taken_out.is_some() && self.has_assigned(**name));
                 let held: Vec<u8> = held.map(|(index, _)| index).collect();
-                // The sequence may be one that an attacker used before, for more tasks than these.
+                // An attacker may have used the sequence before, for more tasks.
                 let all = u32::MAX >> (32 - names.len());
                 let mut answer = cancel_ack(self.epoch, sequence, taken_out.unwrap_or(0) & all, &held);
                 answer[36] = taken_out.map_or(Reason::TooOld, |_| Reason::None) as u8;
@@ -169,7 +161,7 @@ impl FakeSwitch {
         probe_ack(self.epoch, sequence, names.len(), open)
     }
 
-    /// T8: a sequence is carried out once, and answered the same again; `None` below the window.
+    /// T8: executes a sequence once and repeats its result; `None` below the window.
     fn in_window(
         &mut self,
         now: Nanos,
@@ -212,7 +204,6 @@ impl FakeSwitch {
         taken
     }
 
-    /// Whether it can say that an executor has this task.
     fn has_assigned(&self, name: Named) -> bool {
         !self.no_record && self.tasks.get(&name) == Some(&false)
     }
@@ -230,7 +221,6 @@ impl FakeSwitch {
     }
 }
 
-/// By how much one sequence is ahead of another.
 fn ahead(of: u32, other: u32) -> i32 {
     of.wrapping_sub(other) as i32
 }

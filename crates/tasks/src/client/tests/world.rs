@@ -1,8 +1,7 @@
 //! A small simulated network with faults, for the property tests.
 //!
-//! Packets are lost, repeated, delayed and so reordered. Switches are full, die, come back empty and swap addresses.
-//! Executors fail, abandon, die, and complete tasks that were taken from them. The client stands still, and its address
-//! changes. Attackers who see all that it sends forge answers of the switches.
+//! It drops, repeats, delays and reorders packets. Switches are full, die, come back empty and swap addresses. Executors fail,
+//! abandon, die, and complete tasks taken from them. The client is suspended and moves. Attackers on the path forge responses.
 
 use super::super::{LostWhy, Outcome};
 use super::forger::Forger;
@@ -15,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use zerocopy::IntoBytes;
 
-/// The faults, in percent or as the number of times that something happens.
+/// Faults, in percent or as number of occurrences.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     pub(super) seed: u64,
@@ -29,34 +28,28 @@ pub(super) struct Faults {
     pub(super) by_reference: u32,
     pub(super) fetch_fails: u32,
     pub(super) executor_dies: u32,
-    /// Switches keep no record of tasks.
     pub(super) no_record: bool,
     pub(super) cancelled: u32,
     pub(super) timeout: Option<Nanos>,
     pub(super) retry_failed: bool,
     pub(super) tasks: usize,
-    /// Attacks, and what operators do.
     pub(super) attacks: Attacks,
-    /// From then on nothing is lost, repeated or forged, nobody dies, and addresses stay where they are.
+    /// Time after which nothing is lost, repeated or forged, no party dies, and addresses do not change.
     pub(super) calm_from: Nanos,
-    /// All tasks have ended by then.
+    /// Deadline for all tasks to end.
     pub(super) end: Nanos,
 }
 
-/// What attackers and operators do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attacks {
-    /// Switches want cookies, and forget a client that stands still.
+    /// Switches require cookies, and forget a suspended client.
     pub(super) strict: bool,
-    /// There is one switch only.
     pub(super) alone: bool,
-    /// Percentage of the client's packets that attackers answer too.
+    /// Percentage of the client's packets to which attackers send a response too.
     pub(super) forged: u32,
-    /// How often two switches swap addresses.
     pub(super) swaps: usize,
-    /// The client's address changes.
     pub(super) moves: usize,
-    /// The client stands still, up to three seconds.
+    /// Number of times that the client is suspended, for up to three seconds.
     pub(super) stops: usize,
 }
 
@@ -66,7 +59,7 @@ enum Happening {
         from: SocketAddr,
         datagram: Vec<u8>,
     },
-    /// An executor completes an attempt, or sends the completion again.
+    /// An executor completes an attempt, or repeats the completion.
     Ends {
         epoch: u32,
         to: SocketAddr,
@@ -74,7 +67,7 @@ enum Happening {
         datagram: Vec<u8>,
         tries: u32,
     },
-    /// Executors come back for the rest of the queue.
+    /// Executors ask for the rest of the queue.
     Assign {
         epoch: u32,
     },
@@ -112,7 +105,7 @@ pub(super) struct World {
     next: u64,
     acked: BTreeSet<Named>,
     pub(super) submitted: u64,
-    /// Final events by task; a result by reference is one once it is fetched.
+    /// Number of final events by task; a result by reference counts once it is fetched.
     pub(super) ended: HashMap<TaskKey, u32>,
     fetching: BTreeSet<TaskKey>,
 }
@@ -175,7 +168,6 @@ impl World {
         self.rng.random_range(0..100) < percent
     }
 
-    /// As `chance`, but never after `calm_from`.
     fn mischance(&mut self, percent: u32) -> bool {
         self.chance(percent) && self.now < self.faults.calm_from
     }
@@ -186,7 +178,6 @@ impl World {
         self.next += 1;
     }
 
-    /// Sends a packet through the network, which may lose or repeat it.
     fn send(&mut self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         let lost = self.mischance(self.faults.lost);
         let copies = if lost { 0 } else { 1 + u32::from(self.mischance(self.faults.repeated)) };
@@ -233,7 +224,6 @@ impl World {
         assert!(self.client.poll_timeout().is_none_or(|due| due > self.now), "the client spins");
     }
 
-    /// An attacker has seen a packet of the client.
     fn forge(&mut self, to: SocketAddr, datagram: &[u8]) {
         if let packet @ (Sent::Submit { .. } | Sent::Cancel { .. } | Sent::Probe { .. }) = read(to, datagram) {
             let epochs = [self.switches[0].epoch, self.switches[1].epoch];
@@ -285,7 +275,7 @@ impl World {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            // Its user's calls wait until it runs again.
+            // The caller is suspended too.
             Happening::Submit { .. } | Happening::Cancel { .. } | Happening::Fetched { .. }
                 if self.now < self.stopped_until =>
             {
@@ -368,7 +358,7 @@ impl World {
         }
     }
 
-    /// Executors stop what they run of these; some do not listen.
+    /// Executors stop these runs; some ignore the request.
     fn stop(&mut self, names: &[(u32, u8)]) {
         for &stopped in names {
             let run = self.happenings.values_mut().find_map(|happening| match happening {
@@ -382,7 +372,6 @@ impl World {
         }
     }
 
-    /// Some of what is queued goes to executors, which will end it in one way or another.
     fn assign(&mut self, epoch: u32) {
         let queued = self.switch_of(epoch).map_or(0, |switch| switch.queued());
         let count = self.rng.random_range(0..=queued);
@@ -390,7 +379,7 @@ impl World {
         let to = switch.submitter;
         for Queued { name, token, attempt } in switch.assign(count) {
             if self.mischance(self.faults.executor_dies) {
-                // With the completion, or before it was written: the switch has freed the record all the same.
+                // With or without a completion: the switch frees the record either way.
                 self.plan(0, Happening::Ends { epoch, to, name, datagram: Vec::new(), tries: 20 });
                 continue;
             }
@@ -408,13 +397,12 @@ impl World {
             self.plan(after, Happening::Ends { epoch, to, name, datagram, tries: 0 });
         }
         if queued > count {
-            // Executors come back for the rest even if nobody sends anything.
+            // Executors ask for the rest even if no packet arrives.
             self.plan(5 * MS, Happening::Assign { epoch });
         }
     }
 }
 
-/// A switch that is configured for these faults.
 fn built(faults: &Faults, epoch: u32) -> FakeSwitch {
     let mut switch = FakeSwitch::new(epoch);
     (switch.capacity, switch.no_record) = (faults.capacity, faults.no_record);

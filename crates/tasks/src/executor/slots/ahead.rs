@@ -1,5 +1,5 @@
-//! Asking ahead: waits of further slots, whose tasks run when a worker becomes free; and what goes back because it did not
-//! start in time. `docs/internals/tasks.md` ("Prefetch") is the protocol.
+//! Prefetch: waits of further slots, and returns of tasks that did not start in time. `docs/internals/tasks.md` ("Prefetch")
+//! specifies the protocol.
 
 use super::{Kind, Slots, State};
 use crate::executor::{Run, RunKey};
@@ -7,11 +7,9 @@ use crate::mutants::planted;
 use midflight_endpoint::Nanos;
 use midflight_wire::SLOTS_MAX;
 
-/// How many RETRIEVEs of waits ahead may be unanswered. If there are more, the oldest counts as lost: its waits are repeated in
-/// others.
+/// Bound of unanswered RETRIEVEs of prefetch waits; beyond it the oldest counts as lost.
 const UNANSWERED_MAX: usize = 64;
 
-/// A RETRIEVE of waits ahead that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     number: u32,
@@ -31,16 +29,15 @@ impl Asked {
     }
 }
 
-/// What the answer to waits ahead says.
+/// Content of the response to prefetch waits.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct AnsweredAhead {
     pub(in super::super) round_trip: Nanos,
-    /// Some wait got nothing: the queue has no more tasks for us.
+    /// Some wait got no task: the queue has no more for this executor.
     pub(in super::super) is_short: bool,
 }
 
 impl Slots {
-    /// Remembers a RETRIEVE of waits ahead.
     pub(super) fn asked(&mut self, asked: Asked) {
         if self.asked.len() == UNANSWERED_MAX {
             self.asked.pop_front();
@@ -48,8 +45,8 @@ impl Slots {
         self.asked.push_back(asked);
     }
 
-    /// The answer to the waits ahead of this number has come; those that it assigned a task do not wait any more. The others
-    /// got nothing, unless they were repeated in a later packet. `None` if no such answer is expected.
+    /// Handles the response to the prefetch waits with this number. Waits without a task become idle, unless a later packet
+    /// repeated them. `None` if it is unexpected.
     pub(in super::super) fn answered_ahead(&mut self, now: Nanos, number: u32) -> Option<AnsweredAhead> {
         let place = self.asked.iter().position(|asked| asked.number == number)?;
         let asked = self.asked.remove(place)?;
@@ -64,7 +61,7 @@ impl Slots {
         Some(AnsweredAhead { round_trip: now.saturating_sub(asked.sent), is_short })
     }
 
-    /// A registered slot asks for nothing for now. Where its last task is done, the switch is still to be told.
+    /// Makes a registered slot idle. If its last task is done, the switch must still be told.
     pub(in super::super) fn take_rest(&mut self, local: u32) {
         self.enter(local, State::Resting);
         if self.is_ahead(local) {
@@ -73,7 +70,7 @@ impl Slots {
         }
     }
 
-    /// A slot for asking ahead that rests: first those whose next wait says that their task is done.
+    /// An idle prefetch slot, preferably one whose next wait reports its task done.
     pub(in super::super) fn next_idle(&mut self) -> Option<u32> {
         self.next_untold().or_else(|| {
             let slots = &self.slots;
@@ -83,14 +80,14 @@ impl Slots {
         })
     }
 
-    /// A slot for asking ahead that rests, and of which the switch does not know that its task is done.
+    /// An idle prefetch slot whose last task the switch does not know to be done.
     pub(in super::super) fn next_untold(&mut self) -> Option<u32> {
         let slots = &self.slots;
         let is_untold = |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].done;
         std::iter::from_fn(|| self.untold.pop()).find(is_untold)
     }
 
-    /// A slot whose task is done tells the switch so, and asks for nothing. The larger sequence says it.
+    /// Reports a slot's task done, by a larger sequence, without asking for another.
     pub(in super::super) fn tell_done(&mut self, local: u32) {
         let is_untold = planted(29) && self.ordinary > 2;
         let slot = &mut self.slots[local as usize];
@@ -98,7 +95,7 @@ impl Slots {
         self.give_back(local);
     }
 
-    /// A slot gives back what it was given, or takes back its wait, and stays registered.
+    /// Returns a slot's task or withdraws its wait; the slot stays registered.
     pub(in super::super) fn give_back(&mut self, local: u32) {
         self.enter(local, State::Returning);
         let slot = &mut self.slots[local as usize];
@@ -107,7 +104,7 @@ impl Slots {
         self.note_fewer_takers();
     }
 
-    /// The next task that has not started starts, if a worker is free.
+    /// Starts the next task that is ready, if a worker is free.
     pub(in super::super) fn start_ready(&mut self, now: Nanos) -> Option<Run> {
         if self.census.working() >= self.ordinary {
             return None;
@@ -116,23 +113,21 @@ impl Slots {
         Some(self.begin(now, local, &given))
     }
 
-    /// Tasks that have not started.
     pub(in super::super) fn ready(&self) -> u32 {
         self.ready.len() as u32
     }
 
-    /// Since when the oldest of them is here.
     pub(in super::super) fn ready_since(&self) -> Option<Nanos> {
         self.ready.front().map(|(_, given)| given.arrived)
     }
 
-    /// Gives back all tasks that arrived before `arrived` and have not started: the last one first, so that they stand in their
-    /// order at the head of the switch's queue. Returns how many.
+    /// Returns tasks that arrived before `arrived` and have not started, the last first, so that they keep their order at the
+    /// head of the switch's queue. Returns their number.
     pub(in super::super) fn give_back_before(&mut self, arrived: Nanos) -> u64 {
         let late = self.ready.iter().take_while(|(_, given)| given.arrived <= arrived).count();
         let locals: Vec<u32> = self.ready.iter().take(late).map(|(local, _)| *local).collect();
         if planted(30) && late > 4 {
-            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrived = Nanos::MAX / 2); // a mutant: they may start
+            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrived = Nanos::MAX / 2); // planted bug: they may start
         } else {
             self.ready.drain(..late);
         }
@@ -140,12 +135,12 @@ impl Slots {
         late as u64
     }
 
-    /// When the first run began that was taken ahead and has not ended, of those that are not overdue.
+    /// Start of the oldest running prefetched task that is not overdue.
     pub(in super::super) fn lent_since(&self) -> Option<Nanos> {
         self.lent.front().map(|(started, _)| *started)
     }
 
-    /// Forgets runs that were taken ahead and have ended, those that began first.
+    /// Removes prefetched runs that have ended from the front.
     pub(in super::super) fn forget_lent(&mut self) {
         while let Some((_, run)) = self.lent.front()
             && !self.is_running(*run)
@@ -154,7 +149,7 @@ impl Slots {
         }
     }
 
-    /// Runs that were taken ahead, began before `started` and have not ended are overdue.
+    /// Marks prefetched runs that began before `started` as overdue.
     pub(in super::super) fn are_overdue(&mut self, started: Nanos) {
         while let Some(&(began, run)) = self.lent.front()
             && began <= started
@@ -173,14 +168,14 @@ impl Slots {
         slot.state == State::Running && slot.run == run.run
     }
 
-    /// A slot of this kind in this state that is meant, if there is one.
+    /// A slot of this kind in this state that satisfies `is_meant`.
     pub(in super::super) fn one_in(&self, kind: Kind, state: State, is_meant: impl Fn(u32) -> bool) -> Option<u32> {
         let mut locals = if kind == Kind::Spare { self.spares() } else { self.ordinary() };
         let is_one = |&local: &u32| self.slots[local as usize].state == state && is_meant(local);
         (self.census.of(kind, state) > 0).then(|| locals.find(is_one)).flatten()
     }
 
-    /// Slots for asking ahead, and spares, that are registered, have no task, and have not asked for one since `before`.
+    /// Prefetch slots and spares that are idle and have not asked since `before`.
     pub(in super::super) fn unused(&self, before: Nanos) -> Vec<u32> {
         let is_unused = |&local: &u32| {
             let slot = &self.slots[local as usize];
@@ -189,7 +184,7 @@ impl Slots {
         (self.ordinary..self.slots.len() as u32).filter(is_unused).collect()
     }
 
-    /// The first so many slots for asking ahead that have no name.
+    /// The unregistered among the first `most` prefetch slots.
     pub(in super::super) fn unregistered_ahead(&self, most: u32) -> Vec<u32> {
         let last = (self.ordinary + most).min(self.first_spare);
         let is_free = |&local: &u32| self.slots[local as usize].state == State::Unregistered;

@@ -1,5 +1,5 @@
-//! Bundles of counted resources: which are free, which each slot has, and so what a wait offers.
-//! `docs/internals/tasks.md` ("Counted resources") is the protocol.
+//! Bundles of counted resources: which are free, which each slot has, and so what a wait offers. `docs/internals/tasks.md`
+//! ("Counted resources") specifies the protocol.
 
 use super::{Slots, State};
 use crate::executor::{Bundles, ExecutorConfig};
@@ -11,15 +11,14 @@ use std::collections::BTreeSet;
 
 const BITS: usize = RESOURCE_BITS as usize;
 
-/// The bundles that no slot has.
 #[derive(Debug)]
 pub(super) struct Pool {
     counted: u8,
     totals: [u16; BITS],
     free: [BTreeSet<u16>; BITS],
-    /// The switch takes nothing back: a slot keeps its bundles from wait to wait.
+    /// The switch is polled and accepts no returns: a slot keeps its bundles from wait to wait.
     is_polled: bool,
-    /// Bundles became free, were taken, or will be taken by fewer slots, since this was last looked at.
+    /// Since the last check, bundles became free or taken, or fewer slots will take some.
     has_changed: bool,
 }
 
@@ -29,7 +28,6 @@ impl Pool {
         Self { counted: config.counted(), totals: config.bundles, free, is_polled: false, has_changed: false }
     }
 
-    /// The resources of which a bundle is free.
     fn mask(&self) -> u8 {
         bits(self.counted).filter(|&bit| !self.free[bit].is_empty()).map(|bit| 1 << bit).sum()
     }
@@ -43,7 +41,7 @@ impl Pool {
         }
     }
 
-    /// Frees all of these but those of `kept`.
+    /// Frees all bundles except those of `kept`.
     fn put(&mut self, from: &mut Bundles, kept: u8) {
         for bit in bits(from.mask() & !kept) {
             self.free[bit].extend(from.remove(bit));
@@ -52,12 +50,11 @@ impl Pool {
     }
 }
 
-/// The numbers of the bits that are set.
 fn bits(mask: u8) -> impl Iterator<Item = usize> {
     (0..BITS).filter(move |bit| mask & 1 << bit != 0)
 }
 
-/// An ordinary slot whose wait was sent.
+/// A wait that was sent, without prefetch.
 #[derive(Clone, Copy, Debug)]
 struct Offer {
     local: u32,
@@ -66,28 +63,24 @@ struct Offer {
 }
 
 impl Slots {
-    /// Whether the switch is polled.
     pub(in super::super) fn set_polled(&mut self, is_polled: bool) {
         self.pool.is_polled = is_polled;
     }
 
-    /// What a slot's present wait offers.
     pub(super) fn offer(&self, local: u32) -> u8 {
         self.uncounted() | self.slots[local as usize].bundles.mask()
     }
 
-    /// The resources that are not counted.
     pub(super) fn uncounted(&self) -> u8 {
         self.resources & !self.pool.counted
     }
 
-    /// The counted resources that a task requires.
     pub(super) fn counted_of(&self, resources: u8) -> u8 {
         resources & self.pool.counted
     }
 
-    /// A slot whose wait is sent for the first time takes what is free. But where two waits would each offer what the other
-    /// lacks, it leaves that to the one that offers most, which is then taken back to get it.
+    /// For the first transmission of a wait, its slot takes the free bundles. If two waits would each lack what the other offers,
+    /// it leaves them to the larger offer, which is then withdrawn to take them.
     pub(super) fn take_bundles(&mut self, local: u32) {
         if self.pool.counted == 0 {
             return;
@@ -99,14 +92,14 @@ impl Slots {
             let all = offers.iter().fold(free, |all, offer| all | offer.mask);
             if all != free {
                 wanted &= offers.first().map_or(free, |most| most.mask);
-                self.pool.has_changed = true; // the other one is to be looked at
+                self.pool.has_changed = true; // check the other wait
             }
         }
         self.pool.take(&mut self.slots[local as usize].bundles, wanted);
     }
 
-    /// A slot got a task that requires these counted resources; the others that it has are free. A switch that is polled may
-    /// have given it another task too, so there it keeps all.
+    /// Frees the bundles that a slot's task does not require. At a polled switch the slot keeps all, because it may get another
+    /// task.
     pub(super) fn keep_required(&mut self, local: u32, required: u8) {
         let kept = if planted(41) { required & required.wrapping_neg() } else { required };
         if !self.pool.is_polled {
@@ -114,14 +107,13 @@ impl Slots {
         }
     }
 
-    /// A slot's task has ended.
     pub(super) fn ended(&mut self, local: u32) {
         if !self.pool.is_polled && self.slots[local as usize].extra.is_empty() {
             self.free_bundles(local);
         }
     }
 
-    /// A slot enters a state in which it needs no bundles, unless it waits or has a task.
+    /// Frees a slot's bundles in a state without a wait or task.
     pub(super) fn free_unneeded(&mut self, local: u32, state: State) {
         let keeps = match state {
             State::Waiting | State::Ready | State::Running | State::Returning => true,
@@ -132,7 +124,7 @@ impl Slots {
             return;
         }
         if planted(40) && state == State::Resting && self.ordinary > 4 {
-            self.slots[local as usize].bundles = Bundles::default(); // a mutant: a wait that is taken back loses its bundles
+            self.slots[local as usize].bundles = Bundles::default(); // planted bug: a withdrawn wait loses its bundles
         }
         self.free_bundles(local);
     }
@@ -141,18 +133,18 @@ impl Slots {
         self.pool.put(&mut self.slots[local as usize].bundles, 0);
     }
 
-    /// Slots that were about to take what is free may not do so: those that wait are to be looked at.
+    /// Some slots will no longer take free bundles: check the waiting ones.
     pub(super) fn note_fewer_takers(&mut self) {
         self.pool.has_changed = self.pool.counted != 0;
     }
 
-    /// Whether what waits can offer has changed since this was last asked.
+    /// Whether the possible offers changed since the last call.
     pub(in super::super) fn have_offers_changed(&mut self) -> bool {
         std::mem::take(&mut self.pool.has_changed)
     }
 
-    /// The slots whose waits were first sent at `sent_before` or earlier and could offer more: because a bundle is free that no
-    /// other slot is about to take; or, where that is not so, because another wait offers more but lacks what this one offers.
+    /// Slots whose waits were first sent at `sent_before` or earlier and should be withdrawn: a bundle is free that no other slot
+    /// is about to take, or another wait offers more bundles but lacks those of this one.
     pub(in super::super) fn waits_behind(&self, sent_before: Nanos) -> Vec<u32> {
         let offers = self.offers();
         let about_to_take = self.about_to_take(&offers);
@@ -174,7 +166,7 @@ impl Slots {
         behind.iter().filter(|offer| offer.asked <= sent_before).map(|offer| offer.local).collect()
     }
 
-    /// The slots whose waits were sent, but for waits ahead: those that offer most bundles first.
+    /// The waits that were sent, without prefetch, the largest offers first.
     fn offers(&self) -> Vec<Offer> {
         let of = |local: u32| {
             let slot = &self.slots[local as usize];
@@ -186,18 +178,17 @@ impl Slots {
         offers
     }
 
-    /// Slots that soon send a wait, with what is free then: of those that rest or return as many as lack.
+    /// Number of slots that will soon send a wait and take free bundles.
     fn about_to_take(&self, sent: &[Offer]) -> usize {
         let unsent = self.census.parkable(State::Waiting) as usize - sent.len();
         unsent + usize::try_from(-self.census.surplus()).unwrap_or(0)
     }
 
-    /// How many bundles of a resource there are.
     pub(in super::super) fn bundles(&self, bit: u8) -> u32 {
         self.pool.totals.get(usize::from(bit)).copied().map_or(0, u32::from)
     }
 
-    /// How many bundles of a resource runs have, and how many waits offer.
+    /// Bundles of runs, and of waits.
     pub(in super::super) fn bundles_in_use(&self, bit: u8) -> (u32, u32) {
         let (mut held, mut offered) = (0, 0);
         for slot in self.slots.iter().filter(|slot| slot.bundles.of(bit).is_some()) {

@@ -1,34 +1,30 @@
-//! How many slots are in which state.
+//! Numbers of slots by kind and state.
 
 use super::State;
 
-/// The number of states.
 const STATES: usize = State::Gone as usize + 1;
 
-/// What a slot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
-    /// Always registered: as many tasks run at once as there are of these, without those that wait for others.
+    /// Always registered. Their number is the bound of runs that work.
     Ordinary,
-    /// Asks ahead.
+    /// For prefetch.
     Ahead,
-    /// Takes the place of one whose run waits for other tasks.
+    /// Replaces a slot whose run waits for other tasks.
     Spare,
 }
 
 const KINDS: usize = Kind::Spare as usize + 1;
 
-/// Counts of slots, by their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Census {
     states: [[u32; STATES]; KINDS],
-    /// Of those that wait: got NO_OP from a switch that is polled, and the next poll is not yet due.
+    /// Waiting slots that got NO_OP from a polled switch and whose next poll is not due.
     pub(in super::super) got_no_op: u32,
-    /// Runs that were taken ahead and last for longer than expected.
+    /// Prefetched runs that last longer than expected.
     pub(in super::super) overdue: u32,
-    /// Runs that wait for other tasks.
     pub(in super::super) waiting_runs: u32,
-    /// With a valid name at the switch.
+    /// Slots with a valid name at the switch.
     registered: [u32; KINDS],
 }
 
@@ -48,7 +44,6 @@ impl Census {
         }
     }
 
-    /// Slots of all kinds.
     pub(in super::super) fn all(&self, state: State) -> u32 {
         self.states.iter().map(|states| states[state as usize]).sum()
     }
@@ -57,7 +52,7 @@ impl Census {
         self.states[kind as usize][state as usize]
     }
 
-    /// Slots that may be parked: ordinary ones and spares.
+    /// Number of slots that may be parked: ordinary ones and spares.
     pub(in super::super) fn parkable(&self, state: State) -> u32 {
         self.of(Kind::Ordinary, state) + self.of(Kind::Spare, state)
     }
@@ -66,25 +61,24 @@ impl Census {
         self.of(Kind::Ahead, state)
     }
 
-    /// Runs that need a worker.
     pub(in super::super) fn working(&self) -> u32 {
         self.all(State::Running) - self.waiting_runs
     }
 
-    /// How many more slots are parked or have a task than shall: as many as are ordinary, one less for each overdue run that was
-    /// taken ahead, and one more for each run that waits for others.
+    /// Excess of slots that are parked or have a task, over the number of ordinary slots, less the overdue prefetched runs, plus
+    /// the runs that wait for others.
     pub(in super::super) fn surplus(&self) -> i64 {
         let rest = self.of(Kind::Ordinary, State::Resting) + self.of(Kind::Ordinary, State::Returning);
         self.spare_surplus() - i64::from(rest)
     }
 
-    /// The same of spares alone: as many as runs wait, less the overdue ones, since ordinary slots go before spares.
+    /// The same for spares: as many as runs wait, less the overdue, because ordinary slots go first.
     fn spare_surplus(&self) -> i64 {
         let spares = [State::Waiting, State::Ready, State::Running].map(|state| self.of(Kind::Spare, state));
         i64::from(spares.iter().sum::<u32>() + self.overdue) - i64::from(self.waiting_runs)
     }
 
-    /// Whether a slot of this kind that is parked or has a task is one too many.
+    /// Whether one slot too many of this kind is parked or has a task.
     pub(in super::super) fn has_surplus(&self, kind: Kind) -> bool {
         let surplus = if kind == Kind::Spare { self.spare_surplus() } else { self.surplus() };
         surplus > 0
@@ -98,7 +92,6 @@ impl Census {
         &mut self.registered[kind as usize]
     }
 
-    /// A slot changes its state.
     pub(super) fn moves(&mut self, kind: Kind, from: State, to: State) {
         let states = &mut self.states[kind as usize];
         states[from as usize] -= 1;

@@ -1,6 +1,5 @@
-//! Extra tasks: second answers to one wait. A switch that is polled answers every RETRIEVE, also a repeated one, and keeps
-//! no record of what it assigns. If the slot dropped the second task, it would run only after its client's timeout. So the
-//! slot runs it next.
+//! Extra tasks: second assignments to one wait. A polled switch answers even a repeated RETRIEVE, and keeps no record. A dropped
+//! task would wait for its client's timeout, so the slot runs it next.
 
 use super::{Given, Name, Slots, State};
 use crate::executor::Run;
@@ -8,19 +7,18 @@ use midflight_endpoint::Nanos;
 use midflight_wire::Assignment;
 use std::collections::VecDeque;
 
-/// How many assigned tasks a slot remembers, so that it runs a task that arrives twice only once.
+/// Assigned tasks that a slot remembers, so that it runs a repeated one only once.
 const REMEMBERED: usize = 8;
-/// How many tasks may wait for a slot: fewer, so that each is remembered. The time between repeats doubles, so this many
-/// answers come from a switch that stood still for half a second.
+/// Tasks that may wait for a slot: fewer, so that each is remembered. With doubling intervals, this many responses come after
+/// half a second's suspension of the switch.
 const MOST: usize = REMEMBERED - 1;
 
-/// The token, submission and index of a task.
+/// Token, submission and index of a task.
 type TaskName = (u64, u32, u8);
 
 #[derive(Debug, Default)]
 pub(super) struct ExtraTasks {
     given: [Option<TaskName>; REMEMBERED],
-    /// The index in `given` of the next one.
     next: usize,
     waiting: VecDeque<Given>,
 }
@@ -35,7 +33,6 @@ impl ExtraTasks {
         self.next = (self.next + 1) % REMEMBERED;
     }
 
-    /// Whether no task waits for the slot.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -46,8 +43,8 @@ impl ExtraTasks {
 }
 
 impl Slots {
-    /// Keeps an assignment for a wait that was already answered: the wait of the current run, the wait before the current
-    /// one, or the last wait of a slot that leaves. Returns the slot that is to run it.
+    /// Keeps an assignment to an answered wait: that of the current run, the one before the current, or the last of a leaving
+    /// slot.
     pub(in super::super) fn keep(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<u32> {
         let local = self.find(Name { number: assignment.slot.get(), generation: assignment.generation.get() })?;
         let required = self.counted_of(assignment.task.resources);
@@ -69,7 +66,7 @@ impl Slots {
         Some(local)
     }
 
-    /// Starts the next kept task of a slot, if there is one and nothing runs.
+    /// Starts the next kept task of a slot if nothing runs.
     pub(in super::super) fn run_kept(&mut self, now: Nanos, local: u32) -> Option<Run> {
         let slot = self.slots.get_mut(local as usize)?;
         let is_busy = slot.state == State::Ready || (slot.state == State::Running && slot.held.is_some());

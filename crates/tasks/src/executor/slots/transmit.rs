@@ -1,4 +1,4 @@
-//! The packets about slots: RETRIEVE, RELEASE, KEEPALIVE. Each carries the next counter, which the caller then increments.
+//! RETRIEVE, RELEASE and KEEPALIVE. Each has the next counter, which the caller then increments.
 
 use super::super::link::Link;
 use super::ahead::Asked;
@@ -8,8 +8,8 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Keepalive, Leave, LeaveHow, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
-    /// Writes a RETRIEVE, if a wait is to be sent. It carries waits that offer the same resources. The time between repeats
-    /// grows up to a third of the lease. A switch that is polled sends one packet for one, so it gets one wait per packet.
+    /// Writes a RETRIEVE of waits with the same offer, or with one wait for a polled switch, which sends one packet per packet.
+    /// The repeat interval grows up to a third of the lease.
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         let Some(resources) = self.next_offer() else { return false };
         let counter = link.next_counter().into();
@@ -25,7 +25,7 @@ impl Slots {
         packet.count() > 0
     }
 
-    /// What the next wait offers that is to be sent. If it is sent for the first time, its slot takes its bundles now.
+    /// Offer of the next wait to send. For the first transmission its slot takes its bundles now.
     fn next_offer(&mut self) -> Option<u8> {
         while let Some(&local) = self.waits.front() {
             let slot = &self.slots[local as usize];
@@ -40,8 +40,8 @@ impl Slots {
         None
     }
 
-    /// Writes a RETRIEVE of waits ahead, if one is to be sent. They travel apart from the others, as each gets one answer. Its
-    /// number is the lower half of its counter, which others cannot guess.
+    /// Writes a RETRIEVE of prefetch waits only, because each gets one response. Its number is the lower half of the counter,
+    /// which is hard to guess.
     pub(in super::super) fn transmit_asks(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         if self.asks.is_empty() {
             return false;
@@ -67,7 +67,7 @@ impl Slots {
         is_sent
     }
 
-    /// Appends a slot's wait, if it still is to be sent, and says whether it was. Repeats come `base` to `most` apart.
+    /// Appends a slot's wait if it is still due, and returns whether it was. Repeats are `base` to `most` apart.
     fn push_wait(&mut self, packet: &mut Builder, local: u32, now: Nanos, base: Nanos, most: Nanos) -> bool {
         let slot = &mut self.slots[local as usize];
         if slot.state != State::Waiting || !slot.queued {
@@ -83,7 +83,6 @@ impl Slots {
         true
     }
 
-    /// Writes a RELEASE, if a leave or a return is to be sent.
     pub(in super::super) fn transmit_release(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         let counter = link.next_counter();
         let mut packet = Builder::new(buffer, &Release { counter: counter.into(), ..Release::new(link.epoch(), 0) });
@@ -118,7 +117,7 @@ impl Slots {
         packet.count() > 0
     }
 
-    /// Writes a KEEPALIVE, if slots with a task are to be named.
+    /// Names the slots that must stay registered.
     pub(in super::super) fn transmit_keepalive(&mut self, link: &Link, buffer: &mut Vec<u8>) -> bool {
         if self.keepalive >= self.slots.len() {
             return false;
@@ -131,21 +130,20 @@ impl Slots {
             self.keepalive += 1;
             let has_task = matches!(slot.state, State::Running | State::Ready);
             let is_lent = slot.state == State::Resting && self.keepalive <= self.ordinary as usize; // it must stay registered
-            // The switch says nothing to a RELEASE from an address where it does not know the slot; to this it answers RESET.
+            // A switch ignores a RELEASE from an unknown address, but answers KEEPALIVE by RESET.
             let is_unheard = slot.state == State::Returning && slot.tries > 1;
             if (has_task || is_lent || is_unheard) && slot.registered {
                 packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
-                self.keepalive = self.slots.len(); // a mutant: names no further slots
+                self.keepalive = self.slots.len(); // planted bug: names no further slots
             }
         }
         packet.count() > 0
     }
 }
 
-/// The number of a RETRIEVE of waits ahead: the lower half of its counter. 0 stands for none; in its place comes one that no packet
-/// sent lately has.
+/// Lower half of the counter. 0 means none, so it becomes a number that no recent packet has.
 fn number_of(counter: u64) -> u32 {
     match counter as u32 {
         0 => 1 << 31,

@@ -1,18 +1,16 @@
-//! Asking ahead: when, what starts when, and what goes back. The switch is played by hand; its round trip is 80 us.
+//! Prefetch: when, in which order tasks start, and what is returned. The test acts as the switch, with a round trip of 80 us.
 
 use super::*;
 use midflight_wire::{LeaveHow, SlotKind};
 
 const ROUND_TRIP: Nanos = 80_000;
-/// Of the tasks, at first.
 const RUN_TIME: Nanos = 20_000;
 
-/// An executor that has run 64 tasks of 20 us and knows that more are queued. Its slots for asking ahead are registered.
+/// An executor that has run 64 tasks of 20 us and knows of a backlog. Its prefetch slots are registered.
 fn busy(slots: u32) -> World {
     busy_with(0, slots)
 }
 
-/// The same with this span.
 fn busy_with(ahead_span: Nanos, slots: u32) -> World {
     let config = ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101);
     let mut world = World::with(ExecutorConfig { ahead_span, ..config });
@@ -27,7 +25,7 @@ fn busy_with(ahead_span: Nanos, slots: u32) -> World {
     world
 }
 
-/// The first slot gets a task that was queued, and is done with it.
+/// The first slot gets a queued task and finishes it.
 fn run_queued(world: &mut World, sequence: u32) {
     world.now += ROUND_TRIP;
     let run = world.start(0, sequence, sequence as u8);
@@ -35,7 +33,7 @@ fn run_queued(world: &mut World, sequence: u32) {
     world.finish(&run, b"");
 }
 
-/// The RETRIEVEs of waits ahead of the last turn: number, and waits as (local slot, sequence).
+/// RETRIEVEs of prefetch waits in the last turn: number, and waits as (local slot, sequence).
 fn asks(world: &World) -> Vec<(u32, Vec<(u32, u32)>)> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Retrieve(fixed, waits)) if fixed.ahead == 1 => Some((
@@ -47,7 +45,7 @@ fn asks(world: &World) -> Vec<(u32, Vec<(u32, u32)>)> {
     packets.collect()
 }
 
-/// What RELEASEs of the last turn give back: local slot and sequence.
+/// Slots and sequences that RELEASEs of the last turn return.
 fn given_back(world: &World) -> Vec<(u32, u32)> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Release(_, leaves)) => Some(leaves),
@@ -57,7 +55,7 @@ fn given_back(world: &World) -> Vec<(u32, u32)> {
     stay.map(|leave| (leave.slot.get() - 100, leave.sequence.get())).collect()
 }
 
-/// Queued tasks for these slots, as the answer to the RETRIEVE of this number.
+/// Assigns queued tasks in response to the RETRIEVE with this number.
 fn assign_ahead(world: &mut World, number: u32, waits: &[(u32, u32)]) {
     world.now += ROUND_TRIP;
     let given: Vec<_> = waits.iter().map(|&(slot, sequence)| assignment(slot, 7, sequence, slot as u8)).collect();
@@ -70,7 +68,7 @@ fn nothing_ahead(world: &mut World, number: u32, waits: &[(u32, u32)]) {
     world.deliver(switch(1), &packet(&NoOp::new(EPOCH, number), &waits));
 }
 
-/// The only RETRIEVE of waits ahead of the last turn.
+/// The only RETRIEVE of prefetch waits in the last turn.
 fn ask(world: &World) -> (u32, Vec<(u32, u32)>) {
     let asks = asks(world);
     assert_eq!(asks.len(), 1, "{asks:?}");
@@ -94,7 +92,7 @@ fn t6_slots_for_asking_ahead_wait_only_while_tasks_are_queued() {
     nothing_ahead(&mut world, number, &waits);
     assert_eq!(asks(&world), []);
     assert_eq!(world.counters().polls_ahead, 1);
-    // A task that was given to a parked slot says nothing about the queue.
+    // A task for a parked slot does not show a backlog.
     let parked = Assignment { waited_us: 0.into(), ..assignment(1, 7, 1, 0) };
     world.assign(&[parked]);
     let run = world.runs()[0];
@@ -125,7 +123,7 @@ fn an_answer_to_another_number_settles_nothing() {
     world.pass(world.now + 2 * MS);
     let (again, repeated) = asks(&world)[0].clone();
     assert_eq!((again != number, repeated), (true, waits.clone()));
-    // The answer to the first one does not settle what was asked again.
+    // The response to the first RETRIEVE does not end the repeated waits.
     nothing_ahead(&mut world, number, &waits);
     assign_ahead(&mut world, again, &waits[..2]);
     assert_eq!(world.runs().len(), 2);
@@ -138,7 +136,7 @@ fn as_many_tasks_run_at_once_as_there_are_ordinary_slots() {
     assign_ahead(&mut world, number, &waits);
     let mut runs = world.runs();
     assert_eq!((runs.len(), world.executor.running(), world.executor.ready()), (2, 2, 6));
-    // An ordinary slot's task waits for a worker, too, in the order of arrival.
+    // An ordinary slot's task also waits for a worker, in order of arrival.
     world.assign(&[assignment(1, 7, 1, 99)]);
     assert_eq!((world.runs().len(), world.executor.ready()), (0, 7));
     let mut order = Vec::new();
@@ -196,7 +194,7 @@ fn t6_what_has_not_started_within_two_round_trips_goes_back_in_order() {
     let ordinary = (0, 65);
     assert_eq!(given_back(&world), [ordinary, waits[3], waits[2], waits[1]], "the last one first");
     assert_eq!((world.executor.ready(), world.counters().given_back), (0, 4));
-    // It is never started then, whatever comes late.
+    // Late assignments never start it.
     assign_ahead(&mut world, number, &waits[1..]);
     world.finish(&run, b"");
     assert_eq!((world.runs().len(), world.executor.running()), (0, 0));
@@ -231,7 +229,7 @@ fn t1_a_late_answer_to_an_earlier_release_does_not_count() {
     let (slot, first) = (waits[1].0, world.counter);
     world.released(EPOCH, &[(100 + slot, 7), (100, 7)]);
     world.finish(&run, b"");
-    // It takes another task ahead and gives that back, too.
+    // It prefetches another task and returns that too.
     world.now += ROUND_TRIP;
     let run = world.start(0, 66, 0);
     let (number, waits) = ask(&world);
@@ -293,7 +291,7 @@ fn t14_it_gives_up_slots_that_it_does_not_use() {
     assert_eq!((world.executor.registered_ahead(), world.executor.registered()), (0, 2));
 }
 
-/// Else it would ask for them after the switch has forgotten them.
+/// Otherwise the executor would use them after the switch dropped them.
 #[test]
 fn t14_slots_that_rest_while_others_ask_are_given_up_too() {
     let mut world = busy(2);
@@ -362,8 +360,8 @@ fn it_never_asks_ahead_where_slots_poll_or_the_configuration_says_so() {
     }
 }
 
-/// Only the process of a kernel engine sends cookies, and a process may stand still. So a REGISTER for asking ahead that gets no
-/// answer says nothing about the switch, which serves the slots that it knows.
+/// Only the process of a kernel engine sends cookies, and it may be suspended while the switch serves known slots. So an
+/// unanswered REGISTER for prefetch slots proves nothing.
 #[test]
 fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch() {
     let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], 2, 0));
@@ -372,7 +370,7 @@ fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch(
     (1..=64).for_each(|sequence| run_queued(&mut world, sequence));
     let kinds: Vec<u8> = world.registers().iter().map(|(_, request)| request.kind).collect();
     assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == u8::from(SlotKind::Ahead)));
-    // From now on the ordinary slots are parked. The switch answers the question whether it lives, and no REGISTER.
+    // From now on the ordinary slots are parked. The switch answers probes, but no REGISTER.
     for _ in 0..20 {
         world.pass(world.now + 100 * MS);
         assert_eq!(world.executor.switch(), switch(1), "after {} ms", world.now / MS);
@@ -382,8 +380,7 @@ fn t16_an_unanswered_register_for_asking_ahead_is_no_reason_to_leave_the_switch(
     }
 }
 
-/// What a switch answers to packets from an address at which it knows no slot of generation 7: to RELEASE nothing, and it gives
-/// new names.
+/// Responses of a switch that knows no slot of generation 7 at this address: new names, and nothing to RELEASE.
 fn answers_to_a_stranger(sent: &[(SocketAddr, Vec<u8>)]) -> Vec<Vec<u8>> {
     let answer = |packet: &[u8]| match parse(packet) {
         Ok(Packet::Register(request)) => Some(registered(EPOCH, request, u32::from(request.header.count), 8)),
@@ -400,7 +397,7 @@ fn answers_to_a_stranger(sent: &[(SocketAddr, Vec<u8>)]) -> Vec<Vec<u8>> {
     sent.iter().filter_map(|(_, packet)| answer(packet)).collect()
 }
 
-/// RELEASE is the one packet that a switch does not answer to a stranger, so by this alone the slot would not learn of it.
+/// A switch does not answer RELEASE from an unknown address.
 #[test]
 fn t16_a_slot_that_gives_back_learns_that_its_address_has_changed() {
     let mut world = busy(1);

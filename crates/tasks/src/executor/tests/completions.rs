@@ -1,4 +1,4 @@
-//! Results on their way to clients.
+//! Delivery of results to clients.
 
 use super::*;
 use midflight_wire::BlobRef;
@@ -144,7 +144,7 @@ fn t13_what_one_address_is_owed_shares_a_packet_and_each_is_proven_by_its_token(
         let proof = Token::new(token).completion_proof(fixed.executor.get(), completion, result);
         assert_eq!(completion.proof.get(), proof);
     }
-    // Two clients may give their tasks equal names: each acknowledges its own.
+    // Two clients may use equal task names; each acknowledges its own task.
     world.deliver(client(1), &ack_by(Token::new(1), 0, 2));
     assert_eq!(world.executor.unacknowledged(), 1);
     world.deliver(client(1), &ack_by(Token::new(1), 0, 2));
@@ -160,7 +160,7 @@ fn ack_by(token: Token, index: u8, attempt: u8) -> Vec<u8> {
     packet(&CompleteAck::new(EPOCH, 0), &[proven(token, one)])
 }
 
-/// Somebody has the port of another executor, which has ended, and sees what the client sends there.
+/// An attacker has the port of an ended executor and sees what the client sends there.
 #[test]
 fn t13_an_acknowledgement_of_another_completion_settles_nothing() {
     let mut world = World::registered(1);
@@ -170,7 +170,7 @@ fn t13_an_acknowledgement_of_another_completion_settles_nothing() {
     let of_another = [ack_by(Token::new(TOKEN + 1), 0, 2), ack_by(token, 1, 2), ack_by(token, 0, 1)];
     of_another.iter().for_each(|seen| world.deliver(client(1), seen));
     let good = ack(0, AckState::Done);
-    // All but the byte that is reserved.
+    // All bytes except the reserved one.
     for byte in size_of::<CompleteAck>()..good.len() - 1 {
         let mut forged = good.clone();
         forged[byte] ^= 1;
@@ -186,7 +186,7 @@ fn t13_an_acknowledgement_of_another_completion_settles_nothing() {
     assert_eq!(world.executor.unacknowledged(), 0);
 }
 
-/// That a client fetches a result does not prove that it has it, and no STOP is an acknowledgement.
+/// Neither FETCHING nor a STOP can be turned into an acknowledgement.
 #[test]
 fn t13_nobody_makes_done_of_fetching_or_of_a_stop() {
     let mut world = World::registered(1);
@@ -202,7 +202,7 @@ fn t13_nobody_makes_done_of_fetching_or_of_a_stop() {
     assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 2));
 }
 
-/// Who has the port of a client that has ended cannot fetch the result, nor serve another one in its place.
+/// A process with the port of an ended client can neither fetch the result nor serve another in its place.
 #[test]
 fn t13_only_the_client_learns_the_id_of_a_result() {
     let mut world = World::registered(1);

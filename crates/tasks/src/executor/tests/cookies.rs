@@ -1,11 +1,10 @@
-//! COOKIE: the cookie is stored and what waited for it is sent again, a bounded number of times.
+//! COOKIE: the executor stores the cookie and repeats what needs it, a bounded number of times.
 
 use super::*;
 
-/// Our identity.
 const IDENTITY: u64 = 42;
 
-/// Number of first slot, sequence and cookie of each REGISTER of the last turn.
+/// First slot, sequence and cookie of each REGISTER in the last turn.
 fn asked(world: &World) -> Vec<(u32, u32, u64)> {
     let registers = world.registers();
     registers.iter().map(|(_, r)| (r.first.get(), r.header.sequence.get(), r.cookie.get())).collect()
@@ -47,7 +46,7 @@ fn t13_a_cookie_that_answers_no_register_of_ours_changes_nothing() {
 
 #[test]
 fn t13_a_register_that_was_not_sent_is_sent_once_with_the_cookie() {
-    // Of 9 REGISTERs, 8 are under way at a time.
+    // Of 9 REGISTERs, 8 are in flight at a time.
     let mut world = World::new(9 * REGISTER_MAX as u32);
     assert_eq!(asked(&world).len(), 8);
     world.deliver(switch(1), &cookie(3, IDENTITY, 5));
@@ -59,7 +58,7 @@ fn t13_a_register_that_was_not_sent_is_sent_once_with_the_cookie() {
     assert_eq!(asked(&world), []);
 }
 
-/// A switch that only asks for cookies may never accept anything.
+/// A switch that only sends cookies may never accept anything.
 #[test]
 fn t16_cookies_are_no_sign_of_life() {
     let mut world = World::new(2);
@@ -102,7 +101,7 @@ fn t13_a_cookie_measures_the_round_trip_and_what_was_sent_again_for_it_does_not(
     assert_eq!(world.executor.poll_timeout(), Some((7 + 2 * 4) * MS), "the first repeat of the wait");
 }
 
-/// Cookies hold for some seconds. What is asked after that is refused once more.
+/// A cookie expires after some seconds; the next request is refused once.
 #[test]
 fn t16_a_cookie_that_has_run_out_is_replaced() {
     let mut world = World::new(1);
@@ -116,7 +115,7 @@ fn t16_a_cookie_that_has_run_out_is_replaced() {
     assert_eq!(world.executor.registered(), 1);
 }
 
-/// A kernel engine without its process serves those that it knows, and gives no cookies.
+/// A kernel engine without its process serves known slots and sends no cookies.
 #[test]
 fn t16_the_question_whether_a_switch_lives_needs_no_cookie() {
     let mut world = World::new(1);
@@ -130,7 +129,7 @@ fn t16_the_question_whether_a_switch_lives_needs_no_cookie() {
     assert_eq!((world.executor.switch(), world.counters().resets), (switch(1), 0));
 }
 
-/// Its address moves: the switch knows the slots under another, and the cookie was for that one.
+/// The switch knows the slots under the old address, and the cookie was for that one.
 #[test]
 fn t16_an_executor_whose_address_moves_registers_anew_with_another_cookie() {
     let mut world = World::new(3);

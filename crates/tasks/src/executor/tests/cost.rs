@@ -1,10 +1,10 @@
-//! What a task costs: `cargo test --release -p midflight-tasks executor::tests::cost -- --ignored --nocapture`.
+//! Cost of a task: `cargo test --release -p midflight-tasks executor::tests::cost -- --ignored --nocapture`.
 
 use super::*;
 use std::time::{Duration, Instant};
 
-/// 64 slots, all given tasks by five ASSIGNs, all done at once, all acknowledged by two COMPLETE_ACKs. Only the
-/// executor's calls are timed.
+/// 64 slots get tasks by five ASSIGNs, finish together, and are acknowledged by two COMPLETE_ACKs. Only the executor's calls are
+/// timed.
 #[test]
 #[ignore = "measures"]
 fn a_task_costs_less_than_a_microsecond() {
@@ -43,7 +43,7 @@ fn a_task_costs_less_than_a_microsecond() {
     assert!(ns < 1_000.0);
 }
 
-/// Slots of a switch that has no task for any of them, each 50 us. Only the executor's calls are timed.
+/// All slots poll a switch without tasks every 50 us. Only the executor's calls are timed.
 #[test]
 #[ignore = "measures"]
 fn a_poll_costs_the_same_however_many_slots_poll() {

@@ -1,4 +1,4 @@
-//! The executor against a switch and clients that the tests play by hand.
+//! Tests in which the test acts as the switch and the clients.
 
 mod ahead;
 mod completions;
@@ -25,7 +25,6 @@ use midflight_wire::{
 };
 
 pub(super) const EPOCH: u32 = 0xE90C;
-/// Of the tasks that are assigned.
 pub(super) const TOKEN: u64 = 77;
 
 pub(super) fn switch(n: u8) -> SocketAddr {
@@ -36,7 +35,6 @@ pub(super) fn client(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, n], 7000))
 }
 
-/// An executor that never asks ahead.
 pub(super) fn never_ahead(config: ExecutorConfig) -> ExecutorConfig {
     ExecutorConfig { ahead: 0, ..config }
 }
@@ -47,9 +45,9 @@ pub(super) struct World {
     pub(super) now: Nanos,
     pub(super) sent: Vec<(SocketAddr, Vec<u8>)>,
     pub(super) events: Vec<Event>,
-    /// What the switch says in REGISTERED: 0, it parks.
+    /// `poll_us` in REGISTERED; 0 means that the switch parks slots.
     pub(super) poll_us: u16,
-    /// Of the last packet that carried one.
+    /// Counter of the last packet that had one.
     pub(super) counter: u64,
 }
 
@@ -65,7 +63,6 @@ impl World {
         world
     }
 
-    /// An executor at a switch that keeps no slot parked, with its slots registered as in `registered`.
     pub(super) fn polling(slots: u32, poll_us: u16) -> Self {
         let mut world = Self::new(slots);
         world.poll_us = poll_us;
@@ -73,7 +70,7 @@ impl World {
         world
     }
 
-    /// An executor whose slots are registered as number 100 + local, generation 7, and have sent their first waits.
+    /// An executor whose slots have number 100 + local and generation 7, and have sent their first waits.
     pub(super) fn registered(slots: u32) -> Self {
         let mut world = Self::new(slots);
         world.grant(EPOCH, 7);
@@ -91,7 +88,7 @@ impl World {
         }
     }
 
-    /// Lets time pass to `until`, with every turn that is due meanwhile. Returns all packets and events.
+    /// Lets time pass to `until` and takes every turn that is due. Keeps all packets and events.
     pub(super) fn pass(&mut self, until: Nanos) {
         let (mut sent, mut events) = (Vec::new(), Vec::new());
         while let Some(due) = self.executor.poll_timeout().filter(|&due| due <= until) {
@@ -139,7 +136,6 @@ impl World {
         requests.collect()
     }
 
-    /// Counters of what was sent to ask a switch whether it lives.
     pub(super) fn questions(&self, of: SocketAddr) -> Vec<u64> {
         let is_question =
             |packet: &[u8]| matches!(parse(packet), Ok(Packet::Keepalive(fixed, [_])) if fixed.header.epoch.get() == 0);
@@ -147,7 +143,6 @@ impl World {
         asked.filter_map(|(_, packet)| counter(packet)).collect()
     }
 
-    /// The last of them.
     pub(super) fn question(&self, of: SocketAddr) -> u64 {
         *self.questions(of).last().expect("it was asked")
     }
@@ -173,12 +168,12 @@ impl World {
         *self.executor.counters()
     }
 
-    /// RESET, as the answer to the last packet that can be answered so.
+    /// RESET in response to the last packet with a counter.
     pub(super) fn reset(&mut self, from: SocketAddr, epoch: u32, waits: &[(u32, u32, u32)]) {
         self.deliver(from, &reset(epoch, self.counter, waits));
     }
 
-    /// RELEASED, likewise, by slot and generation.
+    /// The same with RELEASED; slots as (slot, generation).
     pub(super) fn released(&mut self, epoch: u32, slots: &[(u32, u32)]) {
         self.deliver(switch(1), &released(epoch, self.counter, slots));
     }
@@ -211,14 +206,12 @@ pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation:
     answer_to(request, epoch, count, generation, 0)
 }
 
-/// REGISTERED.
 pub(super) fn answer_to(request: &Register, epoch: u32, count: u32, generation: u32, poll_us: u16) -> Vec<u8> {
     let first = 100 + request.first.get();
     let names: Vec<_> = (first..first + count).map(|number| (number, generation)).collect();
     answer_with(request, epoch, &names, 300 * MS, poll_us)
 }
 
-/// REGISTERED with these names.
 pub(super) fn answer_with(request: &Register, epoch: u32, names: &[(u32, u32)], lease: Nanos, poll_us: u16) -> Vec<u8> {
     let full = names.len() < usize::from(request.header.count);
     let fixed = Registered {
@@ -269,7 +262,6 @@ pub(super) fn numbers(wait: &Wait) -> (u32, u32, u32) {
     (wait.slot.get(), wait.generation.get(), wait.sequence.get())
 }
 
-/// The counter that a packet carries.
 pub(super) fn counter(packet: &[u8]) -> Option<u64> {
     match parse(packet) {
         Ok(Packet::Retrieve(fixed, _)) => Some(fixed.counter.get()),
@@ -304,12 +296,11 @@ pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
     packet(&CompleteAck::new(EPOCH, 0), &[proven(Token::new(TOKEN), one)])
 }
 
-/// With the proof that its sender knows this token.
 pub(super) fn proven(token: Token, one: Completed) -> Completed {
     Completed { proof: token.acknowledgement_proof(&one).into(), ..one }
 }
 
-/// Slot numbers named by the packets of one operation in the last turn, a list a packet.
+/// Slots in each packet of one operation in the last turn.
 pub(super) fn names(world: &World, operation: Operation) -> Vec<Vec<u32>> {
     let lists = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Keepalive(_, waits)) if operation == Operation::Keepalive => {

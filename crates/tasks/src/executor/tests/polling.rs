@@ -1,13 +1,12 @@
-//! A switch that is polled: NO_OP, and the next poll.
+//! A polled switch: NO_OP, and the next poll.
 
 use super::*;
 
 const US: Nanos = 1_000;
 const POLL_US: u16 = 50;
 const POLL: Nanos = 50 * US;
-/// When an unanswered poll is repeated: `ExecutorConfig::poll_repeat_min`.
+/// Repeat interval of unanswered polls: `ExecutorConfig::poll_repeat_min`.
 const REPEAT: Nanos = 5 * MS;
-/// The first wait of slot 0.
 const WAIT: (u32, u32, u32) = (100, 7, 1);
 
 impl World {
@@ -15,14 +14,14 @@ impl World {
         self.deliver(switch(1), &no_op(EPOCH, &[wait]));
     }
 
-    /// Takes the next turn that is due, and says when that was.
+    /// Takes the next turn that is due; returns its time.
     fn turn_due(&mut self) -> Nanos {
         self.pass(self.executor.poll_timeout().unwrap());
         self.now
     }
 }
 
-/// How many waits each RETRIEVE of the last turn carries.
+/// Number of waits in each RETRIEVE of the last turn.
 fn retrieves(world: &World) -> Vec<u8> {
     let is_retrieve = |packet: &[u8]| packet[3] == Operation::Retrieve as u8;
     world.sent.iter().filter(|(_, packet)| is_retrieve(packet)).map(|(_, packet)| packet[4]).collect()
@@ -64,7 +63,7 @@ fn t12_a_switch_that_is_polled_gets_one_wait_in_a_packet() {
 fn the_way_of_waiting_is_that_of_the_switch_in_use() {
     let mut world = World::polling(32, POLL_US);
     world.no_op(WAIT);
-    // It starts anew, as one that parks.
+    // The switch restarts and parks slots.
     world.poll_us = 0;
     world.reset(switch(1), 0xBEEF, &[]);
     world.grant(0xBEEF, 8);
@@ -73,7 +72,7 @@ fn the_way_of_waiting_is_that_of_the_switch_in_use() {
     assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1), "nobody polls here");
     let due = world.executor.poll_timeout().unwrap();
     assert_eq!(due, world.now + MS, "the repeat of a wait that may be lost");
-    // And again as one that is polled.
+    // It restarts again and is polled.
     world.poll_us = POLL_US;
     world.reset(switch(1), 0xF00D, &[]);
     world.grant(0xF00D, 9);
@@ -111,7 +110,7 @@ fn t11_a_no_op_to_no_present_wait_changes_nothing_and_is_counted() {
     world.deliver(switch(2), &no_op(EPOCH, &[WAIT]));
     assert_eq!((world.counters().stale_no_ops, world.counters().foreign), (4, 2));
     assert_eq!((world.counters().polls, world.executor.poll_timeout()), (0, due));
-    // To a slot that runs, and to the wait before the present one.
+    // To a running slot, and to the wait before the current one.
     let run = world.start(0, 1, 0);
     world.no_op(WAIT);
     world.finish(&run, b"");
@@ -132,7 +131,7 @@ fn a_no_op_that_comes_twice_makes_a_slot_ask_once() {
     assert_eq!(world.waits(), []);
 }
 
-/// Its RETRIEVE was repeated; the second one found a task that the first one had not.
+/// The slot repeated its RETRIEVE, and a task arrived between the two.
 #[test]
 fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     let mut world = World::polling(1, POLL_US);
@@ -150,7 +149,7 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     assert_eq!((world.counters().runs, world.counters().extra_tasks), (2, 0));
 }
 
-/// Each of several RETRIEVEs was answered by a task, and the switch keeps no record of them.
+/// A switch without records answered each of several RETRIEVEs with a task.
 #[test]
 fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
     let mut world = World::polling(1, POLL_US);
@@ -171,7 +170,7 @@ fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
     assert_eq!((world.counters().runs, world.executor.unacknowledged()), (3, 3));
 }
 
-/// The first one was done before it came.
+/// The first task ended before the second arrived.
 #[test]
 fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     let mut world = World::polling(1, POLL_US);
@@ -180,7 +179,7 @@ fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     world.assign(&[assignment(0, 7, 1, 0)]);
     assert_eq!((world.runs(), world.counters().stale_assignments), (vec![], 1), "that one has run");
     let run = world.start(0, 1, 1);
-    // The task for the current wait comes next; a NO_OP for it means nothing any more.
+    // The task for the current wait comes next; a NO_OP for that wait is stale.
     world.no_op((100, 7, 2));
     world.assign(&[assignment(0, 7, 2, 2)]);
     assert_eq!((world.runs(), world.counters().stale_no_ops), (vec![], 1));
@@ -188,7 +187,7 @@ fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     let run = world.runs()[0];
     world.finish(&run, b"");
     assert_eq!(world.waits(), [(100, 7, 3)]);
-    // Answers to older waits, or to waits that were never sent, must be forged.
+    // Assignments to older or unsent waits are forged.
     for sequence in [0, 1, 4] {
         world.assign(&[assignment(0, 7, sequence, 9)]);
     }
@@ -244,7 +243,7 @@ fn t1_what_a_leaving_slot_is_given_is_run_before_it_leaves() {
     let run = world.runs()[0];
     world.finish(&run, b"");
     assert_eq!(names(&world, Operation::Release), [[100]], "once more, now that it is done");
-    // The other one has left already, as far as it knows.
+    // The other slot has left already.
     world.released(EPOCH, &[(101, 7)]);
     world.assign(&[assignment(1, 7, 1, 1)]);
     assert_eq!((world.runs(), world.counters().runs), (vec![], 1));
@@ -260,14 +259,14 @@ fn a_no_op_measures_the_round_trip_of_what_was_sent_once() {
     }
     let due = |world: &World| world.executor.poll_timeout().unwrap() - world.now;
     assert!((29 * MS..=30 * MS).contains(&due(&world)), "twice 15 ms, nearly: {}", due(&world));
-    // The answer comes after a repeat: to which of the two?
+    // A response after a repeat is ambiguous.
     let asked = due(&world);
     world.turn_due();
     world.now += 100 * MS;
     world.no_op(WAIT);
     world.turn_due();
     assert_eq!(due(&world), asked);
-    // A task that is there measures it too, whatever its entry says of its wait.
+    // An immediate assignment is also a sample, whatever the task's waiting time.
     for sequence in 1..40 {
         world.now += 12 * MS;
         let run = world.start(0, sequence, 0);
@@ -294,7 +293,7 @@ fn t9_a_switch_that_leaves_polls_unanswered_for_a_lease_is_left() {
     assert_eq!(asked[0], (switch(2), 3));
 }
 
-/// Neither one that has no task for long, nor one that wants to be asked less often than a lease.
+/// Neither a switch without tasks, nor one whose poll interval exceeds a lease.
 #[test]
 fn t9_a_switch_that_answers_polls_is_not_left() {
     for poll_us in [POLL_US, u16::MAX] {
@@ -314,7 +313,7 @@ fn t9_a_switch_that_answers_polls_is_not_left() {
     }
 }
 
-/// The only one there is: it is asked, as one that parks is.
+/// An only switch is probed, as one that parks slots.
 #[test]
 fn t9_a_single_switch_that_is_silent_is_asked_for_its_epoch() {
     let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 1, 0));

@@ -1,5 +1,5 @@
-//! Any order of inputs, sensible or not: nothing panics, every accepted assignment runs once, every run that ends is
-//! settled once, and a drain ends.
+//! Random inputs in any order: nothing panics, every accepted assignment runs once, every ended run is settled once, and a drain
+//! ends.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ const SLOTS: u32 = 5;
 
 #[derive(Clone, Debug)]
 enum Input {
-    /// The switch answers the last REGISTERs with room for so many slots.
+    /// The switch answers the last REGISTERs with room for `room` slots.
     Grant {
         room: u32,
         generation: u32,
@@ -172,14 +172,14 @@ proptest! {
     }
 }
 
-/// What happens to one slot of a switch that is polled and remembers nothing.
+/// Inputs for one slot of a polled switch without records.
 #[derive(Clone, Copy, Debug)]
 enum PolledInput {
-    /// A task that nobody was given, for the slot's present wait, or the one before.
+    /// A new task for the slot's current wait, or the one before.
     Fresh {
         late: bool,
     },
-    /// One of the last eight ASSIGNs once more.
+    /// Repeats one of the last eight ASSIGNs.
     Again {
         nth: usize,
     },
@@ -200,15 +200,13 @@ fn polled_input() -> impl Strategy<Value = PolledInput> {
     ]
 }
 
-/// The slot as it should be.
 struct Polled {
     world: World,
     sequence: u32,
     running: Option<Run>,
-    /// Fresh tasks count up; those that are to run, in their order, and how many of them have begun.
+    /// Number of new tasks; then those to run in order, the waits they answered, and how many have begun.
     next: u8,
     expected: Vec<u8>,
-    /// The waits that these answered.
     answered: Vec<u32>,
     begun: usize,
 }

@@ -21,14 +21,14 @@ fn a_lost_register_is_repeated_under_its_sequence() {
     let repeats = world.registers();
     assert!(repeats.len() >= 3, "doubling from 20 ms: {} repeats", repeats.len());
     assert!(repeats.iter().all(|(_, request)| *request == first));
-    // Both answers of the switch arrive: the second one is not asked for any more.
+    // The switch answers twice; the second response is unexpected.
     let answer = registered(EPOCH, &first, 4, 7);
     world.deliver(switch(1), &answer);
     world.deliver(switch(1), &answer);
     assert_eq!((world.executor.registered(), world.counters().foreign), (4, 1));
 }
 
-/// A switch that compares the lower halves of counters as serial numbers takes the first wait for a later one than that.
+/// A switch that compares the lower halves of counters as serial numbers must accept the first wait as later.
 #[test]
 fn a_register_says_where_the_counter_is() {
     let mut world = World::new(4);
@@ -47,7 +47,7 @@ fn the_first_answer_of_several_asks_for_no_slot_again() {
     let mut world = World::new(64);
     let requests = world.registers();
     assert_eq!(requests.len(), 2);
-    // The later one comes first. Its epoch changes nothing for slots that have no name yet.
+    // The later REGISTER is answered first. Its epoch changes nothing for slots without a name.
     for (_, request) in requests.iter().rev() {
         world.deliver(switch(1), &registered(EPOCH, request, 32, 7));
         assert_eq!(world.registers(), []);
@@ -94,7 +94,7 @@ fn t19_every_slot_is_registered_at_the_executors_places() {
     assert_eq!(places, [[5, 9]; 2]);
 }
 
-/// An executor died and another started in its place, under the same address and with the same first sequence.
+/// Another executor process replaced it, with the same address and first sequence.
 #[test]
 fn an_answer_to_the_process_before_is_no_answer() {
     let mut world = World::new(2);
@@ -106,7 +106,7 @@ fn an_answer_to_the_process_before_is_no_answer() {
     assert_eq!(world.waits(), [(100, 7, 1), (101, 7, 1)]);
 }
 
-/// The switch has forgotten two idle slots, and knows them again in another order.
+/// The switch dropped two idle slots and registers them again in another order.
 #[test]
 fn a_slot_whose_number_goes_to_another_registers_anew() {
     let mut world = World::registered(2);
@@ -127,7 +127,7 @@ fn a_slot_whose_number_goes_to_another_registers_anew() {
 #[test]
 fn a_silent_switch_is_asked_and_then_left() {
     let mut world = World::registered(2);
-    // A parked wait gets no answer. A question does, where the switch lives, and it needs no cookie.
+    // A parked wait gets no response. A live switch answers a probe, without a cookie.
     world.pass(301 * MS);
     let asked = world.question(switch(1));
     let (_, question) = world.sent.iter().find(|(_, packet)| counter(packet) == Some(asked)).unwrap();
@@ -145,7 +145,7 @@ fn a_silent_switch_is_asked_and_then_left() {
     assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
 }
 
-/// Otherwise executors that left a switch for a while and those that did not would never use the same switch again.
+/// Otherwise executors that failed over and those that did not would stay at different switches.
 #[test]
 fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
     let mut world = World::registered(2);
@@ -156,7 +156,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         world.deliver(switch(2), &assign(0xBEEF, &[assignment(1, 9, 1, 0)]));
         world.runs()[0]
     };
-    // A RESET that answers no packet of ours means nothing.
+    // A RESET that answers no packet is ignored.
     world.reset(switch(1), EPOCH, &[]);
     assert_eq!(world.executor.switch(), switch(2));
     let probes = |world: &World| world.sent.iter().filter(|(to, _)| *to == switch(1)).count();
@@ -171,7 +171,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         }
     }
     let asked = world.question(switch(1));
-    // Only an answer to the probe shows that the preferred switch is alive.
+    // Only the response to the probe shows that the preferred switch is alive.
     for (from, counter) in [(switch(1), asked - 1), (switch(1), asked + 1), (switch(3), asked)] {
         world.deliver(from, &reset(EPOCH, counter, &[]));
         assert_eq!(world.executor.switch(), switch(2));
@@ -185,7 +185,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
     assert_eq!(world.executor.registered(), 2);
 }
 
-/// An address is one switch's, another's, and the first one's again, while REGISTERs and their answers are under way.
+/// An address moves to another switch and back while REGISTERs and their responses are in flight.
 #[test]
 fn t16_answers_of_two_switches_at_one_address_heal() {
     const OTHER: u32 = 0xBEEF;
@@ -195,14 +195,14 @@ fn t16_answers_of_two_switches_at_one_address_heal() {
         let count = u32::from(requests[at].header.count);
         registered(epoch, &requests[at], count, generation)
     };
-    // Each answers what it heard; a second answer to one request is not taken.
+    // Each switch answers what it received; the executor ignores a second response to a request.
     world.deliver(switch(1), &answer(0, EPOCH, 7));
     world.deliver(switch(1), &answer(1, OTHER, 8));
     world.deliver(switch(1), &answer(1, EPOCH, 7));
     world.deliver(switch(1), &answer(0, OTHER, 8));
     world.deliver(switch(1), &answer(2, EPOCH, 7));
     assert_eq!(world.counters().foreign, 2);
-    // The address is the other one's in the end, which knows nothing of the waits.
+    // The address ends at the other switch, which does not know the waits.
     world.pass(world.now + 100 * MS);
     world.reset(switch(1), OTHER, &[]);
     for generation in 9..12 {
@@ -211,7 +211,7 @@ fn t16_answers_of_two_switches_at_one_address_heal() {
     }
     assert_eq!((world.executor.registered(), world.executor.link.epoch()), (70, OTHER));
     assert!(world.waits().iter().all(|&(_, generation, sequence)| (9..12).contains(&generation) && sequence == 1));
-    // What is still on its way from before changes nothing.
+    // Late packets of the first switch change nothing.
     (0..3).for_each(|at| world.deliver(switch(1), &answer(at, EPOCH, 7)));
     assert_eq!((world.executor.registered(), world.executor.link.epoch()), (70, OTHER));
 }
@@ -244,7 +244,7 @@ fn drain_releases_waits_finishes_runs_and_ends_when_all_is_settled() {
     world.executor.drain(world.now);
     world.turn();
     assert_eq!(names(&world, Operation::Release), [[100, 102]]);
-    // An assignment that crossed the RELEASE is the switch's to queue again.
+    // The switch queues an assignment again that crossed the RELEASE.
     world.assign(&[assignment(0, 7, 1, 5)]);
     assert!(world.runs().is_empty());
     world.released(EPOCH, &[(100, 7), (102, 7)]);

@@ -1,4 +1,4 @@
-//! RESET and RELEASED: what makes one count.
+//! Which RESETs and RELEASEDs count.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn t13_a_reset_that_names_no_present_wait_takes_no_slot() {
     let run = world.start(0, 1, 0);
     world.finish(&run, b"");
     world.start(1, 1, 1);
-    // What answered the wait before comes late, or was never sent.
+    // Late responses to earlier waits, and to waits that were never sent.
     world.reset(switch(1), EPOCH, &[(100, 7, 1), (101, 7, 2), (102, 7, 0), (103, 7, 1)]);
     assert_eq!((world.registers(), world.executor.registered()), (vec![], 3));
     assert_eq!((world.counters().resets, world.counters().stale_resets), (0, 4));
@@ -96,7 +96,7 @@ fn t13_a_reset_that_names_no_present_wait_takes_no_slot() {
     assert_eq!((world.registers().len(), world.counters().resets), (1, 1));
 }
 
-/// At a switch that is polled, each slot has a packet of its own.
+/// A polled switch gets a packet per slot.
 #[test]
 fn t16_a_large_executor_hears_the_answer_to_each_packet_of_a_burst() {
     let mut world = World::polling(300, 50);

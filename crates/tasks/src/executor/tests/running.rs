@@ -23,14 +23,14 @@ fn an_assignment_that_answers_no_present_wait_is_ignored() {
     world.deliver(switch(2), &assign(EPOCH, &[assignment(0, 7, 1, 0)]));
     assert_eq!(world.counters().runs, 0);
     assert_eq!((world.counters().stale_assignments, world.counters().foreign), (4, 2));
-    // After its task is done, the old wait's assignment comes once more.
+    // After its task ended, the assignment of the old wait is repeated.
     let run = world.start(0, 1, 0);
     world.finish(&run, b"");
     world.assign(&[assignment(0, 7, 1, 1)]);
     assert_eq!(world.counters().runs, 1);
 }
 
-/// A forged packet with nothing but the right epoch must not hide that the switch is dead.
+/// A forged packet with only the right epoch must not hide that the switch is dead.
 #[test]
 fn t13_what_answers_nothing_is_no_sign_of_life() {
     for polled in [0, 50] {
@@ -203,7 +203,7 @@ fn t11_an_argument_that_came_along_is_as_long_as_it_says() {
     assert_eq!((world.counters().arguments_came_along, world.counters().rejected), (1, 4));
 }
 
-/// The task that `assignment` gives to a slot, as its client names it.
+/// STOP of the task that `assignment` gives to a slot.
 fn stop(index: u8) -> Vec<u8> {
     packet(&Stop::new(EPOCH, 0), &[Token::new(TOKEN).run_name(9, index)])
 }
@@ -245,7 +245,7 @@ fn t13_only_who_knows_the_token_of_its_submit_stops_a_run() {
     let stop = |name| packet(&Stop::new(EPOCH, 0), &[name]);
     let true_proof = token.run_name(9, 4).proof.get();
     let of_others = [Token::new(TOKEN + 1).run_name(9, 4), token.run_name(8, 4), token.run_name(9, 5)];
-    // What somebody has seen that went to the executor of another task, and then names this one.
+    // A proof seen on its way to the executor of another task, with this task's name.
     let of_another_task = [token.run_name(9, 5).proof.get(), true_proof ^ 1, 0, TOKEN].map(|p| RunName::new(p, 9, 4));
     for name in of_others.into_iter().chain(of_another_task) {
         world.deliver(client(1), &stop(name));
@@ -255,7 +255,7 @@ fn t13_only_who_knows_the_token_of_its_submit_stops_a_run() {
     assert_eq!(world.counters().stops, 1);
 }
 
-/// Sequences of clients may be equal.
+/// Two clients may use equal sequences.
 #[test]
 fn t13_of_two_clients_with_equal_names_each_stops_its_own_run() {
     let mut world = World::registered(2);

@@ -8,7 +8,7 @@ fn version(version: u8) -> Vec<u8> {
     Version { version, ..Version::OURS }.as_bytes().to_vec()
 }
 
-/// A packet of another version, otherwise like one of ours.
+/// A packet of another version, otherwise valid.
 fn of_version(version: u8) -> Vec<u8> {
     let mut packet = reset(EPOCH, 0, &[]);
     packet[2] = version;
@@ -45,7 +45,7 @@ fn t11_what_others_say_of_versions_is_counted() {
     assert_eq!((world.events, world.executor.counters().other_versions), (vec![], 3));
 }
 
-/// It accepts nothing of ours. The next switch of the list may; its version is reported separately.
+/// It accepts no packets. The next switch of the list may; its version is reported separately.
 #[test]
 fn t16_a_switch_of_another_version_is_left() {
     let mut world = World::new(2);

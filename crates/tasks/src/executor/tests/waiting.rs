@@ -1,9 +1,9 @@
-//! Runs that wait for other tasks: each lends its slot to a spare one, until it goes on.
+//! Runs that wait for other tasks lend their slots to spares until they continue.
 
 use super::*;
 use midflight_wire::SlotKind;
 
-/// An executor without prefetch, of which up to `waiting` runs may wait. Its ordinary slots are registered.
+/// An executor without prefetch with up to `waiting` waiting runs. Its ordinary slots are registered.
 fn executor(slots: u32, waiting: u32) -> World {
     let config = never_ahead(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101));
     let mut world = World::with(ExecutorConfig { waiting, ..config });
@@ -12,7 +12,6 @@ fn executor(slots: u32, waiting: u32) -> World {
 }
 
 impl World {
-    /// A run waits for others; whether it may.
     fn wait_for_others(&mut self, run: &Run) -> bool {
         let lends = self.executor.wait_for_others(self.now, run.key);
         self.turn();
@@ -24,7 +23,6 @@ impl World {
         self.turn();
     }
 
-    /// The switch has done what the RELEASEs of the last turn say.
     fn release(&mut self) {
         let slots: Vec<_> = names(self, Operation::Release).concat().into_iter().map(|slot| (slot, 7)).collect();
         self.deliver(switch(1), &released(EPOCH, self.counter, &slots));
@@ -46,7 +44,7 @@ fn t6_a_run_that_waits_for_others_lends_its_slot_so_any_depth_ends() {
         runs.push(world.start(spare, 1, 1 + spare as u8));
         assert_eq!((world.executor.running(), world.executor.waiting()), (1 + spare, spare));
     }
-    // What waits longest is the last to go on.
+    // The run that waits longest continues last.
     while let Some(run) = runs.pop() {
         world.finish(&run, b"");
         runs.last().into_iter().for_each(|waits| world.go_on(waits));
@@ -78,10 +76,10 @@ fn a_run_that_goes_on_takes_back_the_wait_of_its_spare() {
     world.grant(EPOCH, 7);
     world.go_on(&run);
     assert_eq!(names(&world, Operation::Release), [vec![101]]);
-    // The switch had given it a task just then: the task goes back.
+    // The switch had just assigned it a task, which is returned.
     world.deliver(switch(1), &assign(EPOCH, &[assignment(1, 7, 1, 2)]));
     assert_eq!(world.runs(), []);
-    // It waits again: the spare is registered still.
+    // It waits again, because the spare is still registered.
     world.deliver(switch(1), &released(EPOCH, world.counter, &[(101, 7)]));
     world.wait_for_others(&run);
     assert_eq!((world.registers().len(), world.waits()), (0, vec![(101, 7, 2)]));
@@ -203,7 +201,6 @@ fn a_run_that_gives_back_a_part_goes_on_and_both_are_repeated_until_they_are_ack
     assert_eq!(statuses(&world), [], "it has ended");
 }
 
-/// Of the completions of the last turn.
 fn statuses(world: &World) -> Vec<u8> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Complete(_, completions)) => {

@@ -1,22 +1,21 @@
-//! The structures, field for field as `docs/replicas-wire.md` lays them out. Operators in C have no use for them.
+//! The structures of the control stream, laid out as in `docs/replicas-wire.md`. C does not have them.
 
 use crate::Address;
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// What opens each message.
+    /// Begins each message.
     pub struct ControlHead {
         pub magic: U32,
         pub version: u8,
-        /// [`super::ControlKind`].
+        /// A [`super::ControlKind`].
         pub kind: u8,
         pub reserved: U16,
-        /// Bytes that follow.
         pub length: U32,
     }
 
-    /// A term.
+    /// A controller's term.
     pub struct ControlTerm {
         pub number: U64,
         pub controller: U64,
@@ -31,7 +30,7 @@ layout! {
     /// ASK.
     pub struct ControlAsk {
         pub number: U64,
-        /// All 0: of a standby.
+        /// All 0: from a standby.
         pub term: ControlTerm,
         pub inventory: U32,
         pub reserved: U32,
@@ -47,7 +46,7 @@ layout! {
         pub reserved: [u8; 3],
     }
 
-    /// An order; of a replica group, with `servers` addresses behind it.
+    /// An order; that of a replica group is followed by `servers` addresses.
     pub struct ControlOrder {
         pub what: u8,
         pub servers: u8,
@@ -73,11 +72,11 @@ layout! {
         pub reserved: U32,
     }
 
-    /// What the monitor has counted of a traffic group.
+    /// The monitor's counts of a traffic group.
     pub struct ControlCount {
         pub group: U16,
         pub reserved: [u8; 6],
-        /// By the highest tier that was passed, the topmost first.
+        /// By the highest tier passed, the topmost first.
         pub tiers: [U64; 4],
     }
 
@@ -93,7 +92,7 @@ layout! {
         pub labels: U32,
     }
 
-    /// Who is behind an RSNode id.
+    /// The operator of an RSNode id.
     pub struct ControlRsnode {
         pub id: U16,
         /// 1: this operator; `address` is 0.
@@ -102,13 +101,13 @@ layout! {
         pub address: Address,
     }
 
-    /// The label of a traffic group.
+    /// Label of a traffic group.
     pub struct ControlLabel {
         pub group: U16,
         pub rsnode: U16,
     }
 
-    /// DONE; then `count` orders that were refused.
+    /// DONE; then `count` refused orders.
     pub struct ControlDone {
         pub incarnation: U64,
         pub term: ControlTerm,
@@ -118,11 +117,10 @@ layout! {
         pub reserved: U32,
     }
 
-    /// An order that was not carried out.
+    /// A refused order.
     pub struct ControlNotDone {
-        /// Its place in the SET, from 0.
         pub order: U16,
-        /// Why, as the operator's core says it.
+        /// The outcome from the operator's core.
         pub outcome: u8,
         pub reserved: u8,
     }
@@ -132,7 +130,7 @@ layout! {
         pub incarnation: U64,
         pub term: ControlTerm,
         pub last: ControlSetNumber,
-        /// [`super::Refusal`].
+        /// A [`super::Refusal`].
         pub why: u8,
         pub reserved: [u8; 7],
     }

@@ -1,66 +1,66 @@
-//! The messages as values.
+//! The messages of the control stream, decoded.
 
 use super::Refusal;
 use std::net::SocketAddr;
 
-/// Who may give orders, and since when. The greater one is obeyed: by its number, and between two controllers that have taken the same
-/// number, by theirs.
+/// The right to give orders. Operators obey the greatest term; the controller breaks ties of the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
-    /// Counted up by whoever takes over; 0: nobody yet.
+    /// Increased by each takeover; 0: none yet.
     pub number: u64,
-    /// A random number of the controller's process: after a restart it is another controller.
+    /// Random number of the controller's process, so it changes with a restart.
     pub controller: u64,
 }
 
 impl Term {
-    /// Of nobody.
+    /// No controller.
     pub const NONE: Self = Self { number: 0, controller: 0 };
 }
 
-/// The number of a [`Set`]. Each time a controller asks an operator what it has, and gives it all its rules, a new loading begins.
+/// The number of a [`Set`]. A controller begins a new loading when it asks for an operator's inventory and then sends it all
+/// rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetNumber {
     /// Grows with each loading of the operator by this controller; 0: none.
     pub loading: u32,
-    /// Counts the orders of the loading, from 1; 0: none yet.
+    /// Counts the SETs of the loading, from 1; 0: none yet.
     pub sequence: u32,
 }
 
-/// What a rule says, as the operator's core has it: `struct mf_replicas_order`.
+/// A rule in the encoding of the operator's core: `struct mf_replicas_order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RuleRecord {
     /// `enum mf_replicas_what`.
     pub what: u8,
-    /// A rack.
+    /// Number of a rack.
     pub rack: u16,
-    /// A traffic group.
+    /// Number of a traffic group.
     pub group: u16,
-    /// An RSNode id.
+    /// RSNode id.
     pub rsnode: u16,
-    /// A rack's marker.
+    /// Marker of a rack.
     pub marker: u32,
-    /// An address; port 0: of a host, or none.
+    /// An address; port 0 for a host, or for none.
     pub address: SocketAddr,
 }
 
-/// What an operator, or the selector beside it, is told.
+/// An order for an operator or its selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// The operator: a rule.
+    /// For the operator: a rule.
     Rule(RuleRecord),
-    /// The selector: the servers of a replica group.
+    /// For the selector: the servers of a replica group.
     ReplicaGroup {
-        /// Its id.
+        /// Id of the group.
         group: u32,
-        /// Who has its keys; at most 255 are written.
+        /// The servers with its keys; at most 255 are written.
         servers: Vec<SocketAddr>,
     },
-    /// The selector: how many selectors there are.
+    /// For the selector: the number of selectors.
     Selectors(u32),
 }
 
-/// A message.
+/// A message of the control stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ControlMessage {
     /// controller → operator.
@@ -77,61 +77,61 @@ pub enum ControlMessage {
     Refused(Refused),
 }
 
-/// How are you?
+/// Asks for an operator's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
-    /// Counted by the controller; the answer repeats it.
+    /// Counted by the controller; the response repeats it.
     pub number: u64,
-    /// Of the controller, if it is active: the operator follows it from now on, if it follows no later one. `None`: of a standby.
+    /// Term of an active controller: the operator follows it unless it follows a later one. `None`: from a standby.
     pub term: Option<Term>,
-    /// What is wanted is an [`Inventory`], not a [`Report`]; with it this loading begins, and orders of earlier ones count no more.
+    /// Asks for an [`Inventory`] instead of a [`Report`] and begins this loading; orders of earlier loadings are void.
     pub inventory: Option<u32>,
 }
 
-/// Orders.
+/// Orders for an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Set {
-    /// Of the controller.
+    /// The controller's term.
     pub term: Term,
-    /// The same orders have the same number.
+    /// A repeat has the same number.
     pub number: SetNumber,
-    /// For which the orders were made.
+    /// The incarnation of the operator for which the orders were made.
     pub incarnation: u64,
-    /// To be carried out in this order, at most [`super::ORDERS_MAX`].
+    /// Applied in this order; at most [`super::ORDERS_MAX`].
     pub orders: Vec<Order>,
-    /// With these, the operator has all rules that it should have: it removes those that this term has not set.
+    /// The operator now has all rules of this term: it removes all others.
     pub complete: bool,
 }
 
-/// How an operator is.
+/// State of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Report {
-    /// Of the question.
+    /// Repeats the request's.
     pub number: u64,
-    /// A random number of the operator's process.
+    /// Random number of the operator's process.
     pub incarnation: u64,
-    /// That it follows.
+    /// The term that the operator follows.
     pub term: Term,
-    /// Of the last orders of that term that were carried out, or of the loading that has begun since, with the sequence 0.
+    /// The last SET applied in that term, or the loading begun since, with sequence 0.
     pub last: SetNumber,
-    /// How long ago it has heard of the controller of that term, in nanoseconds; `None`: never.
+    /// Nanoseconds since it last heard from that term's controller; `None`: never.
     pub heard_ns: Option<u64>,
-    /// The time by its own clock, in nanoseconds.
+    /// Time on the operator's clock, in nanoseconds.
     pub at_ns: u64,
-    /// The incarnation of the selector beside it; `None`: there is none.
+    /// Incarnation of its selector; `None`: it has none.
     pub selector: Option<u64>,
-    /// Requests that went to its selector since it was started.
+    /// Requests sent to its selector since it started.
     pub selected: u64,
-    /// Copies of answers that went to its selector.
+    /// Copies of responses sent to its selector.
     pub copied: u64,
-    /// Of the traffic groups of its rack: the monitor's counts, by the highest tier that was passed, the topmost first.
+    /// For each traffic group of its rack: the monitor's counts by the highest tier passed, the topmost first.
     pub counts: Vec<(u16, [u64; 4])>,
 }
 
-/// Which rules of the plan an operator has.
+/// The plan's rules at an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inventory {
-    /// Of the question.
+    /// Repeats the request's.
     pub number: u64,
     /// As in [`Report`].
     pub incarnation: u64,
@@ -139,38 +139,38 @@ pub struct Inventory {
     pub term: Term,
     /// As in [`Report`].
     pub last: SetNumber,
-    /// The RSNode id that it heard of last; 0: none yet.
+    /// The latest RSNode id that it learned; 0: none yet.
     pub newest: u16,
-    /// RSNode ids; without an address: this operator's.
+    /// RSNode ids with their operators' addresses; `None`: this operator.
     pub rsnodes: Vec<(u16, Option<SocketAddr>)>,
-    /// Traffic groups and the ids that they are labelled with.
+    /// Traffic groups with the ids of their labels.
     pub labels: Vec<(u16, u16)>,
 }
 
-/// The orders of a [`Set`] were carried out.
+/// The orders of a [`Set`] were applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Done {
     /// As in [`Report`].
     pub incarnation: u64,
-    /// Of the orders.
+    /// The SET's term.
     pub term: Term,
-    /// Of the orders.
+    /// The SET's number.
     pub number: SetNumber,
     /// As in [`Report`].
     pub selector: Option<u64>,
-    /// But for these: their place, and the outcome that the operator's core gave.
+    /// The exceptions: index and the outcome from the operator's core.
     pub refused: Vec<(u16, u8)>,
 }
 
-/// A message was refused, and nothing has changed.
+/// A message was refused and changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Refused {
     /// As in [`Report`].
     pub incarnation: u64,
-    /// That the operator follows.
+    /// The term that the operator follows.
     pub term: Term,
-    /// Of the last orders of that term that were carried out.
+    /// The last SET applied in that term.
     pub last: SetNumber,
-    /// Why.
+    /// The reason.
     pub why: Refusal,
 }

@@ -1,7 +1,6 @@
-//! What a controller and an operator say to each other, over a stream: `docs/replicas-wire.md` has the bytes, `layout` the structures,
-//! [`parse`] reads a message from what a stream has brought so far, [`write()`] appends one.
-//!
-//! The controller asks, the operator answers each message with exactly one. `docs/internals/replicas-controller.md` says why.
+//! The stream between a cache controller and an operator, which answers each request with exactly one message.
+//! `docs/replicas-wire.md` defines the bytes; [`parse`] reads a message from those received so far, and [`write()`] appends one.
+//! `docs/internals/replicas-controller.md` explains the protocol.
 
 mod layout;
 mod message;
@@ -13,33 +12,33 @@ pub use message::*;
 pub use parse::{ControlReject, parse};
 pub use write::write;
 
-/// "MFNC": how each message begins.
+/// "MFNC": begins each message.
 pub const CONTROL_MAGIC: u32 = 0x4D46_4E43;
-/// The version of the format.
+/// Version of the format.
 pub const CONTROL_VERSION: u8 = 1;
-/// Bytes of the longest message, behind its head.
+/// Longest message, in bytes after its head.
 pub const CONTROL_MAX: u32 = 4 << 20;
-/// The largest number of a term. Terms count takeovers: nobody reaches it, and a number beyond it would leave none for the next one.
+/// Largest number of a term. Terms count takeovers, so only a faulty controller exceeds it; no later term could follow.
 pub const TERM_MAX: u64 = (1 << 48) - 1;
 /// Orders in a message.
 pub const ORDERS_MAX: usize = 4_096;
-/// `what` of an order that makes a replica group known; smaller ones are rules of the operator itself.
+/// `what` of an order that announces a replica group; smaller values are rules of the operator.
 pub const WHAT_REPLICA_GROUP: u8 = 32;
-/// `what` of an order that says how many selectors there are.
+/// `what` of an order that sets the number of selectors.
 pub const WHAT_SELECTORS: u8 = 33;
 
 codes! {
-    /// What a message is.
+    /// Kind of a message.
     ControlKind {
-        /// controller → operator: how are you?
+        /// controller → operator: asks for its state.
         Ask = 1,
         /// controller → operator: set these rules.
         Set = 2,
-        /// operator → controller: the answer to ASK.
+        /// operator → controller: the response to ASK.
         Report = 3,
-        /// operator → controller: the answer to an ASK that wants it.
+        /// operator → controller: the response to an ASK for it.
         Inventory = 4,
-        /// operator → controller: the orders of a SET were carried out.
+        /// operator → controller: the orders of a SET were applied.
         Done = 5,
         /// operator → controller: a message was refused.
         Refused = 6,
@@ -47,11 +46,11 @@ codes! {
 
     /// Why an operator refuses a message.
     Refusal {
-        /// It follows a later term.
+        /// The operator follows a later term.
         OlderTerm = 1,
-        /// The orders were for the operator as it was before it started again.
+        /// The orders were for an earlier start of the operator.
         OtherIncarnation = 2,
-        /// Orders before these have not come, or these came already and others after them, or another loading has begun since.
+        /// Earlier orders are missing, later ones were applied, or another loading has begun.
         OutOfSequence = 3,
     }
 }

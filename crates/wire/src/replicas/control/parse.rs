@@ -1,4 +1,4 @@
-//! Reads a message from a stream. Nothing is trusted: every length is checked before anything behind it is looked at.
+//! Parses messages from a stream. Checks every length before it reads what follows.
 
 use super::layout::*;
 use super::*;
@@ -6,20 +6,20 @@ use crate::Address;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Why a stream is no stream of messages: whoever reads it closes it.
+/// Why a stream is malformed; its reader closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ControlReject {
-    /// A message does not begin as one.
+    /// A message without the magic number.
     BadMagic,
-    /// A version of the format that we do not speak: this one.
+    /// Another version of the format, with its number.
     BadVersion(u8),
-    /// A kind that does not exist, or an order, or a reason.
+    /// An undefined kind, order or reason.
     Unknown,
     /// Longer than [`CONTROL_MAX`], or with more orders than [`ORDERS_MAX`].
     TooLong,
-    /// What a message has inside is shorter or longer than the message.
+    /// The message's length does not match its content.
     BadLength,
-    /// A number that nothing may have: a term of nobody, or beyond [`TERM_MAX`], an incarnation of 0, an address with port 0.
+    /// A forbidden value: term 0 or beyond [`TERM_MAX`], incarnation 0, or an address with port 0.
     BadValue,
 }
 
@@ -38,10 +38,10 @@ impl std::fmt::Display for ControlReject {
 
 impl std::error::Error for ControlReject {}
 
-/// The first message, and how many bytes it has. `None`: it has not come as a whole yet.
+/// The first message and its length in bytes; `None` if it is incomplete.
 ///
 /// # Errors
-/// A [`ControlReject`] as soon as what has come cannot become a message.
+/// A [`ControlReject`] as soon as the bytes cannot become a message.
 pub fn parse(stream: &[u8]) -> Result<Option<(ControlMessage, usize)>, ControlReject> {
     let Ok((head, rest)) = ControlHead::ref_from_prefix(stream) else { return Ok(None) };
     if head.magic != CONTROL_MAGIC {
@@ -70,7 +70,6 @@ pub fn parse(stream: &[u8]) -> Result<Option<(ControlMessage, usize)>, ControlRe
     Ok(Some((message, size_of::<ControlHead>() + head.length.get() as usize)))
 }
 
-/// What is left of a message.
 struct Body<'a>(&'a [u8]);
 
 impl<'a> Body<'a> {
@@ -80,7 +79,7 @@ impl<'a> Body<'a> {
         Ok(part)
     }
 
-    /// So many parts of one kind. Memory is taken for what is there only.
+    /// Borrows `count` elements, so a false count allocates nothing.
     fn list<T: FromBytes + KnownLayout + Immutable + Unaligned>(
         &mut self,
         count: u32,
@@ -181,7 +180,7 @@ impl<'a> Body<'a> {
 
     fn done(&mut self) -> Result<Done, ControlReject> {
         let done: &ControlDone = self.take()?;
-        // It answers a SET, of which each order is refused once at most.
+        // A DONE answers a SET, whose orders are refused at most once each.
         if done.count.get() as usize > ORDERS_MAX {
             return Err(ControlReject::TooLong);
         }

@@ -6,7 +6,7 @@ use crate::Address;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Appends a message. Lists that are longer than a message has room for are cut; who makes a message keeps the bounds.
+/// Appends a message. Truncates lists beyond the message's bounds, which the caller keeps.
 pub fn write(message: &ControlMessage, to: &mut Vec<u8>) {
     let start = to.len();
     to.extend_from_slice(&[0; size_of::<ControlHead>()]);

@@ -1,5 +1,5 @@
-//! What a cache's client and an agent before a store say to each other: in the application's part of NetRS's packets (only GET, and
-//! values that fit), and over TCP, where answers come in the order of requests. `docs/replicas-wire.md` has the bytes.
+//! The protocol between a cache's client and an agent. In NetRS's packets it has only GET, with values that fit; over TCP,
+//! responses are in the order of requests. `docs/replicas-wire.md` defines the bytes.
 
 mod layout;
 mod parse;
@@ -9,103 +9,103 @@ pub use layout::*;
 pub use parse::{StoreReject, parse_answer, parse_request};
 pub use write::{write_answer, write_request};
 
-/// "MFNS": how each request and answer begins.
+/// "MFNS": begins each request and response.
 pub const STORE_MAGIC: u32 = 0x4D46_4E53;
-/// The version of the format.
+/// Version of the format.
 pub const STORE_VERSION: u8 = 1;
-/// Bytes of the longest key, as in memcached.
+/// Longest key in bytes, as in memcached.
 pub const KEY_MAX: usize = 250;
-/// Bytes of the longest value.
+/// Longest value, in bytes.
 pub const VALUE_MAX: usize = 1 << 20;
-/// Bytes of the longest reason of a refusal.
+/// Longest reason of a refusal, in bytes.
 pub const REASON_MAX: usize = 200;
 
 codes! {
-    /// What a request asks for.
+    /// Operation of a request.
     StoreOperation {
-        /// The value of a key.
+        /// Gets the value of a key.
         Get = 1,
-        /// Keep this value. Only over TCP.
+        /// Sets a value; only over TCP.
         Set = 2,
-        /// Forget this key. Only over TCP.
+        /// Deletes a key; only over TCP.
         Delete = 3,
     }
 
-    /// What an answer says.
+    /// Status of a response.
     StoreStatus {
         /// To GET: the value follows.
         Value = 1,
-        /// To GET in a datagram: there is a value, which does not fit; ask for it over TCP.
+        /// To GET in a datagram: the value does not fit; get it over TCP.
         Long = 2,
-        /// To GET and DELETE: the store has no such key.
+        /// To GET and DELETE: the key does not exist.
         Missing = 3,
-        /// To SET and DELETE: it is done.
+        /// To SET and DELETE: done.
         Done = 4,
-        /// The agent could not, for the reason that follows as text. What became of a SET or DELETE is not known.
+        /// The agent failed, and the reason follows as text. The outcome of a SET or DELETE is unknown.
         Refused = 5,
-        /// The request was of another version; the answer's version is the one that the agent speaks.
+        /// The request had another version; the response carries the agent's.
         OtherVersion = 6,
     }
 }
 
-/// A request for a store.
+/// A request to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRequest<'a> {
-    /// The value of a key.
+    /// Gets the value of a key.
     Get {
-        /// The key: 1 to [`KEY_MAX`] bytes, without spaces and control characters.
+        /// 1 to [`KEY_MAX`] bytes without spaces and control characters.
         key: &'a [u8],
     },
-    /// Keep this value.
+    /// Sets a value.
     Set {
-        /// The key.
+        /// As in `Get`.
         key: &'a [u8],
         /// At most [`VALUE_MAX`] bytes.
         value: &'a [u8],
-        /// The application's, kept with the value.
+        /// For the application; stored with the value.
         flags: u32,
-        /// Seconds until the store forgets the value; 0: never.
+        /// Seconds until the backend drops the value; 0: never.
         expires_s: u32,
     },
-    /// Forget this key.
+    /// Deletes a key.
     Delete {
-        /// The key.
+        /// As in `Get`.
         key: &'a [u8],
     },
 }
 
-/// An answer.
+/// A response of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAnswer<'a> {
-    /// The value.
+    /// The key's value.
     Value {
-        /// Its bytes.
+        /// Bytes of the value.
         value: &'a [u8],
-        /// As it was set with.
+        /// The flags of the SET.
         flags: u32,
     },
-    /// There is a value of so many bytes: ask for it over TCP.
+    /// The value does not fit; get it over TCP.
     Long {
         /// Bytes of the value.
         length: u32,
     },
-    /// No such key.
+    /// The key does not exist.
     Missing,
-    /// It is done.
+    /// The SET or DELETE is done.
     Done,
-    /// The agent could not, for this reason: UTF-8, at most [`REASON_MAX`] bytes.
+    /// The agent failed.
     Refused {
-        /// Why.
+        /// UTF-8, at most [`REASON_MAX`] bytes.
         why: &'a str,
     },
-    /// The agent speaks this version.
+    /// The agent supports another version.
     OtherVersion {
-        /// Its version.
+        /// The agent's version.
         version: u8,
     },
 }
 
-/// Whether this can be a key: 1 to [`KEY_MAX`] bytes, none of them a space or a control character (memcached's rule).
+/// Whether this is a valid key: 1 to [`KEY_MAX`] bytes without spaces and control characters (memcached's rule).
 #[must_use]
 pub fn is_key(key: &[u8]) -> bool {
     (1..=KEY_MAX).contains(&key.len()) && key.iter().all(|&byte| byte > b' ' && byte != 0x7f)

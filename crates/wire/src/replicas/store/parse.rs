@@ -1,22 +1,22 @@
-//! Reads a request or an answer from a stream, or from a datagram, which has nothing behind it. Nothing is trusted.
+//! Parses requests and responses from a stream or a datagram.
 
 use super::*;
 use zerocopy::FromBytes;
 
-/// Why bytes are no request and no answer: whoever reads a stream closes it.
+/// Why bytes are malformed; the reader of a stream closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreReject {
-    /// It does not begin as one.
+    /// No magic number.
     BadMagic,
-    /// A version of the format that we do not speak: this one.
+    /// Another version of the format, with its number.
     BadVersion(u8),
-    /// An operation or a status that does not exist.
+    /// An undefined operation or status.
     Unknown,
     /// A value of more than [`VALUE_MAX`] bytes, or a reason of more than [`REASON_MAX`].
     TooLong,
-    /// A key that is none.
+    /// An invalid key.
     BadKey,
-    /// Something follows where nothing may, or a reserved byte is not 0.
+    /// Unexpected content, or a reserved byte that is not 0.
     BadValue,
 }
 
@@ -35,10 +35,10 @@ impl std::fmt::Display for StoreReject {
 
 impl std::error::Error for StoreReject {}
 
-/// The first request, and how many bytes it has. `None`: it has not come as a whole yet.
+/// The first request and its length in bytes; `None` if it is incomplete.
 ///
 /// # Errors
-/// A [`StoreReject`] as soon as what has come cannot become a request.
+/// A [`StoreReject`] as soon as the bytes cannot become a request.
 pub fn parse_request(bytes: &[u8]) -> Result<Option<(StoreRequest<'_>, usize)>, StoreReject> {
     let Ok((head, rest)) = StoreAsk::ref_from_prefix(bytes) else { return Ok(None) };
     begins(head.magic.get(), head.version)?;
@@ -69,13 +69,13 @@ pub fn parse_request(bytes: &[u8]) -> Result<Option<(StoreRequest<'_>, usize)>, 
     Ok(Some((request, size_of::<StoreAsk>() + key_length + length)))
 }
 
-/// The first answer, and how many bytes it has. `None`: it has not come as a whole yet.
+/// The first response and its length in bytes; `None` if it is incomplete.
 ///
 /// # Errors
-/// A [`StoreReject`] as soon as what has come cannot become an answer.
+/// A [`StoreReject`] as soon as the bytes cannot become a response.
 pub fn parse_answer(bytes: &[u8]) -> Result<Option<(StoreAnswer<'_>, usize)>, StoreReject> {
     let Ok((head, rest)) = StoreTell::ref_from_prefix(bytes) else { return Ok(None) };
-    // An agent says by this answer which version it speaks.
+    // This response announces the agent's version, so any version is valid.
     if head.magic == STORE_MAGIC && head.status == StoreStatus::OtherVersion as u8 {
         return Ok(Some((StoreAnswer::OtherVersion { version: head.version }, size_of::<StoreTell>())));
     }

@@ -1,9 +1,9 @@
-//! Appends a request or an answer.
+//! Writes requests and responses.
 
 use super::*;
 use zerocopy::IntoBytes;
 
-/// Appends a request. Its key is one ([`is_key`]), and its value not longer than [`VALUE_MAX`]: the caller has checked that.
+/// Appends a request. The caller has checked its key ([`is_key`]) and its value (at most [`VALUE_MAX`] bytes).
 pub fn write_request(request: &StoreRequest<'_>, to: &mut Vec<u8>) {
     let (operation, key, value, flags, expires_s) = match *request {
         StoreRequest::Get { key } => (StoreOperation::Get, key, &[][..], 0, 0),
@@ -26,7 +26,7 @@ pub fn write_request(request: &StoreRequest<'_>, to: &mut Vec<u8>) {
     to.extend_from_slice(value);
 }
 
-/// Appends an answer. A reason that is too long is cut.
+/// Appends a response. Truncates a reason that is too long.
 pub fn write_answer(answer: &StoreAnswer<'_>, to: &mut Vec<u8>) {
     let (status, flags, said) = match *answer {
         StoreAnswer::Value { value, flags } => (StoreStatus::Value, flags, value),

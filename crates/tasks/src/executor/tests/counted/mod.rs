@@ -1,11 +1,11 @@
-//! T18, counted resources: what waits offer, who has which bundle, and when waits are taken back. The switch is played by hand.
+//! T18, counted resources: offers, bundles and withdrawn waits. The test acts as the switch.
 
 mod model;
 
 use super::*;
 use midflight_wire::LeaveHow;
 
-/// The first resource has two bundles, the third is not counted.
+/// The first resource has two bundles; the third is not counted.
 const GPU: u8 = 1;
 const OTHER: u8 = 4;
 
@@ -21,7 +21,7 @@ fn world(slots: u32, bundles: &[u16]) -> World {
     world
 }
 
-/// The waits of the last turn: local slot, sequence, and the resources of its packet.
+/// Waits of the last turn: local slot, sequence, and resources of the packet.
 fn offers(world: &World) -> Vec<(u32, u32, u8)> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Retrieve(fixed, waits)) => Some((fixed.resources, waits)),
@@ -31,7 +31,7 @@ fn offers(world: &World) -> Vec<(u32, u32, u8)> {
     packets.flat_map(|(mask, waits)| waits.iter().map(move |wait| of(wait, mask))).collect()
 }
 
-/// The local slots that take back their waits in the last turn.
+/// Local slots whose waits are withdrawn in the last turn.
 fn taken_back(world: &World) -> Vec<u32> {
     let packets = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
         Ok(Packet::Release(_, leaves)) => Some(leaves),
@@ -46,13 +46,13 @@ fn given(slot: u32, sequence: u32, index: u8, resources: u8) -> Assignment {
     Assignment { task: TaskInfo { resources, ..assignment.task }, ..assignment }
 }
 
-/// The run that starts when this slot is given a task.
+/// Assigns a task to this slot; returns the run.
 fn start(world: &mut World, slot: u32, sequence: u32, resources: u8) -> Run {
     world.assign(&[given(slot, sequence, slot as u8, resources)]);
     world.runs()[0]
 }
 
-/// The time in which a wait that could offer more is taken back.
+/// Time after which a wait that could offer more is withdrawn.
 fn patience(world: &World) -> Nanos {
     world.executor.link.round_trip.smoothed()
 }
@@ -167,7 +167,7 @@ fn t18_a_task_that_requires_both_gets_one_of_each_in_one_wait() {
     world.pass(world.now + patience(&world));
     world.released(EPOCH, &[(101, 7)]);
     assert_eq!(offers(&world), [(1, 2, 0b110)]);
-    // The first resource is free, and the slot that waits with the second is to have both.
+    // The first resource is free, and the slot that waits with the second must get both.
     world.finish(&first, b"");
     assert_eq!(offers(&world), [(0, 2, 0b100)]);
     let later = world.now + 2 * patience(&world);
@@ -204,7 +204,7 @@ fn t18_where_slots_poll_a_slot_keeps_its_bundles() {
     assert_eq!(offers(&world), [(0, 1, 0b111), (1, 1, 0b110)]);
     let ordinary = start(&mut world, 0, 1, 0);
     assert_eq!(ordinary.bundles.of(0), None);
-    // A second answer to that wait is a task for the bundle.
+    // The second assignment to that wait requires the bundle.
     world.assign(&[given(0, 1, 9, GPU)]);
     world.finish(&ordinary, b"");
     assert_eq!(world.runs()[0].bundles.of(0), Some(0));

@@ -1,5 +1,5 @@
-//! An executor with counted resources at a switch whose datagrams are lost, repeated and late, and which restarts: no bundle is with
-//! two runs at once, and once that ends every task runs.
+//! An executor with counted resources, a switch that restarts, and a faulty network: no two runs have the same bundle, and after
+//! the faults every task runs.
 
 use super::*;
 use midflight_wire::{Leave, Register as Request};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is under way to the executor, or to the switch.
+/// Datagrams in flight in one direction.
 type Way = Vec<(Nanos, Vec<u8>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,13 @@ struct Slot {
     has: Has,
 }
 
-/// The contract's switch, as far as it is about one executor that lives: without leases, and its queue is one list.
+/// The specified switch for one live executor: without leases, and with a single queue.
 #[derive(Debug)]
 struct Switch {
     epoch: u32,
     generations: u32,
     registered: HashMap<u32, Vec<u8>>,
     slots: BTreeMap<u32, Slot>,
-    /// Number and resources of the tasks that no slot has.
     queue: Vec<(u32, u8)>,
 }
 
@@ -84,7 +83,7 @@ impl Switch {
         self.queue.insert(0, (given.task.tid.get(), given.task.resources));
     }
 
-    /// The slot of this name, if the packet is newer than all before.
+    /// The slot with this name, if the packet is newer than all earlier ones.
     fn slot(&mut self, number: u32, generation: u32, counter: u64) -> Option<&mut Slot> {
         let slot =
             self.slots.get_mut(&number).filter(|slot| slot.generation == generation && slot.counter < counter)?;
@@ -122,7 +121,7 @@ impl Switch {
         true
     }
 
-    /// Among the slots that may run a task, the one with the fewest resources.
+    /// Assigns each task to the suitable slot with the fewest resources.
     fn serve(&mut self, out: &mut Vec<Vec<u8>>) {
         let mut left = Vec::new();
         for (task, required) in std::mem::take(&mut self.queue) {
@@ -166,7 +165,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         .prop_map(|(seed, slots, bundles, tasks, ahead, loss)| Plan { seed, slots, bundles, tasks, ahead, loss })
 }
 
-/// The executor, the switch, and the reference: which run has which bundle.
+/// The executor, the switch, and the reference state: which run has which bundle.
 struct Trial {
     plan: Plan,
     random: Pcg64Mcg,
@@ -192,7 +191,7 @@ impl Trial {
         Self { plan, random, world, switch, to_executor, to_switch, running, held, ran, is_faulty: true }
     }
 
-    /// When a datagram that is sent now arrives: never, once or twice.
+    /// Arrival times of a datagram sent now: none, one or two.
     fn arrivals(&mut self) -> Vec<Nanos> {
         let (loss, now) = (if self.is_faulty { self.plan.loss } else { 0.0 }, self.world.now);
         let late = if loss > 0.0 && self.random.random_bool(0.1) { 3_000_000 } else { 0 };
@@ -201,7 +200,7 @@ impl Trial {
         (0..copies).map(|_| now + self.random.random_range(20_000..60_000) + late).collect()
     }
 
-    /// What the executor said in its last turn.
+    /// Checks the runs of the last turn.
     fn take(&mut self) {
         for event in std::mem::take(&mut self.world.events) {
             let Event::Run(run) = event else { continue };
@@ -230,7 +229,7 @@ impl Trial {
         }
     }
 
-    /// The next thing happens.
+    /// Advances to the next event.
     fn step(&mut self) {
         let first = |way: &Way| way.iter().map(|(at, _)| *at).min();
         let ends = self.running.iter().map(|(key, (end, _))| (*end, *key)).min();
@@ -259,7 +258,7 @@ impl Trial {
         self.take();
     }
 
-    /// The switch dies; its clients submit again what has not run.
+    /// Clients submit the unfinished tasks again.
     fn restart(&mut self) {
         let left = (0..self.plan.tasks).filter(|task| !self.ran.contains(task)).collect::<Vec<_>>();
         let queue = left.into_iter().map(|task| (task, self.random.random_range(0..8u8))).collect();
@@ -289,7 +288,7 @@ proptest! {
             prop_assert!(run.world.now < until, "{} of {tasks} tasks ran: {:?}", run.ran.len(), run.switch);
             run.step();
         }
-        // Where much was lost, the executor may turn to the other switch, which is not there, and then comes back.
+        // After heavy loss the executor may try the other switch, which does not exist, before it returns.
         let until = run.world.now + 8_000 * MS;
         while run.world.now < until {
             run.step();

@@ -3,7 +3,7 @@
 use super::network::{Datagram, NO_FAULTS, Network, NetworkFaults};
 use super::*;
 
-/// Packets that an attacker forges, with or without knowing the secrets.
+/// Packets that an attacker forges, with or without the secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Forged {
     ResetOfAll,
@@ -17,12 +17,12 @@ pub(super) enum Forged {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// An address is this switch's, or nobody's.
+    /// An address changes to this switch, or to none.
     Moved {
         address: u8,
         to: Option<usize>,
     },
-    /// A switch forgets everything.
+    /// A switch loses its state.
     Restarted {
         index: usize,
         polled: bool,
@@ -31,12 +31,12 @@ pub(super) enum Fault {
         index: usize,
         room: u32,
     },
-    /// A switch drops the slots that have no task: they were idle for long.
+    /// A switch drops the slots without a task, as if idle for long.
     Forgotten {
         index: usize,
     },
     Network(NetworkFaults),
-    /// The executor has another address.
+    /// The executor's address changes.
     Roamed {
         to: u8,
     },
@@ -44,11 +44,11 @@ pub(super) enum Fault {
         index: usize,
         tasks: u32,
     },
-    /// Something that was sent before comes once more, to the executor or to a switch.
+    /// An earlier packet is repeated, to the executor or to a switch.
     Replayed {
         nth: usize,
     },
-    /// The executor gets something that was sent lately, with a byte changed.
+    /// The executor gets a recent packet with one byte changed.
     Tampered {
         nth: usize,
         at: usize,
@@ -96,7 +96,7 @@ pub(super) fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Of the network only, with tasks between.
+/// Network faults only, with tasks between.
 pub(super) fn of_the_network() -> impl Strategy<Value = Fault> {
     prop_oneof![
         2 => (0u32..60, 0u64..20).prop_map(|(loss, ms)| Fault::Network(NetworkFaults { loss, delay_max: ms * MS })),
@@ -140,7 +140,7 @@ impl Network {
         let mut bytes = datagram.bytes.clone();
         let at = at % bytes.len();
         bytes[at] ^= flip;
-        // Recovery takes some leases, so a forged long lease would delay it.
+        // Recovery takes several leases, so a forged long lease would delay it.
         if !matches!(parse(&bytes), Ok(Packet::Registered(fixed, _)) if u64::from(fixed.lease_ms.get()) > LEASE / MS) {
             self.arrive(&Datagram { bytes, to: self.here, ..*datagram });
         }

@@ -1,5 +1,4 @@
-//! T16: no state lasts until a restart. Whatever happens to an executor, it serves the switch that is there when faults
-//! end.
+//! T16: no bad state lasts until a restart. After any faults, an executor serves the switch that remains.
 
 mod faults;
 mod network;
@@ -10,14 +9,14 @@ use network::{NO_FAULTS, Network};
 use proptest::prelude::*;
 use switch::Switch;
 
-/// The lease of all switches, which is also the one that an executor assumes.
+/// Lease of all switches, which the executor also assumes.
 const LEASE: Nanos = 1_000 * MS;
-/// The bound in `docs/internals/endpoints.md`: two leases of a silent switch, or the wait of refused slots (6.25 s), and
-/// some repeats of REGISTER.
+/// The bound in `docs/internals/endpoints.md`: two leases of a silent switch, or the wait after a refusal (6.25 s), and some
+/// repeats of REGISTER.
 const HEALED_WITHIN: Nanos = 8 * LEASE;
 
 impl Network {
-    /// From now on nothing goes wrong.
+    /// Ends all faults; these switches are alive.
     fn end_faults(&mut self, alive: &[u8]) {
         self.network_faults = NO_FAULTS;
         self.at = alive.iter().map(|&address| (switch(address), usize::from(address))).collect();
@@ -48,7 +47,7 @@ proptest! {
         network.run(HEALED_WITHIN);
         prop_assert_eq!(network.executor.registered(), slots);
         prop_assert_eq!(network.executor.switch(), switch(alive[0]));
-        // As many tasks as slots, each of which does not end: each slot gets one.
+        // As many endless tasks as slots: each slot gets one.
         network.functions_end = false;
         let here = network.here;
         let met = usize::from(alive[0]);
@@ -59,7 +58,7 @@ proptest! {
             prop_assert_eq!(network.switches[met].assigned(here), slots as usize);
         }
     }
-    /// T1: what an executor says is done has run, also of what it took ahead, however packets are lost, late or repeated.
+    /// T1: a task that an executor reports as done has run, also if it was prefetched, whatever the network does.
     #[test]
     fn t1_what_the_switch_is_told_is_done_has_run(
         slots in prop::sample::select(vec![1u32, 2, 5]),
@@ -73,7 +72,7 @@ proptest! {
         network.switches[0].tasks = 200;
         network.run(300 * MS);
         let before = network.executor.counters().polls_ahead + network.executor.counters().taken_early;
-        prop_assume!(before > 0); // it asks ahead, as with nearly all seeds
+        prop_assume!(before > 0); // it prefetches, with nearly all seeds
         network.long = long;
         for fault in story {
             network.suffer(fault);

@@ -1,4 +1,4 @@
-//! An executor, some switches, and the network between them, with faults.
+//! An executor, some switches, and a faulty network.
 
 use super::switch::Switch;
 use super::*;
@@ -6,11 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How often switches notice silence.
 const TICK: Nanos = 50 * MS;
-/// Packets that are remembered to be replayed.
 const REMEMBERED: usize = 2_000;
-/// How many packets an executor of some slots may send in a second, so that repeats do not become a flood.
+/// Bound of packets per second from an executor of a few slots, to detect a flood of repeats.
 const STORM: u64 = 20_000;
 
 #[derive(Clone, Debug)]
@@ -20,7 +18,7 @@ pub(super) struct Datagram {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is lost, in percent, and how long the rest may take.
+/// Loss in percent, and the largest delay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NetworkFaults {
     pub(super) loss: u32,
@@ -31,25 +29,21 @@ pub(super) const NO_FAULTS: NetworkFaults = NetworkFaults { loss: 0, delay_max: 
 
 pub(super) struct Network {
     pub(super) executor: Executor,
-    /// The executor's address.
     pub(super) here: SocketAddr,
     pub(super) switches: Vec<Switch>,
-    /// Which of the switches has an address.
     pub(super) at: BTreeMap<SocketAddr, usize>,
     pub(super) network_faults: NetworkFaults,
-    /// How long a function takes. If that is less than a round trip, the executor asks ahead.
+    /// Run time of a function. If it is less than a round trip, the executor prefetches.
     pub(super) run_time: Nanos,
-    /// Whether functions end.
     pub(super) functions_end: bool,
     pub(super) now: Nanos,
     flying: BTreeMap<(Nanos, u64), Datagram>,
     ends: VecDeque<(Nanos, RunKey)>,
     tick: Nanos,
     random: Pcg64Mcg,
-    /// The last packets of all senders.
     pub(super) remembered: VecDeque<Datagram>,
     pub(super) sent: u64,
-    /// Runs that take long, in percent.
+    /// Percentage of long runs.
     pub(super) long: u32,
     held: BTreeMap<RunKey, (u64, u32)>,
     /// Tasks that have run, as in `Switch::done`.
@@ -82,7 +76,6 @@ impl Network {
         network
     }
 
-    /// All that happens in this time.
     pub(super) fn run(&mut self, time: Nanos) {
         let (until, sent) = (self.now + time, self.sent);
         while let Some(next) = self.next().filter(|&next| next <= until) {
@@ -150,7 +143,7 @@ impl Network {
         }
     }
 
-    /// Whatever arrives where it is sent to, replays and forgeries too.
+    /// Delivers a packet to its destination; also for replays and forgeries.
     pub(super) fn arrive(&mut self, Datagram { from, to, bytes }: &Datagram) {
         if *to == self.here {
             self.executor.handle(self.now, *from, bytes);
@@ -163,7 +156,7 @@ impl Network {
         }
     }
 
-    /// What a switch says of itself comes from the address where it is met.
+    /// Sends a switch's own packets from its current address.
     fn spread(&mut self, index: usize, out: Vec<(SocketAddr, Vec<u8>)>) {
         let Some(from) = self.at.iter().find(|&(_, &at)| at == index).map(|(&address, _)| address) else { return };
         for (to, bytes) in out {

@@ -1,17 +1,17 @@
-//! A correct switch for tests, written from `docs/internals/tasks.md` ("The switch"). It parks slots, or it is polled and
-//! keeps no record of what it assigns.
+//! A correct switch for tests, written from `docs/internals/tasks.md` ("The switch"). It parks slots, or it is polled and keeps
+//! no record.
 
 use super::*;
 use midflight_wire::{Cookie, Keepalive, Leave, LeaveHow, Release};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Time in which a cookie is given; it is taken in the next one, too.
+/// Interval of new cookies; a cookie is also valid in the next one.
 const COOKIE: Nanos = 1_000 * MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Has {
-    /// Nothing. `spent`: only a larger sequence may wait.
+    /// `spent`: only a larger sequence may wait.
     Free {
         spent: bool,
     },
@@ -36,18 +36,15 @@ struct Slot {
 pub(super) struct Switch {
     epoch: u32,
     poll_us: u16,
-    /// How many slots it has room for.
     pub(super) room: u32,
-    /// Tasks that nobody was given.
     pub(super) tasks: u32,
     slots: BTreeMap<u32, Slot>,
     generations: u32,
     given: u32,
-    /// What executors have said is done: the assignment's epoch and number.
+    /// Tasks reported as done: epoch and number of the assignment.
     pub(super) done: Vec<(u64, u32)>,
 }
 
-/// What it sends, and where to.
 type Out = Vec<(SocketAddr, Vec<u8>)>;
 
 impl Switch {
@@ -65,17 +62,14 @@ impl Switch {
         }
     }
 
-    /// The next switch process on the same machine.
     pub(super) fn started_anew(&self, polled: bool) -> Self {
         Self::new(self.epoch + 3, polled)
     }
 
-    /// Gives up the slots that have nothing.
     pub(super) fn forget_idle(&mut self) {
         self.slots.retain(|_, slot| !matches!(slot.has, Has::Free { .. }));
     }
 
-    /// Slots of one executor that run a task here, as far as it says so from this address.
     pub(super) fn assigned(&self, from: SocketAddr) -> usize {
         self.slots.values().filter(|slot| slot.address == from && matches!(slot.has, Has::Task(_))).count()
     }
@@ -95,7 +89,7 @@ impl Switch {
         answers.into_iter().map(|answer| (from, answer)).collect()
     }
 
-    /// Silence is noticed. A slot that has nothing is not given up, so that none heals by that.
+    /// Checks for silence. Keeps slots without a wait or task, so that dropping them repairs nothing.
     pub(super) fn tick(&mut self, now: Nanos) -> Out {
         for slot in self.slots.values_mut() {
             match slot.has {
@@ -137,7 +131,7 @@ impl Switch {
         hasher.finish()
     }
 
-    /// A local slot's number and generation; `None` where there is no room, or the registration is too old.
+    /// A local slot's number and generation; `None` if there is no room, or the registration is too old.
     fn name(
         &mut self,
         now: Nanos,
@@ -164,7 +158,7 @@ impl Switch {
         Some((number, generation))
     }
 
-    /// The slot that a record names, if it is its sender's.
+    /// The slot that a record names, if it has this address.
     fn named(&mut self, from: SocketAddr, wait: &Wait) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(&wait.slot.get())?;
         (slot.generation == wait.generation.get() && slot.address == from).then_some(slot)
@@ -235,7 +229,7 @@ impl Switch {
         answers
     }
 
-    /// A wait ahead that got nothing is not parked. Returns whether this is one, and no old one.
+    /// Unparks a prefetch wait that got no task. Returns whether the wait is current.
     fn is_not_parked(&mut self, wait: &Wait) -> bool {
         let slot = self.slots.get_mut(&wait.slot.get()).filter(|slot| slot.sequence == wait.sequence.get());
         slot.is_some_and(|slot| {
@@ -244,7 +238,6 @@ impl Switch {
         })
     }
 
-    /// Slots leave, or give back what they were given.
     fn release(&mut self, now: Nanos, from: SocketAddr, fixed: &Release, leaves: &[Leave]) -> Vec<Vec<u8>> {
         let counter = fixed.counter.get();
         if fixed.header.epoch.get() != self.epoch {
@@ -284,7 +277,7 @@ impl Switch {
         true
     }
 
-    /// A task for a slot, which then is forgotten.
+    /// Assigns a task to a polling slot without keeping a record.
     fn poll(&mut self, now: Nanos, wait: &Wait) -> Option<Assignment> {
         let slot = self.slots.get_mut(&wait.slot.get())?;
         (slot.sequence, slot.heard, slot.has) = (wait.sequence.get(), now, Has::Wait);
@@ -293,7 +286,7 @@ impl Switch {
         given
     }
 
-    /// Takes a wait, and says which task it gets, if any; `None` where its slot must register anew.
+    /// Accepts a wait and returns its task, if any; `None` if its slot must register again.
     fn wait(&mut self, now: Nanos, wait: &Wait) -> Option<Option<Assignment>> {
         let slot = self.slots.get_mut(&wait.slot.get())?;
         let ahead = wait.sequence.get().wrapping_sub(slot.sequence) as i32;
@@ -319,7 +312,7 @@ impl Switch {
         self.given += 1;
         let mut given = assignment(0, slot.generation, slot.sequence, 0);
         (given.slot, given.submission, given.token) = (number.into(), self.given.into(), u64::from(self.epoch).into());
-        given.task.tid = given.submission; // so that a run says it
+        given.task.tid = given.submission; // so that a run reports it
         (slot.has, slot.heard) = (Has::Task(given), now);
         Some(given)
     }
