@@ -1,13 +1,11 @@
-//! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP, the other
-//! side fetches them. A reference (`BlobRef`: id, length, port) is in the packet; the IP address is that of its sender.
+//! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP. The packet carries a
+//! reference (`BlobRef`: id, length, port); the IP address is its sender's.
 //!
-//! Small arguments are packed: many of them are in one blob, a *pack*, and a fetch brings a part of it, with the arguments
-//! of tasks that probably come next (`docs/internals/arguments.md`).
+//! Small arguments share one blob, a *pack*. A fetch brings a part of it, with arguments that are probably needed next
+//! (`docs/internals/arguments.md`).
 //!
-//! `format` has the bytes of requests and answers. Places for connections are shared between source addresses (T14), and within
-//! a share those that have not proved anything give way to later ones; a client that gets none is told so, and tries again a
-//! little later. A connection is closed on an unknown name, on a request without proof, on a malformed one, and when one of the
-//! times of [`BlobOptions`] runs out. Each reason for refusing or closing has a counter of its own in [`BlobCounters`].
+//! `format` defines requests and answers. Source addresses share the connections (T14); within a share, those without proof are evicted
+//! first. A refused client is told so and retries. [`BlobCounters`] counts each reason for closing a connection.
 
 mod arguments;
 mod content;
@@ -33,5 +31,5 @@ pub(crate) use store::{BlobLease, BlobStore, StoreFull};
 
 use counters::Closing;
 
-/// The bytes that must be transferred within [`BlobOptions::progress_timeout`], or the rest if that is less.
+/// Bytes to be transferred within [`BlobOptions::progress_timeout`], or the rest if less.
 const PROGRESS_BYTES: usize = 256 << 10;

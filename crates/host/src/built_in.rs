@@ -17,10 +17,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long dropping waits for functions that still run.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs `noop`, `sleep`, `spin` and `exec`; of their results only the status is reported. Dropping it kills what it runs.
+/// Runs `noop`, `sleep`, `spin` and `exec`, and reports only the status. Dropping it kills what it runs.
 pub struct BuiltIn {
     functions: Functions,
     workers: Workers,
@@ -30,37 +29,38 @@ pub struct BuiltIn {
 /// A task of another protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// Number of its function.
+    /// Number of the function.
     pub function: u32,
-    /// Its argument.
+    /// Argument.
     pub argument: &'a [u8],
-    /// Which job.
+    /// Number of the job.
     pub job: u32,
-    /// Which task of the job.
+    /// Number of the task in its job.
     pub tid: u32,
-    /// 1 (the highest) to 8.
+    /// 1 (highest) to 8.
     pub priority: u8,
-    /// When its slot asked for it.
+    /// When its slot asked for a task.
     pub asked: Nanos,
-    /// The slot, and which of its runs.
+    /// Slot, and number of the run in the slot.
     pub run: (u32, u32),
 }
 
-/// What became of a task.
+/// The state of a task after `begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It has ended.
     Ended(Status),
-    /// It sleeps until then: the caller ends it.
+    /// It sleeps until then, and the caller ends it.
     Sleeps(Nanos),
-    /// It runs on a thread, which calls `done` at its end.
+    /// It runs on a thread that calls `done` at the end.
     Runs,
 }
 
 impl BuiltIn {
-    /// At most one thread a slot.
+    /// Uses at most one thread per slot.
     ///
     /// # Errors
+    ///
     /// If the system refuses what processes need.
     pub fn new(slots: usize) -> Result<Self, Error> {
         let processes = Arc::new(Processes::new(SpillRoom::new(None, BlobOptions::default().max_file_bytes)));
@@ -71,7 +71,7 @@ impl BuiltIn {
     pub fn begin(&self, task: &Task<'_>, done: impl FnOnce(Status) + Send + 'static) -> Begun {
         match self.functions.get(task.function) {
             None => Begun::Ended(Status::Unknown),
-            // None of the built-in functions is a future.
+            // No built-in function is a future.
             #[cfg(feature = "async")]
             Some(Function::Async(_)) => Begun::Ended(Status::Unknown),
             Some(Function::Inline(call)) => Begun::Ended(call_it(&**call, &context(task), task.argument)),

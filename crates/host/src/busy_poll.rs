@@ -1,32 +1,28 @@
-//! Busy polling: reading a socket again and again for a short while before sleeping. A packet that arrives within that time
-//! costs no wake-up, which on a virtual machine takes 5 to 20 µs: most of a round trip.
+//! Busy polling: reads a socket repeatedly for a short time before sleeping. A packet in this time costs no wake-up (5 to 20 µs on a
+//! virtual machine, most of a round trip).
 //!
-//! Busy polling burns CPU time that others could use. So it is done where it is likely to pay, and given up where it hurts:
+//! Polling takes CPU time from others, so it is limited:
 //!
-//! - A thread polls at the beginning of a wait, if the wait before was shorter than polling may take. A thread that idles, or
-//!   gets a packet now and then, polls once after each burst and then sleeps.
-//! - Between two reads it yields its core. If another thread wants the core, for longer than a packet takes, the yield lasts a
-//!   time slice of the scheduler: milliseconds in which a sleeping thread would have been woken. After such a yield there is
-//!   no polling for a hundred times as long.
+//! - A wait polls only if the previous wait was shorter than the polling time. An idle thread polls once after each burst.
+//! - Between two reads the thread yields its core. If another thread takes it, the yield lasts a scheduler time slice, milliseconds longer
+//!   than a wake-up. Then polling stops for 100 times as long.
 
 use crate::clock;
 use midflight_endpoint::Nanos;
 use std::time::Duration;
 
-/// How long busy polling lasts by default.
+/// Default duration of busy polling.
 pub const BUSY_POLL: Duration = Duration::from_micros(100);
-/// A yield that took longer than this was another thread's time slice.
+/// A longer yield was another thread's time slice.
 const LATE_NS: Nanos = 1_000_000;
-/// After a late yield there is no polling for this many times as long: at most so small a part of all time is lost.
+/// Pause in multiples of a late yield: costs at most 1 % of all time.
 const PAUSE: Nanos = 100;
 
-/// The clock, and how to yield the core to other threads. Tests have their own.
 pub(crate) trait Cpu {
     fn now(&self) -> Nanos;
     fn yield_now(&self);
 }
 
-/// The core that this thread runs on.
 #[derive(Debug, Default)]
 pub(crate) struct ThisCpu;
 
@@ -40,21 +36,19 @@ impl Cpu for ThisCpu {
     }
 }
 
-/// A loop that tries something again and again, and stops where other threads want the core.
+/// A loop that stops where other threads want the core.
 #[derive(Debug, Default)]
 pub(crate) struct Spin<C = ThisCpu> {
     cpu: C,
-    /// No spinning before that: other threads want the core.
     paused_until: Nanos,
 }
 
 impl<C: Cpu> Spin<C> {
-    /// Whether other threads leave the core to this one.
     pub(crate) fn is_allowed(&self) -> bool {
         self.cpu.now() >= self.paused_until
     }
 
-    /// Calls `attempt` until it is true, until `end`, or until other threads want the core; whether it was true.
+    /// Calls `attempt` until it succeeds, until `end`, or until other threads want the core. Returns whether it succeeded.
     pub(crate) fn until(&mut self, end: Nanos, mut attempt: impl FnMut() -> bool) -> bool {
         loop {
             if attempt() {
@@ -78,14 +72,12 @@ impl<C: Cpu> Spin<C> {
 pub(crate) struct BusyPoll<C = ThisCpu> {
     spin: Spin<C>,
     longest: Nanos,
-    /// The last wait was shorter than polling may take.
+    /// Whether the last wait was shorter than the polling time.
     expects: bool,
-    /// When the present wait began, if one has.
     waits_since: Option<Nanos>,
 }
 
 impl BusyPoll {
-    /// Polls for at most that long; zero: never.
     pub(crate) fn new(longest: Duration) -> Self {
         Self::on(ThisCpu, clock::nanos(longest))
     }
@@ -96,7 +88,7 @@ impl<C: Cpu> BusyPoll<C> {
         Self { spin: Spin { cpu, paused_until: 0 }, longest, expects: true, waits_since: None }
     }
 
-    /// Receives, if need be by polling, which is interrupted when something is `due`.
+    /// Receives, polling if worthwhile; stops at `due`.
     pub(crate) fn receive(&mut self, due: Nanos, mut receive: impl FnMut() -> bool) -> bool {
         let began = *self.waits_since.get_or_insert_with(|| self.spin.cpu.now());
         let received = match self.polling_ends() {
@@ -110,12 +102,11 @@ impl<C: Cpu> BusyPoll<C> {
         received
     }
 
-    /// Whether polling was interrupted by something due. The next call of `receive` goes on with it.
     pub(crate) fn is_polling(&self) -> bool {
         self.polling_ends().is_some_and(|end| self.spin.cpu.now() < end)
     }
 
-    /// When polling ends in the present wait, if this wait has any.
+    /// `None`: this wait does not poll.
     fn polling_ends(&self) -> Option<Nanos> {
         let began = self.waits_since.filter(|_| self.expects && self.spin.is_allowed())?;
         Some(began.saturating_add(self.longest))
@@ -130,7 +121,6 @@ mod tests {
 
     const POLL_NS: Nanos = 100_000;
 
-    /// A core on which only yielding takes time.
     #[derive(Clone, Default)]
     struct FakeCpu {
         now: Rc<Cell<Nanos>>,
@@ -153,14 +143,12 @@ mod tests {
         }
     }
 
-    /// On a core where other threads take `yield_takes` at a time.
     fn busy_poll(yield_takes: Nanos) -> (BusyPoll<FakeCpu>, FakeCpu) {
         let cpu = FakeCpu::default();
         cpu.yield_takes.set(yield_takes);
         (BusyPoll::on(cpu.clone(), POLL_NS), cpu)
     }
 
-    /// How often it tries where nothing comes.
     fn attempts_in_vain(poll: &mut BusyPoll<FakeCpu>) -> usize {
         let mut attempts = 0;
         let came = poll.receive(Nanos::MAX, || {

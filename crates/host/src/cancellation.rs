@@ -1,4 +1,4 @@
-//! How a function learns that its task is cancelled.
+//! Cancellation of tasks.
 
 use crate::driver::lock;
 use std::collections::HashMap;
@@ -9,8 +9,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Whether the client of a task wants it to be stopped. Clones are of the same task, so a function may give them to its threads
-/// and futures.
+/// Whether the client wants a task to stop. Clones refer to the same task, for a function's threads and futures.
 ///
 /// ```
 /// # use midflight_host::CancellationToken;
@@ -41,7 +40,6 @@ struct Told {
     changed: Condvar,
 }
 
-/// Of the futures that wait.
 #[derive(Debug, Default)]
 struct Wakers {
     next: u64,
@@ -49,19 +47,19 @@ struct Wakers {
 }
 
 impl CancellationToken {
-    /// Of functions on the network thread, which could not hear it meanwhile.
+    /// For the network thread, which could not receive a cancellation.
     pub(crate) fn never() -> Self {
         static NEVER: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::default);
         NEVER.clone()
     }
 
-    /// Whether the task is cancelled: then the function should soon return an error. What it says is dropped.
+    /// Whether the task is cancelled. The function should then soon return an error, whose text is dropped.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// Sleeps this long, or until the task is cancelled; whether it is.
+    /// Sleeps for `longest`, or until the task is cancelled; returns whether it is.
     #[must_use]
     pub fn wait(&self, longest: Duration) -> bool {
         let started = Instant::now();
@@ -76,13 +74,13 @@ impl CancellationToken {
         true
     }
 
-    /// A future that is ready when the task is cancelled; of a task that never is, never.
+    /// A future that completes when the task is cancelled.
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { token: self.clone(), place: None }
     }
 
     pub(crate) fn cancel(&self) {
-        let mut wakers = lock(&self.0.wakers); // a thread that has just looked is asleep by now
+        let mut wakers = lock(&self.0.wakers); // with the lock, so that no thread is between checking and sleeping
         self.0.is_cancelled.store(true, Ordering::Release);
         self.0.changed.notify_all();
         let waiting = std::mem::take(&mut wakers.waiting);
@@ -96,7 +94,6 @@ impl CancellationToken {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Cancelled {
     token: CancellationToken,
-    /// Where its waker is.
     place: Option<u64>,
 }
 

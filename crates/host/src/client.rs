@@ -1,5 +1,5 @@
-//! The client: jobs in, outcomes out. The thread that submits a job also encodes and sends it; the network thread receives,
-//! and passes each outcome to the thread that waits for it.
+//! The client: jobs in, outcomes out. The submitting thread encodes and sends; the network thread receives, and passes outcomes to the
+//! threads that wait.
 
 mod durable;
 mod fetches;
@@ -28,39 +28,37 @@ use std::task::{Context, Poll, Waker as TaskWaker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The network thread does not poll: threads that wait for results do.
+/// Waiting threads poll, the network thread does not.
 const NO_POLLING: Duration = Duration::ZERO;
-/// A submitter that waits for room checks at least this often.
+/// Longest interval between checks for room.
 const ROOM_POLL: Duration = Duration::from_millis(20);
-/// How long a client that ends waits for executors to stop what it has cancelled.
+/// How long `drop` waits for executors to stop cancelled tasks.
 const STOPS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the switches are, and the client's bounds. [`ClientOptions::new`] has the defaults.
+/// Addresses and bounds of a client. [`ClientOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// The switches, the preferred one first.
     pub switches: Vec<SocketAddr>,
-    /// The local UDP address, also for the TCP server of arguments. Default: loopback where all switches are on
-    /// loopback, else all interfaces.
+    /// Local UDP address, also for the TCP server of arguments. Default: loopback if all switches are on loopback, else all interfaces.
     pub bind: Option<SocketAddr>,
-    /// The user id, the first part of a task's name. Default: that of the process.
+    /// User id, the first part of a task's name. Default: that of the process.
     pub uid: u32,
-    /// Tasks that may be open at once. Default 1,048,576.
+    /// Open tasks at a time. Default 1,048,576.
     pub max_open: usize,
-    /// Whether `submit` waits for room where `max_open` is reached. Default yes; otherwise it is an error.
+    /// Whether `submit` waits at `max_open` instead of failing. Default yes.
     pub wait_for_room: bool,
-    /// Results of up to this many bytes are fetched into the memory, [`TaskResult::value`](crate::TaskResult::value).
-    /// Default 64 MiB.
+    /// Longest result in bytes fetched into memory ([`TaskResult::value`](crate::TaskResult::value)). Default 64 MiB.
     pub value_max: u32,
-    /// Whether larger results are fetched into files, [`TaskResult::file`](crate::TaskResult::file). Default no: then such
-    /// a task ends as [`TaskError::TooLarge`].
+    /// Whether longer results are fetched into files ([`TaskResult::file`](crate::TaskResult::file)). Default no: they end as
+    /// [`TaskError::TooLarge`].
     pub files: bool,
-    /// Bounds of arguments by reference, and of results in files.
+    /// Bounds of arguments by reference and of results in files.
     pub blobs: BlobOptions,
-    /// Results by reference that are fetched at once: of one address at most half of them, rounded up. Default 16.
+    /// Concurrent fetches of results; from one address at most half of them, rounded up. Default 16.
     pub fetchers: usize,
-    /// How long a thread that waits for a result polls the socket itself before it sleeps: a result that comes within
-    /// that time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    /// How long a waiting thread polls the socket before it sleeps, yielding the core to others; saves wake-ups. Default 100 µs; zero:
+    /// never.
     pub busy_poll: Duration,
 }
 
@@ -83,24 +81,23 @@ impl ClientOptions {
     }
 }
 
-/// What a client has counted.
+/// All counts of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientCounts {
-    /// Of the protocol.
+    /// Protocol.
     pub protocol: protocol::Counters,
-    /// Of the socket.
+    /// Socket.
     pub socket: SocketCounts,
-    /// Of arguments by reference.
+    /// Arguments by reference.
     pub blobs: BlobCounters,
 }
 
-/// Arguments by reference, by task; shorter than the job where the last ones have none.
+/// Leases of arguments by task; may be shorter than the job.
 type Leases = Vec<Option<Arc<BlobLease>>>;
-/// An argument that executors can fetch, and what its task says of it.
 type Kept = (Arc<BlobLease>, BlobRef);
 type ClientDriver = Driver<protocol::Client, ResultHandler>;
 
-/// A client of a switch, to be used from any number of threads. Dropping it closes it.
+/// A client of a switch, for any number of threads. Dropping it closes it.
 pub struct Client {
     shared: Arc<Shared>,
     blobs: Arc<BlobStore>,
@@ -119,7 +116,6 @@ struct Shared {
     poller: Poller,
 }
 
-/// Submitters that wait for room.
 #[derive(Debug, Default)]
 struct Room {
     waiting: Mutex<Waiting>,
@@ -139,10 +135,11 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Starts a client, which contacts the first switch. Does not wait for the answer: see [`Self::wait_connected`].
+    /// Starts a client, which contacts the first switch; see [`Self::wait_connected`].
     ///
     /// # Errors
-    /// Where the options are out of range or the kernel refuses sockets or threads.
+    ///
+    /// If an option is out of range or the kernel refuses sockets or threads.
     pub fn connect(options: ClientOptions) -> Result<Self, Error> {
         let bind = options.bind.unwrap_or_else(|| local_for(&options.switches));
         let config = ClientConfig {
@@ -205,7 +202,7 @@ impl Client {
         self.shared.driver.socket.local_addr()
     }
 
-    /// Waits until a switch has answered; `false` when none does in time.
+    /// Waits until a switch has answered; `false` after `timeout`.
     #[must_use]
     pub fn wait_connected(&self, timeout: Duration) -> bool {
         let started = Instant::now();
@@ -218,46 +215,46 @@ impl Client {
         true
     }
 
-    /// The switch in use and its epoch, 0 before its first answer.
+    /// The current switch and its epoch, 0 before its first answer.
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         self.shared.driver.peek(|endpoint, _| endpoint.switch())
     }
 
-    /// For how long no switch has answered although one is asked, as it is while tasks are open.
+    /// How long a switch has been asked without an answer. Clients ask while tasks are open.
     #[must_use]
     pub fn unanswered_for(&self) -> Option<Duration> {
         let since = self.shared.driver.peek(|endpoint, _| endpoint.unanswered_since())?;
         Some(Duration::from_nanos(clock::now().saturating_sub(since)))
     }
 
-    /// The length in bytes of a packet that the switch has not answered for some 10 s, while it answers others: a link on the path has
-    /// an MTU below 1,280 bytes (T15). The packet's tasks wait until that is raised. `None`: there is no such packet.
+    /// Bytes of a packet without an answer for some 10 s while others are answered: a link has an MTU below 1,280 (T15), and the packet's
+    /// tasks wait until it is raised. `None`: no such packet.
     #[must_use]
     pub fn unanswered_length(&self) -> Option<usize> {
         self.shared.driver.peek(|endpoint, _| endpoint.unanswered_length())
     }
 
-    /// The address that the switch sees, once it has said so. If its port is not [`Self::local_addr`]'s there is NAT
-    /// between them, and executors cannot reach this client.
+    /// This client's address as the switch sees it, once known. A port other than [`Self::local_addr`]'s means NAT: executors cannot reach
+    /// this client.
     #[must_use]
     pub fn seen_as(&self) -> Option<SocketAddr> {
         self.shared.driver.peek(|_, handler| handler.seen_as())
     }
 
-    /// The smoothed round trip to the switch.
+    /// The smoothed round-trip time to the switch.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.shared.driver.peek(|endpoint, _| endpoint.round_trip()).map(Duration::from_nanos)
     }
 
-    /// Tasks that have not ended.
+    /// Tasks not yet ended.
     #[must_use]
     pub fn open(&self) -> usize {
         self.shared.driver.peek(|endpoint, _| endpoint.open())
     }
 
-    /// What was counted so far.
+    /// Counts since the start.
     #[must_use]
     pub fn counts(&self) -> ClientCounts {
         let (driver, blobs) = (&self.shared.driver, self.blobs.counters());
@@ -267,15 +264,16 @@ impl Client {
     /// Submits a job.
     ///
     /// # Errors
-    /// Where a task is out of range, too many are open, or arguments by reference have no room; then none is taken.
+    ///
+    /// If a task is out of range, too many are open, or arguments by reference have no room; then no task is taken.
     pub fn submit(&self, job: impl Into<Job>) -> Result<JobHandle, Error> {
         self.submit_job(&job.into(), None)
     }
 
-    /// Submits a job whose outcomes are given to `sink` as they come, each with the task's place in the job.
-    /// `sink` is called by the network thread: it must not block.
+    /// Submits a job. The network thread passes each outcome, with the task's place in the job, to `sink`, which must not block.
     ///
     /// # Errors
+    ///
     /// As [`Self::submit`].
     pub fn submit_to(
         &self,
@@ -285,10 +283,11 @@ impl Client {
         self.submit_with(&job.into(), Sink { ended: Box::new(sink), part: None })
     }
 
-    /// The same. `part` gets what tasks [give back](crate::TaskContext::give_back_part) of themselves while they run on: maybe more than
-    /// once, and also where another attempt does it.
+    /// Like [`Self::submit_to`]. `part` receives what running tasks [give back](crate::TaskContext::give_back_part), possibly repeatedly
+    /// and from several attempts.
     ///
     /// # Errors
+    ///
     /// As [`Self::submit`].
     pub fn submit_in_parts(
         &self,
@@ -305,9 +304,10 @@ impl Client {
         Ok(handle)
     }
 
-    /// As [`Self::submit`], for async code of any runtime: where there is no room it waits as a future, not as a thread.
+    /// Like [`Self::submit`], but waits for room as a future, under any runtime.
     ///
     /// # Errors
+    ///
     /// As [`Self::submit`].
     pub async fn submit_async(&self, job: impl Into<Job>) -> Result<JobHandle, Error> {
         let job = job.into();
@@ -323,7 +323,7 @@ impl Client {
         if self.wait_for_room { self.shared.room.wait_for(attempt) } else { attempt() }
     }
 
-    /// Submits a job if there is room, each time it is called, until it is taken.
+    /// Returns a closure that submits the job if there is room; call it until it succeeds.
     fn attempts(
         &self,
         job: &Job,
@@ -351,7 +351,6 @@ impl Client {
         })
     }
 
-    /// The tasks as the protocol needs them, and the leases of their arguments.
     fn prepare(&self, specs: &[TaskSpec]) -> Result<(Vec<Task>, Leases), Error> {
         let mut tasks = Vec::with_capacity(specs.len());
         let mut leases = Leases::new();
@@ -375,7 +374,6 @@ impl Client {
         Ok((tasks, leases))
     }
 
-    /// Keeps an argument for executors to fetch, and says where.
     fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<Kept, Error> {
         debug_assert!(argument.len() > ARGUMENT_MAX);
         let (length, max, port) = (argument.len(), ARGUMENT_BLOB_MAX as usize, self.server.port());
@@ -391,7 +389,7 @@ impl Client {
         kept.map_err(|_full| Error::BlobsFull { max_bytes: self.blobs.options().max_bytes })
     }
 
-    /// Waits until executors have stopped what was cancelled or took too long, but not for functions that do not listen.
+    /// Waits for executors to stop cancelled and timed-out tasks, except functions that ignore it.
     fn wait_for_stops(&self) {
         let started = Instant::now();
         while started.elapsed() < STOPS_PATIENCE && self.shared.driver.peek(|endpoint, _| endpoint.is_stopping()) {
@@ -399,8 +397,7 @@ impl Client {
         }
     }
 
-    /// Ends the client. A caller that still waits gets [`TaskError::Closed`]. If tasks were cancelled just before, this waits
-    /// up to a second until their executors have stopped them.
+    /// Closes the client. Waiting callers get [`TaskError::Closed`]. Waits up to a second for executors to stop cancelled tasks.
     pub fn close(self) {
         drop(self);
     }
@@ -445,7 +442,7 @@ impl JobClient for Shared {
 }
 
 impl Room {
-    /// Tries until something else than a lack of room is the answer.
+    /// Retries until the failure is not a lack of room.
     fn wait_for<T>(&self, mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
             let tried = attempt();
@@ -459,7 +456,7 @@ impl Room {
         }
     }
 
-    /// The same for a future. Room that comes between the first attempt and the entry in the list is found by the second.
+    /// Like [`Self::wait_for`]. The second attempt finds room freed before the registration.
     fn poll<T>(&self, context: &Context<'_>, attempt: &mut impl FnMut() -> Result<T, Error>) -> Poll<Result<T, Error>> {
         let tried = attempt();
         if !needs_room(&tried) {
@@ -488,18 +485,16 @@ impl Room {
     }
 }
 
-/// The argument by reference of a job's only task.
 fn alone(tasks: &[Task], specs: &[TaskSpec]) -> Option<(BlobRef, Arc<Vec<u8>>)> {
     let ([Task { argument: Argument::ByReference(blob), .. }], [spec]) = (tasks, specs) else { return None };
     Some((*blob, Arc::clone(&spec.argument)))
 }
 
-/// Whether a submission was refused for a reason that passes.
 fn needs_room<T>(tried: &Result<T, Error>) -> bool {
     matches!(tried, Err(Error::Submit(SubmitError::TooManyOpen { asked, max_open, .. })) if asked <= max_open)
 }
 
-/// The default local address: loopback if all switches are on loopback, so that other machines cannot reach it.
+/// The default local address: loopback if all switches are on loopback, to keep other machines out.
 pub fn local_for(switches: &[SocketAddr]) -> SocketAddr {
     let loopback = switches.iter().all(|switch| switch.ip().to_canonical().is_loopback());
     let ipv4 = switches.iter().all(SocketAddr::is_ipv4);

@@ -1,10 +1,10 @@
-//! Counted resources of an executor, such as GPUs or memory: what each bundle is, and how its task is told.
+//! Counted resources of an executor, such as GPUs or memory.
 
 use midflight_tasks::executor::Bundles;
 use std::sync::Arc;
 
-/// A resource of which an executor has a number of bundles. A task that requires it has one of them until it has ended; no other
-/// task has that one.
+/// A counted resource of an executor, such as GPUs or memory, with a number of bundles. A task that requires it has one bundle to itself
+/// until it ends.
 ///
 /// ```
 /// use midflight_host::CountedResource;
@@ -17,21 +17,21 @@ use std::sync::Arc;
 pub struct CountedResource {
     bit: u8,
     name: String,
-    /// Of a command's environment.
+    /// Environment variables for commands.
     variables: Vec<String>,
     bundles: Vec<String>,
 }
 
 impl CountedResource {
-    /// The resource of this bit, 0 to 7. For each bundle, what its task is told: ids, or an amount. Commands are told in
-    /// `MIDFLIGHT_NAME`, in capital letters.
+    /// The resource of this bit, 0 to 7. Each bundle is the text for its task: ids or an amount. Commands find it in `MIDFLIGHT_NAME`, in
+    /// capital letters.
     pub fn new<T: Into<String>>(bit: u8, name: &str, bundles: impl IntoIterator<Item = T>) -> Self {
         let variable = format!("MIDFLIGHT_{}", name.to_ascii_uppercase().replace('-', "_"));
         let bundles = bundles.into_iter().map(Into::into).collect();
         Self { bit, name: name.to_owned(), variables: vec![variable], bundles }
     }
 
-    /// Commands are told in this variable, too.
+    /// Adds an environment variable for commands.
     #[must_use]
     pub fn variable(mut self, name: &str) -> Self {
         self.variables.push(name.to_owned());
@@ -50,20 +50,18 @@ impl CountedResource {
         &self.name
     }
 
-    /// How many bundles there are.
+    /// Number of bundles.
     #[must_use]
     pub fn bundles(&self) -> usize {
         self.bundles.len()
     }
 }
 
-/// The counted resources of an executor.
 pub(crate) type CountedResources = Arc<[CountedResource]>;
 
-/// The bundles that a task has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
-    /// `None` where it has none: most tasks.
+    /// `None` if the task has no bundle, as most have.
     resources: Option<CountedResources>,
     bundles: Bundles,
 }
@@ -73,7 +71,7 @@ impl Holding {
         Self { resources: (bundles.mask() != 0).then(|| Arc::clone(resources)), bundles }
     }
 
-    /// Each resource, and what the task is told of its bundle.
+    /// Each resource with the text of the task's bundle.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&CountedResource, &str)> {
         self.resources.iter().flat_map(|resources| resources.iter()).filter_map(|resource| {
             let number = self.bundles.of(resource.bit)?;
@@ -81,7 +79,6 @@ impl Holding {
         })
     }
 
-    /// What a command finds in its environment.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
         self.iter().flat_map(|(resource, told)| resource.variables.iter().map(move |name| (name.as_str(), told)))
     }

@@ -1,8 +1,8 @@
-//! A directory of files, and a thread that makes batches of changes to them safe.
+//! A directory of files, and a thread that makes batches of changes durable.
 //!
-//! A sync that fails is never repeated: the kernel may have dropped the pages, and a second sync would report success. The caller ends
-//! the process; the other replicas continue. A write for which there is no room has changed nothing, so it is repeated when the
-//! reserve (`Reserve`) has made room, or somebody else.
+//! A failed sync is never repeated: the kernel may have dropped the pages, and a second sync would report success. The caller ends the
+//! process; the other replicas continue. A write to a full disk changes nothing and is repeated once there is room, from the reserve
+//! (`Reserve`) or otherwise.
 
 mod reserve;
 
@@ -22,32 +22,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A file that is written but not yet renamed ends with this.
+/// Suffix of a file that is written but not yet renamed.
 const UNFINISHED: &str = ".new";
-/// What a file's mode allows other users.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
-/// How often a full disk is tried again.
 const RETRY: Duration = Duration::from_millis(50);
-/// How often the reserve is made whole, if it is not.
 const REFILL: Duration = Duration::from_secs(1);
 
-/// Why a data directory cannot be used, or no more.
+/// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
     Failed {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The thread is gone.
+    /// The disk thread has ended.
     #[error("the thread of the disk has ended: the log of this process says why")]
     Ended,
-    /// Another process has it.
+    /// Another process uses it.
     #[error("another process uses the data directory {}: stop it, or give this one a directory of its own", path.display())]
     InUse {
         /// The directory.
@@ -71,19 +69,20 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// A data directory that this process holds alone.
+/// A data directory, locked by this process.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// The directory, locked.
+    /// Holds the lock.
     handle: fs::File,
 }
 
 impl Directory {
-    /// Takes a directory, which is made if there is none.
+    /// Locks a directory, created if necessary.
     ///
     /// # Errors
-    /// If it cannot be made or opened, or if another process has it.
+    ///
+    /// If it cannot be created or opened, or another process has locked it.
     pub fn take(path: &Path) -> Result<Self, DiskError> {
         let failed = |what| move |source| DiskError::Failed { what, path: path.to_owned(), source };
         midflight_files::create_directory(path).map_err(failed("create the directory"))?;
@@ -95,11 +94,11 @@ impl Directory {
         }
     }
 
-    /// All files of an endpoint. They are safe afterwards: an endpoint trusts what it finds. Unfinished ones are removed; what has
-    /// another name is left alone.
+    /// Reads an endpoint's files and syncs them, because the endpoint relies on them. Removes unfinished files; ignores others.
     ///
     /// # Errors
-    /// If a file cannot be read or made safe.
+    ///
+    /// If a file cannot be read or synced.
     pub fn read(&self) -> Result<Vec<(File, Vec<u8>)>, DiskError> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(|source| self.failed("read", source))? {
@@ -127,7 +126,7 @@ impl Directory {
     }
 }
 
-/// Reads a file of an endpoint and makes it safe. Versions up to 0.1 made files that all users may read: it is its owner's from now on.
+/// Also removes the access of other users that versions up to 0.1 granted.
 fn read_safe(path: &Path) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
     let about = file.metadata()?;
@@ -165,33 +164,34 @@ fn file_of(name: &str) -> Option<File> {
 /// A thread that writes to a directory.
 #[derive(Debug)]
 pub struct Disk {
-    /// `None`: it is being stopped.
+    /// `None` while it is being stopped.
     batches: Option<Sender<Persist>>,
     reports: Receiver<Result<Report, DiskError>>,
-    /// Tells the thread to stop waiting for free disk space.
+    /// Makes the thread stop waiting for free disk space.
     is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread has to say.
+/// A report of the disk thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// This batch is safe, with all before it.
+    /// This batch and all before it are durable.
     Safe {
-        /// Its number.
+        /// Number of the batch.
         id: u64,
-        /// How long the sync took, if there was one.
+        /// Duration of the sync, if there was one.
         sync: Option<Duration>,
     },
-    /// Whether the disk has room for more than what the reserve is for. It has, until this says that it has not.
+    /// Whether the disk has room beyond the reserve's uses. Initially true.
     Room(bool),
 }
 
 impl Disk {
-    /// Starts the thread. It calls `wake` after each report. Without `fsync` what is reported survives the end of this process, but not
-    /// a power cut. A reserve of this many bytes is kept for a full disk.
+    /// Starts the thread, which calls `wake` after each report. Without `fsync`, reported batches survive the process, but not a power
+    /// failure.
     ///
     /// # Errors
+    ///
     /// If there is no thread.
     pub fn start(
         directory: Directory,
@@ -204,7 +204,7 @@ impl Disk {
         let is_ending = Arc::new(AtomicBool::new(false));
         let of_thread = Arc::clone(&is_ending);
         let report = move |report| {
-            // The receiver is gone only if `Disk` is being dropped.
+            // Fails only while `Disk` is being dropped.
             let _ = reporter.send(report);
             wake();
         };
@@ -221,24 +221,25 @@ impl Disk {
         Ok(Self { batches: Some(batches), reports, is_ending, thread: Some(thread) })
     }
 
-    /// Writes a batch, after those before. Their number is bounded by the endpoint, which bounds the bytes that are not safe.
+    /// Queues a batch. The endpoint bounds the bytes in the queue.
     pub fn write(&self, batch: Persist) {
         if let Some(batches) = &self.batches {
-            // It fails after the thread has ended by an error, which is its last report.
+            // Fails after the thread's last report, an error.
             let _ = batches.send(batch);
         }
     }
 
-    /// Waits until all that was handed over is written, and safe.
+    /// Waits until all queued batches are durable.
     ///
     /// # Errors
-    /// Of the first that is not.
+    ///
+    /// The first failure.
     pub fn finish(mut self) -> Result<(), DiskError> {
         self.end();
         self.reports.try_iter().try_for_each(|report| report.map(drop))
     }
 
-    /// Waits until the thread has written all queued batches, as far as the disk has room, and has ended.
+    /// Waits until the queued batches are written, as far as the disk has room.
     fn end(&mut self) {
         self.is_ending.store(true, Ordering::Relaxed);
         drop(self.batches.take());
@@ -258,7 +259,6 @@ impl Disk {
 }
 
 impl Drop for Disk {
-    /// Waits until all that was handed over is written.
     fn drop(&mut self) {
         self.end();
     }
@@ -267,19 +267,18 @@ impl Drop for Disk {
 struct Writer {
     directory: Directory,
     fsync: bool,
-    /// Files that were appended to since the last sync, and the last of those before.
+    /// Files appended to since the last sync, and the last one before.
     open: BTreeMap<File, fs::File>,
-    /// Files were made, renamed or removed.
+    /// Whether files were created, renamed or removed.
     entries_changed: bool,
     room: Room,
 }
 
-/// Whether there is room, and who hears of it.
 struct Room {
     reserve: Reserve,
-    /// What was reported last.
+    /// The last reported state.
     told: bool,
-    /// When the reserve is made whole next, if it is not.
+    /// Time of the next attempt to restore the reserve.
     refill_at: Instant,
     report: Box<dyn Fn(Result<Report, DiskError>) + Send>,
     is_ending: Arc<AtomicBool>,
@@ -293,8 +292,7 @@ impl Room {
         }
     }
 
-    /// A write has found the disk full. Gives up a part of the reserve, or waits a moment where nothing is left of it. Returns whether
-    /// the write may be tried again.
+    /// Releases a part of the reserve, or waits if it is empty. Returns whether to retry the write.
     fn make(&mut self) -> bool {
         self.tell(false);
         if !self.reserve.give_up() {
@@ -303,7 +301,6 @@ impl Room {
         !self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Makes the reserve whole, if it can.
     fn refill(&mut self) {
         let has_room = self.reserve.refill();
         self.refill_at = Instant::now() + REFILL;
@@ -315,7 +312,7 @@ impl Writer {
     fn run(&mut self, waiting: &Receiver<Persist>) {
         self.room.refill();
         loop {
-            // Also between batches that never stop coming: deletes go on where the disk is full.
+            // Also between batches without a pause: deletes continue on a full disk.
             if !self.room.told && self.room.refill_at <= Instant::now() {
                 self.room.refill();
             }
@@ -339,7 +336,6 @@ impl Writer {
         }
     }
 
-    /// Writes batches and makes them safe, all at once.
     fn write_all(&mut self, batches: impl Iterator<Item = Persist>) -> Result<Report, DiskError> {
         let mut last = (0, None);
         for batch in batches {
@@ -387,7 +383,7 @@ impl Writer {
         let length = opened.metadata()?.len();
         let written = opened.write_all(bytes);
         if written.as_ref().is_err_and(is_full) {
-            // What has found room must not stay before what is written next.
+            // Removes the part that was written.
             opened.set_len(length)?;
         }
         written

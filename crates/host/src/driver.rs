@@ -1,6 +1,5 @@
-//! Runs one endpoint over one socket. The endpoint is behind a mutex. A user's thread that submits, or a worker that
-//! finishes, runs a turn of the endpoint itself and sends the packets of it, without handing over to another thread. The
-//! network thread receives and handles timers. A thread that waits for a result may receive too.
+//! Runs one endpoint, behind a mutex, over one socket. User threads and workers run turns of the endpoint and send its packets themselves.
+//! The network thread receives and handles timers; a thread that waits for a result may receive too.
 
 use crate::busy_poll::BusyPoll;
 use crate::clock;
@@ -16,45 +15,44 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How late the endpoint's own timers may fire, if that saves a wake-up: they are retransmissions.
+/// How late retransmission timers may fire, to save a wake-up.
 const SLACK_NS: Nanos = 1_000_000;
-/// For this long after a packet or a call the network thread sleeps at most `SLACK_NS`, so that the next call within
-/// that time need not wake it for its timeout.
+/// For this long after activity the network thread sleeps at most `SLACK_NS`, so that the next call need not wake it.
 const LINGER_NS: Nanos = 10_000_000;
 
-/// Locks even if a holder panicked: the data is consistent at every statement that may panic.
+/// Ignores poisoning: the data is consistent at every statement that may panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread of this name.
+/// Starts a named thread.
 pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     let thread = std::thread::Builder::new().name(name.into()).spawn(run);
     thread.map_err(|source| Error::Resources { what: "start a thread", source })
 }
 
-/// Handles an endpoint's events. Everything is called with the endpoint locked, except the result of `after`.
+/// Handles an endpoint's events. All methods are called with the endpoint locked, but not the result of `after`.
 pub trait Handler<E: Endpoint>: Send {
-    /// The clock that the endpoint's times are read from.
+    /// The clock of the endpoint's times.
     const CLOCK: fn() -> Nanos = clock::now;
 
-    /// An event of the endpoint.
+    /// Handles an event of the endpoint.
     fn event(&mut self, endpoint: &mut E, event: E::Event);
-    /// Whether the process at this address may have anything to do with the endpoint.
+    /// Whether the endpoint serves the process at this address.
     fn serves(&mut self, _now: Nanos, _address: SocketAddr) -> bool {
         true
     }
-    /// When `due` wants to be called, to the nanosecond.
+    /// When to call `due`, to the nanosecond.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
-    /// `deadline` may have come.
+    /// Called when `deadline` may have passed.
     fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
-    /// Whether to send this packet. Counts it if not.
+    /// Whether to send this packet; counts it if not.
     fn may_send(&mut self, _now: Nanos, _socket: &Socket, _to: SocketAddr, _packet: &[u8]) -> bool {
         true
     }
-    /// Work for after the endpoint is unlocked, if there is any.
+    /// Work to do after the endpoint is unlocked.
     fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>> {
         None::<fn()>
     }
@@ -63,19 +61,18 @@ pub trait Handler<E: Endpoint>: Send {
 /// An endpoint, its handler and its socket.
 pub struct Driver<E, H> {
     core: Mutex<Driven<E, H>>,
-    /// Its socket.
+    /// The socket.
     pub socket: Socket,
     waker: Waker,
-    /// The packets of a turn of a user's thread, which are sent after the endpoint is unlocked.
+    /// Queues for the packets of user threads, sent after the endpoint is unlocked.
     spare_sends: Mutex<Vec<SendQueue>>,
-    /// Another thread polls the socket: the network thread need not be woken by it.
+    /// Another thread polls the socket, so that it need not wake the network thread.
     polled: AtomicBool,
-    /// Whether the network thread sleeps so that not even a packet wakes it.
+    /// The network thread sleeps without watching the socket.
     asleep: AtomicBool,
     stop: AtomicBool,
 }
 
-/// What a thread needs to receive.
 pub(crate) struct Hands {
     batch: ReceiveBatch,
     sends: SendQueue,
@@ -91,14 +88,14 @@ struct Driven<E, H> {
     endpoint: E,
     handler: H,
     packet: Vec<u8>,
-    /// When the network thread will read next; 0 while it is awake.
+    /// Time of the network thread's next read; 0 while it is awake.
     sleeps_until: Nanos,
-    /// When something happened last.
+    /// Time of the last activity.
     active: Nanos,
 }
 
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
-    /// Not running yet.
+    /// Creates a driver that does not run yet.
     pub fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
         let core = Driven { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
         let flag = || AtomicBool::new(false);
@@ -106,7 +103,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), polled, asleep, stop }
     }
 
-    /// Changes the endpoint, then handles all events and packets that follow, on the caller's thread.
+    /// Changes the endpoint, then handles the resulting events and packets on the caller's thread.
     pub fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
         let mut core = lock(&self.core);
         let now = (H::CLOCK)();
@@ -136,9 +133,9 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         read(&core.endpoint, &core.handler)
     }
 
-    /// The network thread, until `stop`. It polls for up to `longest` before it sleeps.
+    /// Runs the network thread until `stop`. It polls for up to `longest` before it sleeps.
     pub fn run(&self, longest: Duration) {
-        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        // The default timer slack of 50 µs would prolong every sleep.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let (mut hands, mut busy_poll) = (Hands::new(), BusyPoll::new(longest));
         let mut until = 0;
@@ -159,8 +156,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     fn sleep(&self, timeout: Option<Nanos>) {
-        // In this order, and in the reverse order in `end_polling`: so at least one of the two threads sees what the other
-        // did.
+        // The reverse order of `end_polling`: at least one thread sees the other's store.
         self.asleep.store(true, Ordering::SeqCst);
         if self.polled.load(Ordering::SeqCst) {
             self.waker.sleep(timeout.map_or(SLACK_NS, |timeout| timeout.min(SLACK_NS)));
@@ -171,13 +167,11 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         }
     }
 
-    /// The caller will poll the socket (`poll`) until it calls `end_polling`.
     pub(crate) fn begin_polling(&self) {
         self.polled.store(true, Ordering::SeqCst);
     }
 
-    /// The caller stops polling. With `watch`, the network thread takes over at once, because more is expected soon; otherwise
-    /// within `SLACK_NS`.
+    /// Ends polling. The network thread takes over at once with `watch`, otherwise within `SLACK_NS`.
     pub(crate) fn end_polling(&self, watch: bool) {
         self.polled.store(false, Ordering::SeqCst);
         if watch {
@@ -185,14 +179,14 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         }
     }
 
-    /// The caller waits for something and does not poll: if no other thread does, the network thread has to.
+    /// For a caller that waits without polling: wakes the network thread unless another one polls.
     pub(crate) fn watch(&self) {
         if self.asleep.load(Ordering::SeqCst) && !self.polled.load(Ordering::SeqCst) {
             self.waker.wake();
         }
     }
 
-    /// Receives on the caller's thread, without waiting; `false` if nothing had arrived.
+    /// Receives without waiting; `false` if nothing had arrived.
     pub(crate) fn poll(&self, hands: &mut Hands) -> bool {
         let received = self.socket.receive(&mut hands.batch);
         if received && self.turn(hands, |state, _| state.must_wake()) {
@@ -201,8 +195,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         received
     }
 
-    /// Handles received datagrams and due timers, and sends the packets that follow. `last` is called before the endpoint
-    /// is unlocked.
+    /// Handles datagrams and due timers, and sends the resulting packets. `last` runs before the endpoint is unlocked.
     fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Driven<E, H>, Nanos) -> R) -> R {
         let mut core = lock(&self.core);
         let mut now = (H::CLOCK)();
@@ -221,11 +214,11 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         state.handler.due(now, &mut state.endpoint);
         state.take_events();
         if let Some(after) = state.handler.after() {
-            // Threads that wait for a result are woken before the datagrams that only acknowledge it are sent.
+            // Wakes threads that wait for a result before sending mere acknowledgements.
             drop(core);
             after();
             core = lock(&self.core);
-            now = (H::CLOCK)(); // other threads had turns meanwhile, and the endpoint's time must not go back
+            now = (H::CLOCK)(); // other threads had turns, and the endpoint's time must not go back
         }
         let state = &mut *core;
         state.transmit(now, &self.socket, &mut hands.sends);
@@ -235,7 +228,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         result
     }
 
-    /// Handles timers that are due, for a caller that receives by `poll` and has no network thread.
+    /// For a caller of `poll` without a network thread.
     #[cfg(feature = "agent")]
     pub(crate) fn handle_timeouts(&self) {
         self.with(|now, endpoint, handler| {
@@ -246,7 +239,6 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         });
     }
 
-    /// When they are due next.
     #[cfg(feature = "agent")]
     pub(crate) fn next_timeout(&self) -> Nanos {
         self.peek(|endpoint, handler| {
@@ -263,14 +255,12 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
 }
 
 impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
-    /// Handles events, which may cause more events.
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.handler.event(&mut self.endpoint, event);
         }
     }
 
-    /// Collects packets in `sends`; when it is full, sends them at once.
     fn transmit(&mut self, now: Nanos, socket: &Socket, sends: &mut SendQueue) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
             if !self.handler.serves(now, to) {
@@ -288,7 +278,7 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
         endpoint.min(handler).min(linger)
     }
 
-    /// Whether the network thread would sleep for too long now. It returns true once.
+    /// Whether the network thread would sleep too long; returns true once.
     fn must_wake(&mut self) -> bool {
         let endpoint = self.endpoint.poll_timeout().map_or(Nanos::MAX, |due| due.saturating_add(SLACK_NS));
         let due = endpoint.min(self.handler.deadline().unwrap_or(Nanos::MAX));
@@ -300,10 +290,9 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
     }
 }
 
-/// How many lines about other versions one process logs, so that forged packets cannot fill the log.
+/// Limits the log lines that forged packets can cause.
 const VERSIONS_TOLD: u32 = 4;
 
-/// Logs what a switch of another version means for the user.
 pub(crate) fn warn_of_version(switch: SocketAddr, version: u8) {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     if TOLD.fetch_add(1, Ordering::Relaxed) >= VERSIONS_TOLD {

@@ -3,83 +3,83 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Why a switch, client or executor could not be started, or a job not be submitted.
+/// Why a switch, client or executor could not start, or a job could not be submitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that is not `HOST:PORT`, or that the resolver does not know.
+    /// The name is not `HOST:PORT`, or the resolver does not know it.
     #[error("cannot resolve {name:?}: {source}; give an address as HOST:PORT, for example 127.0.0.1:7700")]
     Resolve {
-        /// What was given.
+        /// The name.
         name: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// The address is taken, not this machine's, or forbidden.
+    /// The address is taken, forbidden, or not this machine's.
     #[error("cannot listen on {address} ({protocol}): {source}; {}", advice(.source))]
     Bind {
         /// UDP or TCP.
         protocol: &'static str,
-        /// What was asked for.
+        /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A bound or time in the configuration.
     #[error("{0}")]
     Configuration(String),
-    /// What the operator wants was not done, or not all of it.
+    /// An operator's order was not carried out completely.
     #[error("the switch cannot do that: {why}")]
     Order {
-        /// One line.
+        /// The reason, one line.
         why: String,
     },
     /// The kernel refused a thread, a socket or a file descriptor.
     #[error("cannot {what}: {source}; raise the limits on processes and open files (ulimit -u, ulimit -n)")]
     Resources {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The client's bound on open tasks, or a task that the protocol does not have.
+    /// Too many open tasks, or a task out of range.
     #[error(transparent)]
     Submit(#[from] midflight_tasks::client::SubmitError),
-    /// An argument beyond what may travel by reference.
+    /// The argument is too long, even by reference.
     #[error("task {index}: an argument of {length} bytes exceeds {max} bytes; pass a path or split it")]
     ArgumentTooLong {
-        /// Which task of the job.
+        /// Place of the task in the job.
         index: usize,
         /// Bytes given.
         length: usize,
-        /// The bound.
+        /// Bytes allowed.
         max: usize,
     },
-    /// Arguments by reference exceed the memory that they may take.
+    /// No memory for arguments by reference.
     #[error("arguments by reference would exceed {max_bytes} bytes; wait for results or raise blobs.max_bytes")]
     BlobsFull {
-        /// The bound.
+        /// Bytes allowed.
         max_bytes: usize,
     },
-    /// The kernel engine was asked for, and left out of this build.
+    /// This build has no kernel engine.
     #[error(
         "this midflight was built without the kernel engine: install clang 19 or newer, libelf-dev and zlib1g-dev and \
          build with --features kernel, or use ./do"
     )]
     NoKernelEngine,
-    /// The kernel engine cannot run here, or not as it was asked to.
+    /// The kernel engine cannot run here, or not as configured.
     #[cfg(feature = "kernel")]
     #[error(transparent)]
     Kernel(#[from] midflight_dataplane::kernel::KernelError),
-    /// The process could not give up its privileges.
+    /// The process could not drop its privileges.
     #[error("cannot drop privileges: {what}: {source}")]
     Privileges {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A replica cannot start with this configuration and this data, or does not do what the operator wants.
+    /// A replica cannot start with this configuration and data, or refuses an order.
     #[error("{0}")]
     Replica(String),
     /// The client was closed.
@@ -88,7 +88,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the kernel said, or the whole in words.
+    /// The kernel's error, or the whole as text.
     pub(crate) fn into_io(self) -> io::Error {
         match self {
             Self::Resources { source, .. } => source,
@@ -109,7 +109,8 @@ fn advice(source: &io::Error) -> &'static str {
 /// The first address of `HOST:PORT`.
 ///
 /// # Errors
-/// [`Error::Resolve`] where there is none.
+///
+/// [`Error::Resolve`] if there is none.
 pub fn resolve(name: &str) -> Result<SocketAddr, Error> {
     let failed = |source| Error::Resolve { name: name.to_owned(), source };
     let mut addresses = name.to_socket_addrs().map_err(failed)?;

@@ -1,6 +1,6 @@
-//! `exec` and `command`: run a command line of `/bin/sh`, in a process group of its own, and keep its outputs and what
-//! ended it. It has ended when both outputs are closed and its process has exited, so it waits for background processes that
-//! keep an output open, until the request's timeout. `docs/internals/commands.md` says what happens when a process dies.
+//! `exec` and `command`: run a `/bin/sh` command line in its own process group, and keep its outputs and status. A command has ended when
+//! its process has exited and both outputs are closed, so background processes may prolong it until the timeout. See
+//! `docs/internals/commands.md`.
 
 mod capture;
 pub(crate) mod marks;
@@ -35,20 +35,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What both outputs together may hold: the rest of the largest result is for what comes before them.
+/// Limit of both outputs together: a result minus its head.
 const OUTPUT_MAX: u64 = RESULT_BLOB_MAX as u64 - ExecResult::HEAD_MAX as u64;
-/// How long a command waits to be started while the system has no file descriptor, process or memory for it: others end.
+/// Retry time while the system lacks descriptors, processes or memory.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// Between two attempts to start it.
 const START_EVERY: Duration = Duration::from_millis(10);
-/// The exit code of a command that its timeout ended, as of timeout(1).
 const CODE_TIMED_OUT: i32 = 124;
 
-/// The processes of one executor.
 #[derive(Debug)]
 pub(crate) struct Processes {
     running: Mutex<Running>,
-    /// Lives until this executor and all others of this process have ended.
+    /// Lives until all executors of this process have ended.
     reaper: Mutex<Option<Arc<Reaper>>>,
     outputs: Arc<SpillRoom>,
     host: String,
@@ -69,44 +66,41 @@ struct Listed {
 }
 
 impl Processes {
-    /// Outputs that are too large for the memory go to files in `outputs`.
     pub(crate) fn new(outputs: Arc<SpillRoom>) -> Self {
-        // Without a name the results have none.
+        // If unreadable, results name no host.
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned();
         let (running, reaper) = (Mutex::default(), Mutex::default());
         Self { running, reaper, outputs, host, not_kept: AtomicU64::new(0) }
     }
 
-    /// Commands that failed because their outputs could not be kept whole.
     pub(crate) fn not_kept(&self) -> u64 {
         self.not_kept.load(Relaxed)
     }
 
-    /// Kills all commands and refuses new ones.
     pub(crate) fn kill_all(&self) {
         let mut running = lock(&self.running);
         running.refused = true;
         for command in running.commands.values() {
-            let _ = kill_process_group(command.group, Signal::KILL); // an error means that it has ended already
+            let _ = kill_process_group(command.group, Signal::KILL); // fails if it has ended
         }
         let marks: HashSet<Mark> = running.commands.values().map(|command| command.mark).collect();
         drop(running);
         marks::kill_marked(&marks);
     }
 
-    /// Ends the command of a run, if it has one, as a timeout does: its task is cancelled.
+    /// Ends the command of a cancelled run like a timeout.
     pub(crate) fn stop(&self, run: RunKey) {
         if let Some(command) = lock(&self.running).commands.get(&run) {
             command.stop.wake();
         }
     }
 
-    /// Runs a command line; the value is an encoded [`ExecResult`]. One that was ended because its task is cancelled is an error.
+    /// Returns an encoded [`ExecResult`]; a cancelled command is an error.
     pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Value, String> {
         self.run(context, &ExecRequest::new(command_line))
     }
 
-    /// Runs an encoded [`ExecRequest`]; the value is an encoded [`ExecResult`].
+    /// Runs an encoded [`ExecRequest`]. The value is an encoded [`ExecResult`].
     pub(crate) fn command(&self, context: &TaskContext, request: &[u8]) -> Result<Value, String> {
         self.run(context, &ExecRequest::decode(request).map_err(|error| error.to_string())?)
     }
@@ -135,7 +129,6 @@ impl Processes {
         Ok(join(head.encode_head(stdout.len() as u32), stdout, stderr))
     }
 
-    /// Starts it, as soon as the system has room for another one.
     fn start(&self, context: &TaskContext, request: &ExecRequest) -> Result<Run, String> {
         let deadline = Instant::now() + START_PATIENCE;
         loop {
@@ -178,7 +171,6 @@ impl Processes {
     }
 }
 
-/// Why a command was not started.
 struct NotStarted {
     cause: io::Error,
     why: String,
@@ -189,7 +181,7 @@ impl NotStarted {
         Self { why: format!("{what}: {cause}"), cause }
     }
 
-    /// Starting the shell has failed. The kernel's error does not say whether it means the directory or the shell.
+    /// The kernel's error does not distinguish a missing directory from a missing shell.
     fn of(cause: io::Error, request: &ExecRequest) -> Self {
         if let Some(directory) = &request.directory {
             let directory = Path::new(OsStr::from_bytes(directory));
@@ -200,14 +192,13 @@ impl NotStarted {
         Self::new("cannot start /bin/sh", cause)
     }
 
-    /// Whether the system lacks something that it will have again when other commands have ended.
     fn may_pass(&self) -> bool {
         let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
         self.cause.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw_os_error(code)))
     }
 }
 
-/// In one piece where nothing of it is a file.
+/// One piece of memory, unless an output is a file.
 fn join(mut head: Vec<u8>, stdout: Kept, stderr: Kept) -> Value {
     if let (Kept::Memory(stdout), Kept::Memory(stderr)) = (&stdout, &stderr) {
         head.extend_from_slice(stdout);
@@ -217,8 +208,7 @@ fn join(mut head: Vec<u8>, stdout: Kept, stderr: Kept) -> Value {
     Value::Large(vec![Piece::Memory(Arc::new(head)), stdout.into(), stderr.into()].into())
 }
 
-/// Starts a command: by itself where that is all a shell would do, else by `/bin/sh -c`. The shell also gets what cannot be
-/// executed, because its messages and exit codes are known.
+/// Runs the program directly if a shell would do no more, else `/bin/sh -c`, which also handles programs that cannot be executed.
 fn spawn(context: &TaskContext, request: &ExecRequest, mark: Mark) -> io::Result<Child> {
     if let Some(plain) = plain::plain(request) {
         let mut command = Command::new(plain.words[0]);
@@ -235,14 +225,13 @@ fn spawn(context: &TaskContext, request: &ExecRequest, mark: Mark) -> io::Result
     command.spawn()
 }
 
-/// What every command gets: a group of its own, its directory, two pipes, and its task in its environment: `MIDFLIGHT_ATTEMPT`,
-/// `MIDFLIGHT_JID`, `MIDFLIGHT_TID`, and what it has of counted resources.
+/// Sets process group, directory, pipes, and `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID` and the counted resources.
 fn furnish(command: &mut Command, context: &TaskContext, request: &ExecRequest, mark: Mark) {
     command.process_group(0);
     command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
     command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
     command.envs(request.environment.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
-    command.envs(context.holding.environment()); // a request cannot choose its own
+    command.envs(context.holding.environment()); // after the request's variables, which thus cannot override them
     command.env(marks::VARIABLE, mark.to_string());
     if let Some(directory) = &request.directory {
         command.current_dir(OsStr::from_bytes(directory));

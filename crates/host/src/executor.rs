@@ -1,5 +1,5 @@
-//! The executor: takes tasks from a switch and runs them. Functions of microseconds and timers run on the network
-//! thread, which also keeps the slots alive; all others on workers, so that no task can starve it.
+//! The executor: takes tasks from a switch and runs them. Timers and functions of microseconds run on the network thread, which also keeps
+//! the slots registered; other functions run on workers and cannot starve it.
 
 mod builder;
 mod handler;
@@ -21,10 +21,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long dropping waits for functions that still run.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A running executor; dropping it kills its commands and ends it at once. See [`Executor::drain`].
+/// A running executor. Dropping it kills its commands and stops it at once; see [`Executor::drain`].
 pub struct Executor {
     driver: Arc<ExecutorDriver>,
     status: Arc<Status>,
@@ -41,55 +40,54 @@ pub struct Executor {
 
 pub(crate) type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
 
-/// A drain did not end in time; what ran was killed, and the switch gives it to others.
+/// A drain timed out. The running tasks were killed; the switch gives them to other executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{running} tasks still ran after {timeout:?}; the switch gives them to other executors")]
 pub struct DrainError {
     /// Tasks that ran.
     pub running: u32,
-    /// What was waited.
+    /// The timeout.
     pub timeout: Duration,
 }
 
-/// The counters of an executor.
+/// Counters of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorCounts {
-    /// Of the protocol.
+    /// Protocol.
     pub protocol: protocol::Counters,
-    /// Of the socket.
+    /// Socket.
     pub socket: SocketCounts,
-    /// Of results by reference.
+    /// Results by reference.
     pub blobs: BlobCounters,
-    /// Of arguments by reference.
+    /// Arguments by reference.
     pub arguments: ArgumentCounts,
-    /// Inline functions that held the network thread for more than a millisecond.
+    /// Calls of inline functions that took the network thread more than 1 ms.
     pub inline_overruns: u64,
-    /// Commands that failed because their outputs could not be kept whole.
+    /// Commands that failed because their outputs could not be kept.
     pub outputs_not_kept: u64,
-    /// Of Python workers; zeros without Python.
+    /// Python workers; zeros without Python.
     pub python: PythonCounts,
     /// Worker threads.
     pub workers: usize,
 }
 
-/// What the slots of an executor do.
+/// The slots of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutorState {
-    /// Slots that are registered at the switch, without those for asking ahead.
+    /// Slots registered at the switch, without prefetch slots.
     pub registered: u32,
-    /// Slots for asking ahead that are registered.
+    /// Prefetch slots registered at the switch.
     pub registered_ahead: u32,
-    /// Tasks that run.
+    /// Running tasks.
     pub running: u32,
-    /// Of these, tasks that wait for other tasks, and lend their slots.
+    /// Running tasks that wait for other tasks and lend their slots.
     pub waiting: u32,
-    /// Tasks that have come and have not started.
+    /// Tasks that arrived and have not started.
     pub ready: u32,
-    /// Results that their clients have not acknowledged.
+    /// Results not yet acknowledged by their clients.
     pub unacknowledged: usize,
 }
 
-/// The state that other threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     now: Mutex<Now>,
@@ -108,7 +106,6 @@ impl Status {
         self.changed.notify_all();
     }
 
-    /// Waits for `wanted`; `false` when it does not come in time.
     fn wait(&self, timeout: Duration, wanted: impl Fn(&Now) -> bool) -> bool {
         let waited = self.changed.wait_timeout_while(lock(&self.now), timeout, |now| !wanted(now));
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
@@ -134,31 +131,31 @@ impl Executor {
         self.driver.socket.local_addr()
     }
 
-    /// The switch in use.
+    /// The current switch.
     #[must_use]
     pub fn switch(&self) -> SocketAddr {
         self.driver.peek(|endpoint, _| endpoint.switch())
     }
 
-    /// Slots that are registered at the switch now.
+    /// Slots registered at the switch.
     #[must_use]
     pub fn registered(&self) -> u32 {
         lock(&self.status.now).slots
     }
 
-    /// Waits until `slots` are registered; `false` when they are not in time.
+    /// Waits until `slots` are registered; `false` after `timeout`.
     #[must_use]
     pub fn wait_registered(&self, slots: u32, timeout: Duration) -> bool {
         self.status.wait(timeout, |now| now.slots >= slots)
     }
 
-    /// Tasks that run now.
+    /// Running tasks.
     #[must_use]
     pub fn running(&self) -> u32 {
         self.driver.peek(|endpoint, _| endpoint.running())
     }
 
-    /// Of each counted resource its name, and who has its bundles now.
+    /// Name of each counted resource and the use of its bundles.
     #[must_use]
     pub fn bundles(&self) -> Vec<(String, BundleCounts)> {
         let all = |endpoint: &protocol::Executor| {
@@ -167,13 +164,13 @@ impl Executor {
         self.driver.peek(|endpoint, _| all(endpoint))
     }
 
-    /// Of each function that has run, how long its runs took.
+    /// Run times of each function that has run.
     #[must_use]
     pub fn run_times(&self) -> Vec<(String, RunTimes)> {
         self.driver.peek(|_, handler| handler.times())
     }
 
-    /// What its slots do now.
+    /// The current state of the slots.
     #[must_use]
     pub fn state(&self) -> ExecutorState {
         self.driver.peek(|endpoint, _| ExecutorState {
@@ -186,7 +183,7 @@ impl Executor {
         })
     }
 
-    /// What was counted so far.
+    /// Counts since the start.
     #[must_use]
     pub fn counts(&self) -> ExecutorCounts {
         let (protocol, inline_overruns, arguments) =
@@ -203,29 +200,29 @@ impl Executor {
         }
     }
 
-    /// Starts to drain: accepts nothing new. [`Self::drain`] waits for the end.
+    /// Begins to drain: takes no new tasks. [`Self::drain`] also waits.
     pub fn begin_drain(&self) {
         self.driver.with(|now, endpoint, _| endpoint.drain(now));
     }
 
-    /// Takes nothing new, finishes what runs, leaves the switch, and waits for all that. After `timeout`, commands are
-    /// killed, and no task ends here any more: the switch gives those that ran to other executors.
+    /// Takes no new tasks, finishes the running ones and leaves the switch. After `timeout`, kills commands and reports no more results;
+    /// the switch gives the tasks to other executors.
     ///
     /// # Errors
-    /// Where tasks still ran after `timeout`.
+    ///
+    /// If tasks still ran after `timeout`.
     pub fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         self.begin_drain();
         if self.status.wait(timeout, |now| now.drained) {
             return Ok(());
         }
         let running = self.kill_all();
-        self.driver.stop(); // or it would keep the leases of tasks that do not run any more
+        self.driver.stop(); // stops renewing the leases of killed tasks
         if running == 0 { Ok(()) } else { Err(DrainError { running, timeout }) }
     }
 }
 
 impl Executor {
-    /// Kills all commands; returns how many tasks run.
     fn kill_all(&self) -> u32 {
         let running = self.driver.with(|_, endpoint, handler| {
             handler.end();

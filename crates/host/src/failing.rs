@@ -1,35 +1,32 @@
-//! A part of a process that cannot go on ends the process: others would go on to count on what answers nothing any more.
+//! A part that cannot continue ends the process, because peers would keep relying on it.
 
 use crate::driver::lock;
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
 
-/// Why a part of the process had to end by itself, and who is told.
 pub(crate) struct Failing {
     why: OnceLock<String>,
     on_failure: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-/// Lives as long as a thread or a task: if that panics, its part of the process has failed.
+/// Held by a thread or a task; a panic fails the process.
 pub(crate) struct Watch<'a> {
     failing: &'a Failing,
     what: &'static str,
 }
 
 impl Failing {
-    /// `on_failure` is called once, by the thread that fails first.
+    /// `on_failure` is called once, by the first failure.
     pub(crate) fn new(on_failure: impl FnOnce() + Send + 'static) -> Self {
         Self { why: OnceLock::new(), on_failure: Mutex::new(Some(Box::new(on_failure))) }
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
     pub(crate) fn why(&self) -> Option<&str> {
         self.why.get().map(String::as_str)
     }
 
-    /// It has to end.
     pub(crate) fn fail(&self, why: String) {
-        // The first reason stays.
+        // Keeps the first reason.
         let _ = self.why.set(why);
         let call = lock(&self.on_failure).take();
         if let Some(call) = call {
@@ -37,7 +34,7 @@ impl Failing {
         }
     }
 
-    /// `what`: what the thread or task does, as in "the thread that … has panicked".
+    /// `what` completes "the thread that … has panicked".
     pub(crate) fn watch(&self, what: &'static str) -> Watch<'_> {
         Watch { failing: self, what }
     }
@@ -89,7 +86,7 @@ mod tests {
         assert_eq!((failing.why(), calls.load(SeqCst)), (Some(why), 1));
     }
 
-    /// The runtime goes on after a task that panics, so the task has to say so itself.
+    /// The runtime survives the panic of a task, so the task must report it.
     #[test]
     fn a_panic_of_a_task_is_told() {
         let (failing, calls) = counted();

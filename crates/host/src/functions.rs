@@ -1,4 +1,4 @@
-//! The functions that an executor knows: the user's, and the built-in ones.
+//! The functions of an executor: the user's and the built-in ones.
 
 use crate::blob::Content;
 use crate::cancellation::CancellationToken;
@@ -22,24 +22,22 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-/// What a function can know about the task that it runs.
+/// What a function can know about its task.
 #[derive(Clone, Debug)]
 pub struct TaskContext {
-    /// Which attempt this is, from 1. Tasks may run more than once, so what they do is to be idempotent.
+    /// Number of the attempt, from 1. Make effects idempotent: a task may run more than once.
     pub attempt: u8,
-    /// Who asked.
+    /// User id.
     pub uid: u32,
-    /// Which job.
+    /// Number of the job.
     pub jid: u32,
-    /// Which task of the job.
+    /// Number of the task in its job.
     pub tid: u32,
-    /// 1 (the highest) to 8.
+    /// 1 (highest) to 8.
     pub priority: u8,
-    /// The client's address, as the switch sees it.
+    /// The client's address as the switch sees it.
     pub client: SocketAddr,
-    /// When the slot asked for a task.
     pub(crate) asked: Nanos,
-    /// Names the run on this executor.
     pub(crate) run: RunKey,
     pub(crate) holding: Holding,
     pub(crate) cancellation: CancellationToken,
@@ -47,14 +45,14 @@ pub struct TaskContext {
     pub(crate) driver: Weak<ExecutorDriver>,
 }
 
-/// A slot that a task lends, until this is dropped.
+/// Keeps a task's slot lent until dropped.
 #[derive(Debug)]
 pub struct LentSlot {
     driver: Weak<ExecutorDriver>,
     run: RunKey,
 }
 
-/// A task cannot wait for other tasks here: as many of this executor do as may, or it does already.
+/// The task cannot wait for other tasks: the executor's limit is reached, or the task already waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "as many tasks of this executor wait for other tasks as may: raise `waiting` in [tasks.executors] of its configuration \
@@ -63,20 +61,20 @@ pub struct LentSlot {
 pub struct TooManyWaiting;
 
 impl TaskContext {
-    /// What the task has of this counted resource, such as a GPU's id: its own until it has ended. `None` if the executor does
-    /// not count it, or the task does not require it.
+    /// The task's exclusive bundle of this counted resource, such as a GPU's id. `None`: not counted by the executor, or not required by
+    /// the task.
     #[must_use]
     pub fn bundle(&self, resource: &str) -> Option<&str> {
         self.holding.iter().find(|(of, _)| of.name() == resource).map(|(_, told)| told)
     }
 
-    /// Lends the task's slot while it waits for other tasks, so that they can run on this executor: without it, tasks that wait for
-    /// tasks could take all slots, and wait for ever. When the returned guard is dropped, the task goes on at once, even if another
-    /// one has the slot until it ends.
+    /// Lends the task's slot while it waits for other tasks; otherwise waiting tasks could take all slots and deadlock. When the guard is
+    /// dropped, the task continues at once, even if another one still uses the slot.
     ///
     /// # Errors
-    /// If as many tasks of this executor wait as may ([`ExecutorBuilder::waiting`](crate::ExecutorBuilder::waiting)), if this one does
-    /// already, and in functions of `register_inline`.
+    ///
+    /// If too many tasks wait ([`ExecutorBuilder::waiting`](crate::ExecutorBuilder::waiting)), if this one already does, and in functions
+    /// of `register_inline`.
     pub fn lend_slot(&self) -> Result<LentSlot, TooManyWaiting> {
         let driver = self.driver.upgrade().ok_or(TooManyWaiting)?;
         let lends = driver.with(|now, executor, _| executor.wait_for_others(now, self.run));
@@ -86,22 +84,22 @@ impl TaskContext {
         Ok(LentSlot { driver: self.driver.clone(), run: self.run })
     }
 
-    /// Tells the client that a part of the task was not begun, and will not be: it may submit it again, while this runs on. `part` says
-    /// which, in at most 1 KiB: what is longer is not sent.
+    /// Tells the client that a part of the task will not begin here: the client may resubmit that part while this task runs on. `part`
+    /// identifies it in at most 1 KiB; longer ones are not sent.
     pub fn give_back_part(&self, part: Vec<u8>) {
         if let Some(driver) = self.driver.upgrade().filter(|_| part.len() <= RESULT_MAX) {
             driver.with(|now, executor, _| executor.give_back_part(now, self.run, part));
         }
     }
 
-    /// Whether the client wants the task to be stopped. A function that takes long should look now and then, and return an
-    /// error soon; one that returns a value all the same has succeeded. Never, for functions on the network thread.
+    /// Whether the client has cancelled the task. A long function should check this and return an error; returning a value is success.
+    /// Always false on the network thread.
     #[must_use]
     pub fn cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
     }
 
-    /// The same, to wait for and to give to other threads.
+    /// The cancellation, to wait for or to give to other threads.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
@@ -116,11 +114,9 @@ impl Drop for LentSlot {
     }
 }
 
-/// What a function returned.
 #[derive(Debug)]
 pub(crate) enum Value {
     Bytes(Vec<u8>),
-    /// Too large for the memory.
     Large(Content),
 }
 
@@ -130,31 +126,29 @@ impl From<Vec<u8>> for Value {
     }
 }
 
-/// A function, with its errors and panics as messages.
+/// A function whose errors and panics are messages.
 pub(crate) type Call = dyn Fn(&TaskContext, &[u8]) -> Result<Value, String> + Send + Sync;
 
-/// Where a function runs.
 #[derive(Clone)]
 pub(crate) enum Function {
-    /// On the network thread: it takes microseconds.
+    /// On the network thread; takes microseconds.
     Inline(Arc<Call>),
     /// On a worker thread.
     Worker(Arc<Call>),
-    /// Nowhere: a timer.
+    /// A timer; needs no thread.
     Sleep,
-    /// On the runtime.
+    /// On the asynchronous runtime.
     #[cfg(feature = "async")]
     Async(Arc<AsyncCall>),
 }
 
-/// By the number of the name.
+/// Functions by id, the hash of the name.
 #[derive(Default)]
 pub(crate) struct Functions {
     places: HashMap<u32, usize>,
     all: Vec<Known>,
 }
 
-/// A function, and how long its runs took.
 struct Known {
     name: String,
     function: Function,
@@ -162,7 +156,7 @@ struct Known {
 }
 
 impl Functions {
-    /// With the built-in ones; `exec` and `command` run under `processes`.
+    /// The built-in functions; `exec` and `command` use `processes`.
     pub(crate) fn built_in(processes: &Arc<Processes>) -> Result<Self, Error> {
         let mut functions = Self::default();
         let (exec, command) = (Arc::clone(processes), Arc::clone(processes));
@@ -187,7 +181,6 @@ impl Functions {
         Ok(())
     }
 
-    /// Where a function is; it stays there.
     pub(crate) fn place(&self, id: u32) -> Option<usize> {
         self.places.get(&id).copied()
     }
@@ -204,21 +197,19 @@ impl Functions {
         self.place(id).map_or("?", |place| &self.all[place].name)
     }
 
-    /// A run of the function at this place has ended.
     pub(crate) fn ran(&mut self, place: usize, took: Nanos, status: Status) {
         if let Some(known) = self.all.get_mut(place) {
             known.times.add(took, status);
         }
     }
 
-    /// Of each function that ran.
     pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
         let ran = self.all.iter().filter(|known| known.times.count() > 0);
         ran.map(|known| (known.name.clone(), known.times.clone())).collect()
     }
 }
 
-/// A user's function, made safe to call from anywhere.
+/// Turns errors and panics into messages.
 pub(crate) fn wrap<F, V, E>(function: F) -> Arc<Call>
 where
     F: Fn(&TaskContext, &[u8]) -> Result<V, E> + Send + Sync + 'static,
@@ -232,28 +223,25 @@ where
     })
 }
 
-/// The message for a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panicked: {}", text.unwrap_or("(no message)"))
 }
 
-/// The argument of `sleep` and `spin`.
 pub(crate) fn duration_ns(function: &str, argument: &[u8]) -> Result<Nanos, String> {
     let bytes = <[u8; 8]>::try_from(argument);
     bytes.map(u64::from_be_bytes).map_err(|_| no_duration(function, argument.len()))
 }
 
-/// The error for an argument of this many bytes, which [`duration_ns`] does not accept.
 pub(crate) fn no_duration(function: &str, length: usize) -> String {
     format!("{function} wants 8 bytes in the packet, nanoseconds in network byte order, not {length}")
 }
 
-/// How often `spin` looks whether its task is cancelled.
+/// How often `spin` checks for cancellation.
 const LOOK_EVERY: Nanos = 5 * MS;
 
-/// Computes until this thread has had that much CPU time; returns when it began.
+/// Computes until this thread has used `duration` of CPU time.
 fn spin(context: &TaskContext, duration: Nanos) -> Result<Vec<u8>, String> {
     let cpu = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -269,7 +257,7 @@ fn spin(context: &TaskContext, duration: Nanos) -> Result<Vec<u8>, String> {
         if context.cancelled() {
             return Err("cancelled".to_owned());
         }
-        // Reading the thread's clock is a system call; the wall clock is not, and never runs slower.
+        // The wall clock needs no system call, and never runs slower than the thread's clock.
         let until = clock::now().saturating_add(left.min(LOOK_EVERY));
         while clock::now() < until {
             std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! Functions that are futures: a small runtime of one thread runs them, as many at once as the executor has slots.
+//! Asynchronous functions: a runtime of one thread runs as many at once as the executor has slots.
 
 use crate::driver::{lock, spawn};
 use crate::error::Error;
@@ -13,13 +13,12 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// What an asynchronous function returns, with its errors and panics as messages.
+/// The future of a function; errors and panics are messages.
 pub(crate) type Outcome = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
 
-/// An asynchronous function.
 pub(crate) type AsyncCall = dyn Fn(TaskContext, Vec<u8>) -> Outcome + Send + Sync;
 
-/// A user's function, made safe to call on the runtime.
+/// Turns errors and panics into messages.
 pub(crate) fn wrap_async<F, R, E>(function: F) -> Arc<AsyncCall>
 where
     F: Fn(TaskContext, Vec<u8>) -> R + Send + Sync + 'static,
@@ -36,7 +35,7 @@ where
     })
 }
 
-/// A function whose panic is an error.
+/// Turns a panic into an error.
 struct Caught(Outcome);
 
 impl Future for Caught {
@@ -48,7 +47,7 @@ impl Future for Caught {
     }
 }
 
-/// The runtime. When it is closed, what still runs on it is dropped.
+/// Closing it drops what it runs.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
@@ -63,7 +62,7 @@ impl Runtime {
         let (end, ended) = oneshot::channel::<()>();
         let handle = runtime.handle().clone();
         let thread = spawn("mf-futures", move || {
-            let _ = runtime.block_on(ended); // an error means that the sender is gone, which is the end, too
+            let _ = runtime.block_on(ended); // fails if the sender is gone, which also ends it
             runtime.shutdown_background();
         })?;
         Ok(Self { handle, end: Mutex::new(Some(end)), thread: Mutex::new(Some(thread)) })
@@ -73,7 +72,7 @@ impl Runtime {
         self.handle.spawn(run);
     }
 
-    /// Ends it, unless it has ended.
+    /// Idempotent.
     pub(crate) fn close(&self) {
         lock(&self.end).take();
         let thread = lock(&self.thread).take();

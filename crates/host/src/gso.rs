@@ -1,19 +1,18 @@
-//! How many datagrams may leave by one system call (generic segmentation offload, GSO).
+//! Number of datagrams per system call (generic segmentation offload, GSO).
 //!
-//! Where a device does not support GSO, the kernel refuses with an error that has other causes too: a route that was removed, an
-//! address that has changed, port 0. So GSO is given up only if the same datagrams can be sent one by one. It is tried again
-//! later, because routes may lead to another device by then.
+//! The kernel's error for a device without GSO may also mean a removed route, a changed address or port 0. So GSO is disabled only if the
+//! same datagrams can be sent one by one, and retried later, when routes may lead elsewhere.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Calls after which GSO is tried again: one failed call among so many costs little.
+/// Calls until GSO is tried again.
 const RETRY_AFTER: u32 = 1_000;
 
 #[derive(Debug)]
 pub(crate) struct Gso {
-    /// Datagrams that the kernel takes in one call.
+    /// Datagrams that the kernel accepts per call.
     most: usize,
-    /// Calls that still send one datagram each, before GSO is tried again.
+    /// Calls left that send one datagram each.
     pause: AtomicU32,
 }
 
@@ -22,21 +21,21 @@ impl Gso {
         Self { most, pause: AtomicU32::new(0) }
     }
 
-    /// Datagrams that a call may send now.
+    /// Datagrams per call now.
     pub(crate) fn most(&self) -> usize {
         if self.pause.load(Relaxed) == 0 { self.most } else { 1 }
     }
 
-    /// A call with several datagrams was refused, but they could be sent one by one.
+    /// The kernel refused several datagrams in a call, but took them one by one.
     pub(crate) fn refused(&self) {
         self.pause.store(RETRY_AFTER, Relaxed);
     }
 
-    /// A call has sent one datagram.
+    /// Counts a call with one datagram.
     pub(crate) fn sent_one(&self) {
         let left = self.pause.load(Relaxed);
         if left > 0 {
-            // Two threads at once may count as one call: the pause is only a little longer then.
+            // Two concurrent calls may count as one, which only prolongs the pause.
             self.pause.store(left - 1, Relaxed);
         }
     }

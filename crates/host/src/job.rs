@@ -1,4 +1,4 @@
-//! What a user submits.
+//! Jobs and tasks.
 
 use crate::clock;
 use midflight_tasks::client::{Argument, Task};
@@ -7,24 +7,24 @@ use midflight_tasks::place::Preference;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One task of a job. [`TaskSpec::new`] has the defaults.
+/// A task of a job. [`TaskSpec::new`] has the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// The function's number: `midflight_tasks::functions::function_id`.
+    /// Id of the function: `midflight_tasks::functions::function_id`.
     pub function: u32,
-    /// Up to 64 MiB. Up to 16 bytes travel with the task, more by reference; tasks may share one allocation.
+    /// Up to 64 MiB: up to 16 bytes in the packet, more by reference. Tasks may share one allocation.
     pub argument: Arc<Vec<u8>>,
-    /// 1 (the highest) to 8. Default 4.
+    /// 1 (highest) to 8. Default 4.
     pub priority: u8,
-    /// The executor must have at least these resources, one bit each. Default none.
+    /// Required resources of the executor, one bit each. Default: none.
     pub resources: u8,
-    /// How long an attempt may take from when it is submitted, the time in the queue included. Default for ever.
+    /// Time limit of an attempt from its submission, queueing included. Default: none.
     pub timeout: Option<Duration>,
-    /// Attempts that may be made when attempts are abandoned, time out or (with `retry_failed`) fail. Default 3.
+    /// Attempts allowed if attempts are abandoned, time out or (with `retry_failed`) fail. Default 3.
     pub attempts: u32,
-    /// Whether a failure of the function is tried again. Default no.
+    /// Whether to retry when the function fails. Default: no.
     pub retry_failed: bool,
-    /// Where it prefers to run. Default: anywhere.
+    /// Placement preference. Default: none.
     pub prefer: Option<Preference>,
 }
 
@@ -44,7 +44,7 @@ impl TaskSpec {
         }
     }
 
-    /// As the endpoint gets it; `argument` is this call's, or where it is.
+    /// Converts for the endpoint. `argument` holds or references this task's argument.
     pub(crate) fn task(&self, argument: Argument) -> Task {
         Task {
             function: self.function,
@@ -62,9 +62,9 @@ impl TaskSpec {
 /// Independent tasks that are submitted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// The job's number, the second part of a task's name <uid, jid, tid>; `None`: the client counts.
+    /// Number of the job, the second part of a task's name <uid, jid, tid>; `None`: assigned.
     pub jid: Option<u32>,
-    /// The tasks; a task's place is its tid.
+    /// The tasks; the index is the tid.
     pub tasks: Vec<TaskSpec>,
 }
 
@@ -94,7 +94,7 @@ impl FromIterator<TaskSpec> for Job {
     }
 }
 
-/// Builds a [`Job`]. Properties hold for the tasks that are added after them.
+/// Builds a [`Job`]. A property applies to the tasks added after it.
 #[derive(Clone, Debug)]
 pub struct JobBuilder {
     job: Job,
@@ -102,50 +102,50 @@ pub struct JobBuilder {
 }
 
 impl JobBuilder {
-    /// The job's number.
+    /// Number of the job.
     #[must_use]
     pub fn jid(mut self, jid: u32) -> Self {
         self.job.jid = Some(jid);
         self
     }
 
-    /// 1 (the highest) to 8.
+    /// 1 (highest) to 8.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.template.priority = priority;
         self
     }
 
-    /// Resources that the executor must have, one bit each.
+    /// Required resources, one bit each.
     #[must_use]
     pub fn resources(mut self, mask: u8) -> Self {
         self.template.resources = mask;
         self
     }
 
-    /// How long an attempt may take from when it is submitted, the time in the queue included.
+    /// Time limit of an attempt from its submission, queueing included.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.template.timeout = Some(timeout);
         self
     }
 
-    /// Attempts that may be made.
+    /// Attempts allowed.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.template.attempts = attempts;
         self
     }
 
-    /// Tries failures of the function again, too.
+    /// Whether to retry when the function fails.
     #[must_use]
     pub fn retry_failed(mut self, retry: bool) -> Self {
         self.template.retry_failed = retry;
         self
     }
 
-    /// Where the tasks prefer to run: a place that executors name, such as a machine or a rack. If none of its slots is free,
-    /// they wait for one for as long as `patience` (50 ms, say; at most 32.768 s), and then go anywhere.
+    /// Preferred place, such as a machine or a rack that executors name. If it has no free slot, a task waits for `patience` (say 50 ms; at
+    /// most 32.768 s), then may go anywhere.
     ///
     /// ```
     /// use midflight_host::Job;
@@ -167,13 +167,13 @@ impl JobBuilder {
         self
     }
 
-    /// Adds a call for each of these arguments.
+    /// Adds a call for each argument.
     #[must_use]
     pub fn tasks<A: Into<Vec<u8>>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
         arguments.into_iter().fold(self, Self::task)
     }
 
-    /// Adds `count` calls with the same argument, which is kept once.
+    /// Adds `count` calls that share one argument.
     #[must_use]
     pub fn repeat(mut self, count: usize, argument: impl Into<Vec<u8>>) -> Self {
         let task = TaskSpec { argument: Arc::new(argument.into()), ..self.template.clone() };

@@ -1,37 +1,37 @@
-//! The real world: clock, sockets, threads and processes that run the state machines of the lower floors.
+//! The host: clocks, sockets, threads and processes that run the state machines of the lower layers.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `clock`, `waker`, `socket`, `gso`, `reply_addresses` | monotonic time, waking a thread that waits for packets, batched UDP |
+//! | `clock`, `waker`, `socket`, `gso`, `reply_addresses` | monotonic time, waking a waiting thread, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
-//! | `reply_limit`, `neighbours` | answers that anybody can ask for: none waits for a neighbour that is not there |
-//! | `busy_poll` | polling a socket for a short while before sleeping |
-//! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
-//! | `open_files` | how many files may be open, here and in commands |
-//! | `privileges` | giving up what only the start needed |
+//! | `reply_limit`, `neighbours` | limits on answers to unproven senders, by the state of their neighbours |
+//! | `busy_poll` | polling a socket before sleeping |
+//! | `switch` | the C core, in this process or in the kernel, and its thread |
+//! | `open_files` | limit of open files, here and in commands |
+//! | `privileges` | dropping privileges after the start |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
-//! | `built_in` | the built-in functions for executors of other protocols |
+//! | `built_in` | built-in functions for executors of other protocols |
 //! | `python` | Python functions, in worker processes |
-//! | `futures` | functions that are futures (feature `async`) |
-//! | `typed` | arguments and results of types that serde knows (feature `serde`) |
-//! | `run_times` | how long runs took, by function |
-//! | `counted` | what the bundles of an executor's counted resources are |
-//! | `pending` | an outcome that others wait for |
-//! | `failing` | a part that cannot go on ends the process |
-//! | `poller` | threads that wait poll the socket themselves, one at a time |
+//! | `futures` | asynchronous functions (feature `async`) |
+//! | `typed` | typed arguments and results by serde (feature `serde`) |
+//! | `run_times` | run times by function |
+//! | `counted` | counted resources of an executor |
+//! | `pending` | an outcome that threads wait for |
+//! | `failing` | ends the process when a part of it fails |
+//! | `poller` | lets one waiting thread poll the socket |
 //! | `kv` | a client of the store |
 //! | `cache` | a client of a replicated cache |
 //! | `replica` | a replica of the store (feature `replica`) |
-//! | `replicas` | what runs beside an operator, and the controller (feature `operator`) |
-//! | `ring` | datagrams from one thread to another |
-//! | `agent` | the agent before memcached or Redis (feature `agent`) |
-//! | `disk` | batches of changes to the files of a directory, made safe by a thread |
-//! | `spill` | unlinked files for what is too large for the memory |
+//! | `replicas` | selector, keeper and controller (feature `operator`) |
+//! | `ring` | datagrams between threads |
+//! | `agent` | agent for memcached or Redis (feature `agent`) |
+//! | `disk` | durable batches of changes to the files of a directory |
+//! | `spill` | unlinked files for large data |
 //! | `links` | links between peers, over TCP |
 //! | `blob` | arguments and results that exceed a packet, over TCP |
 //!
-//! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
+//! All bounds have documented defaults in their options; every loss is counted by reason.
 
 #[cfg(feature = "agent")]
 pub mod agent;
@@ -110,8 +110,7 @@ pub use switch::{
 #[cfg(feature = "serde")]
 pub use typed::{CodecError, TypedError, TypedHandle};
 
-/// What runs an endpoint of this crate, for endpoints of other protocols, such as those that Midflight is compared with. It may change
-/// with any version.
+/// The parts that run an endpoint, for endpoints of other protocols that Midflight is compared with. Not stable.
 #[doc(hidden)]
 pub mod parts {
     pub use crate::busy_poll::BUSY_POLL;

@@ -1,7 +1,7 @@
-//! Asks the kernel whether a packet to an address would leave at once, or wait for the answer of a neighbour that may not exist.
+//! Asks the kernel whether a packet would leave at once, or wait for a neighbour that may not exist.
 //!
-//! It takes two requests by netlink, which need no privileges: one for the route, one for the neighbour at its other end, a gateway or
-//! the address itself. The kernel knows a neighbour that sends packets here, because that has asked for our MAC address before.
+//! Two netlink requests, without privileges: for the route, and for the neighbour at its end, a gateway or the address itself. The kernel
+//! knows neighbours that send packets here, because they have resolved our MAC address.
 
 use midflight_endpoint::{MS, Nanos};
 use rustix::io::Errno;
@@ -11,26 +11,25 @@ use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-/// How long an answer of the kernel is used.
 const KEPT_FOR: Nanos = 100 * MS;
-/// Addresses whose neighbour is remembered: at most one for each salted hash.
+/// Cache entries, one per salted hash.
 const REMEMBERED: usize = 4_096;
 /// Bytes of `struct nlmsghdr`.
 const HEADER: usize = 16;
 /// Bytes of `struct nlattr`.
 const ATTRIBUTE: usize = 4;
-/// Bytes of the longest answer that is read; the kernel's have about 150.
+/// Longest answer that is read; the kernel's have about 150 bytes.
 const ANSWER_MAX: usize = 1_024;
 const RTA_VIA: u16 = 18;
 
-/// The neighbour that packets to an address go to.
+/// State of the neighbour that packets to an address go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Neighbour {
     /// A packet leaves at once, needs no neighbour, or fails at once.
     Present,
-    /// The kernel has not heard of it, or does not say.
+    /// The kernel does not know it or does not say.
     Unknown,
-    /// The kernel is asking for it, or has asked in vain.
+    /// The kernel is resolving it, or has failed to.
     Absent,
 }
 
@@ -41,10 +40,9 @@ struct Seen {
     until: Nanos,
 }
 
-/// What the kernel has said lately.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    /// `None` where the system refuses it: then all are unknown.
+    /// `None` if the system refuses it: then all are unknown.
     netlink: Option<OwnedFd>,
     sequence: u32,
     question: Vec<u8>,
@@ -66,7 +64,7 @@ impl Neighbours {
         Self { netlink: netlink.ok(), sequence: 0, question, salt: RandomState::new(), seen }
     }
 
-    /// The neighbour that packets to this address go to, as the kernel says now or has said in the last 100 ms.
+    /// The neighbour for this address, as of at most 100 ms ago.
     pub(crate) fn toward(&mut self, now: Nanos, address: IpAddr) -> Neighbour {
         let place = self.salt.hash_one(address) as usize % REMEMBERED;
         if let Some(seen) = self.seen[place].filter(|seen| seen.address == address && now < seen.until) {
@@ -93,7 +91,7 @@ impl Neighbours {
             return Some(Neighbour::Present);
         }
         let interface: [u8; 4] = attribute(attributes, libc::RTA_OIF)?.try_into().ok()?;
-        // struct rtvia: a family in two bytes, then an address of it.
+        // struct rtvia: a family in two bytes, then an address.
         let via = attribute(attributes, RTA_VIA).and_then(|via| via.get(2..));
         let next_hop = match attribute(attributes, libc::RTA_GATEWAY).or(via) {
             Some(gateway) => ip_of(gateway)?,
@@ -108,7 +106,7 @@ impl Neighbours {
         Some(if is_absent { Neighbour::Absent } else { Neighbour::Present })
     }
 
-    /// What the kernel says of an address, without the header; `Err`: its error.
+    /// The body of the kernel's answer, or its error.
     fn request<'a>(
         &mut self,
         kind: u16,
@@ -126,7 +124,7 @@ impl Neighbours {
         question.extend_from_slice(&kind.to_ne_bytes());
         question.extend_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
         question.extend_from_slice(&self.sequence.to_ne_bytes());
-        question.extend_from_slice(&[0; 4]); // the port of this socket, which the kernel knows
+        question.extend_from_slice(&[0; 4]); // port of this socket, which the kernel knows
         question.extend_from_slice(fixed);
         question.extend_from_slice(&(attribute_length as u16).to_ne_bytes());
         question.extend_from_slice(&attribute.to_ne_bytes());
@@ -135,7 +133,7 @@ impl Neighbours {
             IpAddr::V6(v6) => question.extend_from_slice(&v6.octets()),
         }
         send(netlink, question, SendFlags::empty()).ok()?;
-        // The kernel has answered when `send` returns. An answer that could not be read before may come first.
+        // The answer is there when `send` returns, possibly behind an unread older one.
         let length = loop {
             let (length, _) = recv(netlink, answer.as_mut_slice(), RecvFlags::empty()).ok()?;
             if answer[8..12] == self.sequence.to_ne_bytes() {
@@ -160,7 +158,6 @@ fn ip_of(octets: &[u8]) -> Option<IpAddr> {
     v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
 }
 
-/// The value of the first attribute of this kind.
 fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(attributes.get(..2)?.try_into().ok()?));
@@ -185,7 +182,6 @@ mod tests {
         UdpSocket::bind(any).unwrap().send_to(b"x", (address, 9)).unwrap();
     }
 
-    /// Waits until the kernel says so.
     fn becomes(neighbours: &mut Neighbours, address: IpAddr, expected: Neighbour) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while neighbours.ask(address) != Some(expected) {
@@ -206,7 +202,7 @@ mod tests {
             (host.ipv6.into(), behind.ipv6.into(), IpAddr::from(SWITCH_IPV6), ["fd77:1::99", "2001:db8::9"]),
         ] {
             let [absent, unroutable]: [IpAddr; 2] = [absent, unroutable].map(|address| address.parse().unwrap());
-            // The switch has not heard of it before.
+            // Makes the host known to the switch.
             lab.within(Place::Host(0), || send_to(own)).unwrap();
             lab.within(Place::Switch, || {
                 let mut neighbours = Neighbours::new();

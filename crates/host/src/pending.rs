@@ -1,10 +1,9 @@
-//! The outcome of something that was begun: one thread puts it here, others wait for it.
+//! An outcome set by one thread, for which others wait.
 
 use crate::driver::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Where an outcome is put.
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
     outcome: Mutex<Option<T>>,
@@ -18,7 +17,6 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T: Clone> Pending<T> {
-    /// It has ended. Whoever waits is woken.
     pub(crate) fn end(&self, outcome: T) {
         *lock(&self.outcome) = Some(outcome);
         self.ended.notify_all();
@@ -28,7 +26,6 @@ impl<T: Clone> Pending<T> {
         lock(&self.outcome).is_some()
     }
 
-    /// Waits for the end; `None` when the deadline passes first.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> Option<T> {
         let mut outcome = lock(&self.outcome);
         while outcome.is_none() {

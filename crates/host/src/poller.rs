@@ -1,6 +1,5 @@
-//! Threads that wait for an answer poll the socket themselves for a short while before they sleep, one at a time: an answer that
-//! comes soon costs no wake-up. Where answers come late time after time, most waits do not poll: it would take time from those who
-//! work for the answer.
+//! Lets one waiting thread poll the socket briefly before it sleeps; an early answer then costs no wake-up. While answers keep coming late,
+//! most waits do not poll.
 
 use crate::busy_poll::Spin;
 use crate::clock;
@@ -9,18 +8,17 @@ use midflight_endpoint::Endpoint;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// So many polls in vain, one after the other, say that the next ones are, too.
+/// Consecutive polls without success after which polling is mostly skipped.
 const IN_VAIN_MAX: u32 = 16;
-/// Then one wait of so many polls.
+/// Then one of this many waits polls.
 const TRY_EVERY: u32 = 16;
 
-/// The state of the one thread that may poll.
 pub(crate) struct Poller {
     longest: Duration,
     hands: Mutex<Option<(Hands, Spin, RecentPolls)>>,
 }
 
-/// How many polls were in vain since one was not, and what followed from it.
+/// Polls since the last success, and skipped ones.
 #[derive(Debug, Default)]
 struct RecentPolls {
     in_vain: u32,
@@ -28,7 +26,6 @@ struct RecentPolls {
 }
 
 impl RecentPolls {
-    /// Whether the next wait is to poll.
     fn is_worth_it(&mut self) -> bool {
         if self.in_vain < IN_VAIN_MAX {
             return true;
@@ -43,12 +40,11 @@ impl RecentPolls {
 }
 
 impl Poller {
-    /// Polls for at most that long; zero: never.
     pub(crate) fn new(longest: Duration) -> Self {
         Self { longest, hands: Mutex::default() }
     }
 
-    /// Polls until `done`. If then `is_more_open`, the network thread watches the socket from now on.
+    /// Polls until `done`. Afterwards the network thread watches the socket if `is_more_open`.
     pub(crate) fn poll_until<E: Endpoint, H: Handler<E>>(
         &self,
         driver: &Driver<E, H>,
@@ -56,7 +52,7 @@ impl Poller {
         done: &dyn Fn() -> bool,
         is_more_open: impl Fn(&E) -> bool,
     ) {
-        // A second thread that polls would only slow down the first.
+        // A second polling thread would only slow down the first.
         let Ok(mut hands) = self.hands.try_lock() else { return };
         let (hands, spin, recent) =
             hands.get_or_insert_with(|| (Hands::new(), Spin::default(), RecentPolls::default()));
@@ -69,7 +65,7 @@ impl Poller {
                 while !done() && clock::now() < end && driver.poll(hands) {}
                 done()
             });
-            // A wait that ends sooner says nothing about how soon results come.
+            // A shorter wait says nothing about how soon results come.
             if came || longest == self.longest {
                 recent.polled(came);
             }

@@ -1,5 +1,5 @@
-//! Giving up privileges. A switch needs them to load and attach its programs and to listen on low ports. To serve it needs
-//! none, because a process may use the descriptors of programs, links and maps that it has open.
+//! Dropping privileges. A switch needs them to load and attach programs and to listen on low ports, but not to serve: open descriptors stay
+//! usable.
 
 use crate::error::Error;
 use rustix::process::{Gid, Uid};
@@ -10,13 +10,13 @@ use rustix::thread::{
 use std::fmt;
 use std::io;
 
-/// `nobody` and `nogroup`, whatever they are called.
+/// `nobody` and `nogroup`, under any name.
 const NOBODY: u32 = 65_534;
 
-/// What is left.
+/// What is left after dropping privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The user that the process runs as from now on.
+    /// The user that the process runs as.
     pub user: u32,
 }
 
@@ -26,16 +26,17 @@ impl fmt::Display for Left {
     }
 }
 
-/// Gives up all capabilities for good, and root for `nobody`. Capabilities are a thread's own: call it before the first
-/// thread is started, and they inherit it.
+/// Drops all capabilities for good, and changes root to `nobody`. Call it before the first thread starts: capabilities belong to a thread
+/// and are inherited.
 ///
-/// Where there is no such user, as in some containers, root remains root, but without capabilities.
+/// If that user does not exist, as in some containers, root stays root without capabilities.
 ///
 /// # Errors
-/// Where the kernel refuses, and privileges would remain.
+///
+/// If the kernel refuses and privileges would remain.
 pub fn drop_all() -> Result<Left, Error> {
     let failed = |what| move |source: rustix::io::Errno| Error::Privileges { what, source: source.into() };
-    // Needs a capability of its own, without which there is nothing in that set to gain either: see no_new_privs.
+    // This needs a capability itself; without it no_new_privs prevents gaining any.
     for number in 0..u64::BITS {
         let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));
     }
@@ -52,7 +53,7 @@ pub fn drop_all() -> Result<Left, Error> {
     Ok(Left { user: rustix::process::geteuid().as_raw() })
 }
 
-/// By the C library, which does it for all threads.
+/// By the C library, which changes all threads.
 fn become_nobody() -> io::Result<()> {
     let (user, group) = (Uid::from_raw(NOBODY).as_raw(), Gid::from_raw(NOBODY).as_raw());
     let done = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };

@@ -1,5 +1,4 @@
-//! The function `python`: calls of Python functions, which worker processes run. `docs/internals/python.md` says what they are
-//! told and what happens when a process dies.
+//! The function `python`: calls of Python functions in worker processes. See `docs/internals/python.md`.
 
 mod cache;
 mod channel;
@@ -32,17 +31,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name under which executors register it.
+/// The name of the function at executors.
 pub const PYTHON: &str = "python";
 
-/// How an executor runs Python functions. [`PythonOptions::new`] has the defaults.
+/// Options for Python functions. [`PythonOptions::new`] has the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonOptions {
-    /// Of CPython 3.11 or newer, with the package `midflight`; a name without `/` is looked for in `PATH`.
+    /// CPython 3.11 or newer with the package `midflight`; a name without `/` is searched in `PATH`.
     pub interpreter: PathBuf,
-    /// A worker is replaced by a new one after so many tasks. Default: never.
+    /// Tasks after which a worker is replaced. Default: never.
     pub max_tasks: Option<u64>,
-    /// Bytes of functions and shared arguments that executor and workers together keep for further tasks. Default 1 GiB.
+    /// Bytes of functions and shared arguments that executor and workers together cache. Default 1 GiB.
     pub cache_bytes: u64,
 }
 
@@ -54,7 +53,6 @@ impl PythonOptions {
     }
 }
 
-/// What an executor needs to run Python functions.
 pub(crate) struct Pythons {
     pool: Pool,
     cache: Cache,
@@ -62,16 +60,15 @@ pub(crate) struct Pythons {
     counters: Arc<Counters>,
 }
 
-/// Why a task has no answer of a worker.
 enum Failure {
     Cancelled,
-    /// Another attempt may go well.
+    /// Another attempt may succeed.
     Passing(PythonRefusal),
     Lasting(PythonRefusal),
 }
 
 impl Pythons {
-    /// Starts one worker: what is wrong with the interpreter is known at once.
+    /// Starts one worker, to report a bad interpreter at once.
     pub(crate) fn start(options: PythonOptions, slots: u32, progress_timeout: Duration) -> Result<Self, Error> {
         let counters = Arc::<Counters>::default();
         let memory = Memory::new(options.cache_bytes);
@@ -82,14 +79,14 @@ impl Pythons {
         Ok(Self { pool, cache, memory, counters })
     }
 
-    /// A task. What ends it for good is a value; an error is for another attempt, or of a task that is cancelled.
+    /// A final failure is a value; an error asks for another attempt, or reports a cancellation.
     pub(crate) fn call(&self, context: &TaskContext, argument: &[u8]) -> Result<Vec<u8>, String> {
         let head = match PythonHead::parse(argument) {
             Ok(head) => head,
             Err(refusal) => return Ok(refusal.encode(context.attempt)),
         };
         let ran = self.run(context, &head);
-        self.make_room(); // what it used may be dropped now
+        self.make_room(); // the task's data may be evicted now
         match ran {
             Ok(done) if done.has_raised && context.attempt <= head.options.retries => {
                 Err("raised an exception".to_owned())
@@ -107,7 +104,7 @@ impl Pythons {
         let calls = Calls { function: &function, shared: &shared, pickled: head.calls };
         loop {
             let mut worker = self.worker_for(context)?;
-            // It may have taken long: what is cancelled meanwhile does not begin.
+            // The task may have been cancelled during a slow start.
             if context.cancelled() {
                 self.pool.give_back(worker, self.cache.drops());
                 return Err(Failure::Cancelled);
@@ -139,7 +136,7 @@ impl Pythons {
         })
     }
 
-    /// Evicts data that no task uses until the memory limit is met: first cached blobs, then the copies that idle workers keep.
+    /// Evicts unused data until the memory limit is met: first cached blobs, then copies of idle workers.
     fn make_room(&self) {
         while self.memory.is_exceeded() && self.cache.drop_oldest() {
             self.pool.forget_dropped(self.cache.drops());
@@ -157,7 +154,6 @@ impl Pythons {
         })
     }
 
-    /// The worker's answer, unless it is another one than the client wants.
     fn ask(
         &self,
         context: &TaskContext,
@@ -172,7 +168,6 @@ impl Pythons {
         }
     }
 
-    /// The worker goes back, or is ended.
     fn after(
         &self,
         mut worker: Process,
@@ -220,23 +215,20 @@ impl Pythons {
         Err(Failure::Passing(PythonRefusal { code: PythonError::WorkerDied, signal, text }))
     }
 
-    /// A task is cancelled: its worker, if it has one, is told.
     pub(crate) fn stop(&self, run: RunKey) {
         self.pool.stop(run);
     }
 
-    /// Kills all workers and refuses new ones.
     pub(crate) fn kill_all(&self) {
         self.pool.kill_all();
     }
 
-    /// What was counted so far.
     pub(crate) fn counts(&self) -> PythonCounts {
         self.counters.read()
     }
 }
 
-/// Whether a worker can do what a client has pickled. `digest`: of its environment; 0 where any will do.
+/// `digest` is that of the worker's environment; 0 in the request matches any.
 fn suits(wanted: &PythonCallOptions, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
     let ((major, minor), (here_major, here_minor)) = (wanted.python, worker.python);
     if wanted.python != worker.python {

@@ -1,10 +1,8 @@
-//! Random numbers: identities, secrets and ids. They come from a generator of each thread, which the system seeds.
+//! Random numbers for identities, secrets and ids, from a generator per thread that the system seeds.
 
-/// Draws other numbers from here on, in a child of a fork: it has copies of its parent's generators, and so have its siblings.
-/// With the same secrets, they would take each other's results for their own. The thread that has forked, the child's only one,
-/// calls this; it waits for no lock.
-///
-/// Ends the process if the system has no random numbers, rather than go on with somebody else's.
+/// Reseeds the random number generator after `fork`. The child inherits its parent's state, as do its siblings: with equal secrets they
+/// would take each other's results. Call it in the child's only thread; takes no lock. Aborts the process if the system has no random
+/// numbers.
 pub fn draw_anew() {
     if let Err(error) = rand::rng().reseed() {
         eprintln!("midflight: no random numbers after a fork: {error}");

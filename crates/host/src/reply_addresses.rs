@@ -1,14 +1,13 @@
-//! Where the socket listens on all addresses of this machine: from which of them each executor expects its tasks.
+//! For sockets on a wildcard address: the local address from which each executor expects its tasks.
 //!
-//! An executor accepts tasks only from the address that it sends to. For an ASSIGN to a parked slot the kernel would choose the
-//! source address by its routes, which may be another one. The address is learned only from packets that nobody but the
-//! executor can have sent; otherwise an attacker could make the switch send tasks from an address that the executor ignores (T13).
+//! An executor accepts tasks only from the address it sends to; for an ASSIGN to a parked slot the kernel might choose another one.
+//! Addresses are learned only from packets that no one else can have sent; otherwise an attacker could make the switch use an address that
+//! the executor ignores (T13).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Peers that are remembered: twice the slots of a switch by default. When there are more, all are forgotten, and each is learned
-/// again from its next packet.
+/// Twice the default slots of a switch. Beyond it, all are forgotten and learned again.
 const PEERS_MAX: usize = 131_072;
 
 #[derive(Debug, Default)]
@@ -17,7 +16,6 @@ pub(crate) struct ReplyAddresses {
 }
 
 impl ReplyAddresses {
-    /// `peer` sends to our address `own`.
     pub(crate) fn learn(&mut self, peer: SocketAddr, own: IpAddr) {
         if self.by_peer.len() >= PEERS_MAX {
             self.by_peer.clear();
@@ -25,7 +23,6 @@ impl ReplyAddresses {
         self.by_peer.insert(peer, own);
     }
 
-    /// Our address from which `peer` expects packets, if it is known.
     pub(crate) fn of(&self, peer: SocketAddr) -> Option<IpAddr> {
         if self.by_peer.is_empty() { None } else { self.by_peer.get(&peer).copied() }
     }

@@ -1,9 +1,8 @@
-//! Limits the answers that anybody can ask for, even from a forged address: how many of them may wait in the send buffer.
+//! Limits how many answers to unproven, possibly forged addresses may wait in the send buffer.
 //!
-//! While the kernel looks for the MAC address of a neighbour that does not exist, it keeps packets to it for three seconds, in the
-//! send buffer of their socket. An attacker that forges a few such addresses would fill the buffer, and the process could answer
-//! no one (T13). So once some bytes wait, the process asks the kernel about the receiver. A packet to a present neighbour leaves at
-//! once, so it is sent. A packet to an absent one is dropped. These answers never use the last quarter of the buffer.
+//! While the kernel resolves a neighbour that does not exist, it keeps packets to it in the send buffer for three seconds. An attacker
+//! could fill the buffer and silence the process (T13). So once some bytes wait, answers to absent neighbours are dropped; packets to
+//! present ones leave at once. The last quarter of the buffer is never used.
 
 use crate::neighbours::{Neighbour, Neighbours};
 use crate::socket::Socket;
@@ -11,18 +10,17 @@ use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use std::net::IpAddr;
 
-/// While fewer bytes wait to be sent, all are answered.
+/// Below this many waiting bytes, everyone is answered.
 const FEW: usize = 64 << 10;
-/// While fewer wait, neighbours are answered that the kernel has not heard of. With the 800 bytes that an answer takes, it then looks
-/// for some 300 at a time; from 512 neighbours on it would forget those of others (`gc_thresh2`).
+/// Below this, unknown neighbours are answered too: some 300 at 800 bytes per answer. From 512 on, the kernel would forget others
+/// (`gc_thresh2`).
 const SOME: usize = 256 << 10;
 
-/// Why an answer is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Its neighbour is absent, or too many wait for neighbours that may be.
+    /// The neighbour is absent, or too many bytes wait and it may be.
     Absent,
-    /// Too many wait, whomever for.
+    /// Too many bytes wait, for any receiver.
     Full,
 }
 
@@ -36,7 +34,7 @@ impl ReplyLimit {
         Self { neighbours: Neighbours::new() }
     }
 
-    /// Whether to send an answer to `to`, which has proved nothing, from this socket. Counts it if not.
+    /// Whether to send an answer to the unproven address `to`; counts it if not.
     pub(crate) fn may_answer(&mut self, now: Nanos, to: IpAddr, socket: &Socket) -> bool {
         let verdict = judge(socket.unsent(), socket.send_buffer(), || self.neighbours.toward(now, to));
         if let Err(refused) = verdict {
@@ -46,7 +44,7 @@ impl ReplyLimit {
     }
 }
 
-/// Whether an answer may be sent while `unsent` bytes wait in a send buffer of `buffer` bytes.
+/// Judges an answer while `unsent` bytes wait in a send buffer of `buffer` bytes.
 fn judge(unsent: usize, buffer: usize, neighbour: impl FnOnce() -> Neighbour) -> Result<(), Refused> {
     let all = if planted(89) { buffer } else { buffer / 4 * 3 };
     let [few, some] = [FEW.min(buffer / 8), SOME.min(buffer / 2)];

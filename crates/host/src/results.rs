@@ -1,4 +1,4 @@
-//! Waiting for what was submitted: whole jobs, single tasks (also as futures), or completions as they come.
+//! Waiting for jobs, for single tasks (also as futures), or for completions as they come.
 
 mod file;
 mod stream;
@@ -20,12 +20,12 @@ pub use midflight_tasks::client::Timing as TaskTiming;
 /// What a task returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
-    /// The function's value; empty where [`Self::file`] has it.
+    /// The function's value; empty if it is in [`Self::file`].
     pub value: Vec<u8>,
-    /// A value that is larger than [`ClientOptions::value_max`](crate::ClientOptions::value_max), if the client has
+    /// The value if longer than [`ClientOptions::value_max`](crate::ClientOptions::value_max); needs
     /// [`ClientOptions::files`](crate::ClientOptions::files).
     pub file: Option<ResultFile>,
-    /// Which attempt this was, from 1; stays at 255.
+    /// Number of the attempt, from 1, at most 255.
     pub attempt: u8,
     /// Where its time went.
     pub timing: TaskTiming,
@@ -38,48 +38,46 @@ pub enum TaskError {
     /// The function returned an error or panicked.
     #[error("{message}")]
     Failed {
-        /// What it said.
+        /// Its message.
         message: String,
-        /// Which attempt this was, from 1.
+        /// Number of the attempt, from 1.
         attempt: u8,
         /// Where its time went.
         timing: TaskTiming,
     },
-    /// The executor that got the task has no such function.
+    /// The executor does not have the function.
     #[error("the executor knows no such function; register it there under the same name")]
     Unknown,
     /// No attempt ended in time.
     #[error("timed out")]
     TimedOut,
-    /// The argument or the result could not be fetched, in any attempt.
+    /// No attempt could fetch the argument or deliver the result.
     #[error("lost: {0}")]
     Lost(&'static str),
-    /// Of a [`DurableClient`](crate::DurableClient): its switch no longer has it, and its end may have come while no process of the
-    /// client ran.
+    /// Its switch no longer has the task, which may have ended while no process of the [`DurableClient`](crate::DurableClient) ran.
     #[error("lost: its end came while nobody listened, or its switch is gone; it may have run")]
     Forgotten,
-    /// It ended well, but this client does not take such large values.
+    /// It succeeded, but its value exceeds the client's limit.
     #[error("a result of {length} bytes exceeds {max}: raise ClientOptions::value_max, or set ClientOptions::files")]
     TooLarge {
         /// Bytes of the value.
         length: u32,
-        /// The client's bound.
+        /// The client's limit.
         max: u32,
     },
-    /// It ended well, but its value has no room in the client's files: see
-    /// [`BlobOptions::max_file_bytes`](crate::BlobOptions::max_file_bytes).
+    /// It succeeded, but its value has no room in the client's files ([`BlobOptions::max_file_bytes`](crate::BlobOptions::max_file_bytes)).
     #[error("its result could not be kept: {why}")]
     NotKept {
-        /// What there was no room for, and where.
+        /// What found no room, and where.
         why: String,
     },
-    /// It was cancelled: it did not run, or its executor has stopped it. [`CancelReport`] says of how many tasks which.
+    /// Cancelled before it ran, or stopped by its executor; see [`CancelReport`].
     #[error("cancelled")]
     Cancelled,
-    /// The outcome was given before.
+    /// The outcome was already taken.
     #[error("the outcome was taken before; keep it from the first wait")]
     Taken,
-    /// The client was closed first.
+    /// The client was closed.
     #[error("the client was closed before the result arrived")]
     Closed,
 }
@@ -87,16 +85,14 @@ pub enum TaskError {
 /// How a task ended.
 pub type TaskOutcome = Result<TaskResult, TaskError>;
 
-/// Takes outcomes as they come, with the task's place in its job; and what tasks give back of themselves while they run on.
+/// Callbacks for outcomes and for parts given back, with the task's place in its job.
 pub(crate) struct Sink {
     pub(crate) ended: Box<dyn Fn(usize, TaskOutcome) + Send + Sync>,
     pub(crate) part: Option<TakesPart>,
 }
 
-/// Takes the bytes that a task, by its place in its job, gives back of itself.
 type TakesPart = Box<dyn Fn(usize, &[u8]) + Send + Sync>;
 
-/// Where the outcomes of one job are put.
 pub(crate) struct JobState {
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -105,29 +101,29 @@ pub(crate) struct JobState {
 
 struct Inner {
     tasks: Vec<Slot>,
-    /// Ended and not yet taken by `Completions` or the sink, in the order in which they ended.
+    /// Ended and not yet taken by `Completions` or the sink, in order of completion.
     ended: VecDeque<u32>,
     open: usize,
-    /// Threads that wait for the next outcome.
+    /// Threads waiting for the next outcome.
     waiting_next: usize,
-    /// Threads that wait for the last outcome.
+    /// Threads waiting for the last outcome.
     waiting_all: usize,
     fired: Vec<Waker>,
-    /// A stream waits for the next outcome.
+    /// A stream waiting for the next outcome.
     next: Option<Waker>,
     cancelled: CancelReport,
 }
 
-/// What became of the tasks of a job that was cancelled.
+/// The tasks of a cancelled job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CancelReport {
-    /// Taken out before they ran.
+    /// Cancelled before they ran.
     pub taken_out: usize,
-    /// Stopped by their executors while they ran.
+    /// Stopped by their executors.
     pub stopped: usize,
-    /// Lost with their switch or executor: they may have run.
+    /// Lost with their switch or executor; they may have run.
     pub vanished: usize,
-    /// Ended with a result or an error, before they could be cancelled.
+    /// Ended with a result or an error before the cancellation.
     pub ended: usize,
     /// Not ended yet.
     pub open: usize,
@@ -150,7 +146,7 @@ impl Slot {
         }
     }
 
-    /// As `take`, but a caller that asks again after the outcome was given gets an error instead of waiting for ever.
+    /// Like `take`, but an error if already taken, where the caller would wait for ever.
     fn take_once(&mut self) -> Option<TaskOutcome> {
         if matches!(self, Self::Taken) { Some(Err(TaskError::Taken)) } else { self.take() }
     }
@@ -171,12 +167,11 @@ impl JobState {
         Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new(), sink })
     }
 
-    /// Whether the job has no tasks.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.inner).tasks.is_empty()
     }
 
-    /// Task `index` ended. Nobody is woken until `announce`. Returns whether it was the last one.
+    /// Wakes no thread before `announce`. Returns whether it was the last task.
     pub(crate) fn end(&self, index: usize, outcome: TaskOutcome) -> bool {
         let mut inner = lock(&self.inner);
         let Slot::Open(waker) = std::mem::replace(&mut inner.tasks[index], Slot::Ended(outcome)) else {
@@ -190,14 +185,13 @@ impl JobState {
         inner.open == 0
     }
 
-    /// Task `index` runs on, and gives back a part of itself. No lock is held.
+    /// Call without a lock.
     pub(crate) fn gave_back(&self, index: usize, part: &[u8]) {
         if let Some(take) = self.sink.as_ref().and_then(|sink| sink.part.as_ref()) {
             take(index, part);
         }
     }
 
-    /// A task is about to end, cancelled like this.
     pub(crate) fn note_cancelled(&self, how: CancelledHow) {
         let cancelled = &mut lock(&self.inner).cancelled;
         *match how {
@@ -214,7 +208,6 @@ impl JobState {
         CancelReport { ended, open: inner.open, ..inner.cancelled }
     }
 
-    /// All that are still open end like this.
     pub(crate) fn end_all(&self, error: &TaskError) {
         let open: Vec<usize> = {
             let inner = lock(&self.inner);
@@ -247,7 +240,6 @@ impl JobState {
         }
     }
 
-    /// Waits until `ready` gives something, checking at each change; `None` when the deadline passes first.
     fn wait_next<T>(&self, deadline: Option<Instant>, mut ready: impl FnMut(&mut Inner) -> Option<T>) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
@@ -264,7 +256,6 @@ impl JobState {
         }
     }
 
-    /// Waits for the end of all; `false` when the deadline passes first.
     fn wait_all(&self, deadline: Option<Instant>) -> bool {
         let mut inner = lock(&self.inner);
         while inner.open > 0 {
@@ -279,7 +270,7 @@ impl JobState {
         true
     }
 
-    /// `false` when there was no time left.
+    /// Returns `false` if no time was left.
     fn sleep<'a>(&self, inner: MutexGuard<'a, Inner>, deadline: Option<Instant>) -> (MutexGuard<'a, Inner>, bool) {
         let Some(deadline) = deadline else {
             return (self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner), true);
@@ -293,7 +284,6 @@ impl JobState {
 }
 
 impl Inner {
-    /// The next outcome in the order in which they came.
     fn take_next(&mut self) -> Option<(usize, TaskOutcome)> {
         let index = self.ended.pop_front()? as usize;
         self.tasks[index].take().map(|outcome| (index, outcome))
@@ -305,18 +295,17 @@ impl Inner {
     }
 }
 
-/// `None`, for ever, where the clock does not reach that far.
+/// `None`, for ever, beyond the clock's range.
 fn deadline(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// What a job needs from its client.
 pub(crate) trait JobClient: Send + Sync {
-    /// `stop`: those that run, too.
+    /// `stop`: running tasks too.
     fn cancel(&self, keys: &[u64], stop: bool);
-    /// Polls the socket for a short while, until `done`: an outcome that comes soon needs no wake-up.
+    /// Polls the socket for a short time, until `done`, to save a wake-up.
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
-    /// A caller waits, and no thread polls for it.
+    /// A caller waits without polling.
     fn watch(&self);
 }
 
@@ -336,38 +325,38 @@ impl std::fmt::Debug for JobHandle {
 }
 
 impl JobHandle {
-    /// Its number.
+    /// Number of the job.
     #[must_use]
     pub fn jid(&self) -> u32 {
         self.jid
     }
 
-    /// Its tasks.
+    /// Number of tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether it has none.
+    /// Whether it has no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Tasks that have not ended.
+    /// Tasks not yet ended.
     #[must_use]
     pub fn open(&self) -> usize {
         lock(&self.state.inner).open
     }
 
-    /// Waits for all tasks; outcomes are in the order of submission. Of a job whose outcomes go to a sink there are none.
+    /// Waits for all tasks; outcomes in order of submission. Empty with a sink.
     #[must_use]
     pub fn wait(self) -> Vec<TaskOutcome> {
         self.wait_until(None);
         lock(&self.state.inner).tasks.iter_mut().filter_map(Slot::take).collect()
     }
 
-    /// Waits for all tasks, at most this long; whether all have ended.
+    /// Waits for all tasks, at most `timeout`; returns whether all have ended.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.wait_until(deadline(timeout))
@@ -378,21 +367,20 @@ impl JobHandle {
         self.state.wait_all(deadline)
     }
 
-    /// The outcomes in the order in which they come. The iterator waits for each and ends after the last. Of a job
-    /// whose outcomes go to a sink there are none.
+    /// Iterates over outcomes in order of completion, waiting for each. Empty with a sink.
     #[must_use]
     pub fn completions(self) -> Completions {
         let left = if self.state.sink.is_some() { 0 } else { self.length };
         Completions { left, job: self }
     }
 
-    /// The same as a stream, for async code of any runtime.
+    /// Like [`Self::completions`], as a stream for async code of any runtime.
     #[must_use]
     pub fn stream(self) -> CompletionStream {
         CompletionStream::new(self.completions())
     }
 
-    /// One handle a task, each of which can be waited for or awaited.
+    /// A handle per task, each to be waited for or awaited.
     #[must_use]
     pub fn into_tasks(self) -> Vec<TaskHandle> {
         let handle = |index| TaskHandle {
@@ -404,27 +392,25 @@ impl JobHandle {
         (0..self.length).map(handle).collect()
     }
 
-    /// Cancels the tasks: takes out what does not run, and has executors stop what runs. They kill commands, and tell
-    /// functions by [`crate::TaskContext::cancelled`]; a function that goes on nevertheless ends with its result. All other
-    /// tasks that have not ended yet end as [`TaskError::Cancelled`]. Does not wait; [`Self::cancel_report`] says what
-    /// became of them.
+    /// Cancels all tasks. Executors kill running commands and signal functions by [`crate::TaskContext::cancelled`]. A function that
+    /// ignores this ends with its result; all other tasks end as [`TaskError::Cancelled`]. Does not wait; see [`Self::cancel_report`].
     pub fn cancel(&self) {
         self.client.cancel(&self.keys(), true);
     }
 
-    /// Takes out the tasks that do not run. Each of them ends as [`TaskError::Cancelled`]; the others go on.
+    /// Cancels the tasks that do not run yet; they end as [`TaskError::Cancelled`].
     pub fn cancel_queued(&self) {
         self.client.cancel(&self.keys(), false);
     }
 
-    /// As [`Self::cancel`], for the task at this place of the job.
+    /// Like [`Self::cancel`], for one task by its place in the job.
     pub fn cancel_task(&self, index: usize) {
         if index < self.length {
             self.client.cancel(&[self.first + index as u64], true);
         }
     }
 
-    /// Waits for all tasks, at most this long, and says how many were taken out, were stopped, or had ended.
+    /// Waits for all tasks, at most `timeout`, and reports what became of them.
     #[must_use]
     pub fn cancel_report(&self, timeout: Duration) -> CancelReport {
         self.wait_until(deadline(timeout));
@@ -436,7 +422,7 @@ impl JobHandle {
     }
 }
 
-/// Outcomes in the order in which they come; see [`JobHandle::completions`].
+/// Outcomes in order of completion; see [`JobHandle::completions`].
 #[derive(Debug)]
 pub struct Completions {
     job: JobHandle,
@@ -444,7 +430,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// The next one, if it comes in time; `None` also after the last.
+    /// The next outcome; `None` after `timeout` or the last one.
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<(usize, TaskOutcome)> {
         self.next_until(deadline(timeout))
     }
@@ -480,7 +466,7 @@ impl Iterator for Completions {
     }
 }
 
-/// One submitted task: wait for it, or `.await` it. Dropping it does not cancel it.
+/// A submitted task: wait for it, or `.await` it. Dropping it does not cancel it.
 pub struct TaskHandle {
     state: Arc<JobState>,
     client: Arc<dyn JobClient>,
@@ -498,13 +484,14 @@ impl TaskHandle {
     /// Waits for its end.
     ///
     /// # Errors
-    /// Where the task ended without a value.
+    ///
+    /// If the task ended without a value.
     pub fn wait(self) -> TaskOutcome {
         let outcome = self.wait_until(None);
         outcome.unwrap_or(Err(TaskError::Closed)) // without a deadline there is always an outcome
     }
 
-    /// Waits for its end, at most this long; `None` when it has not ended. The outcome is given once.
+    /// Waits for its end, at most `timeout`; `None` if it has not ended. The outcome is given once.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<TaskOutcome> {
         self.wait_until(deadline(timeout))
     }

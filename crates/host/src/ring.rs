@@ -1,23 +1,20 @@
-//! Datagrams from one thread to another of this process, without the kernel: bounded, in order, and nothing is allocated per datagram
-//! once buffers have made a round.
+//! A bounded queue of datagrams between threads of this process. Buffers are reused, so that nothing is allocated in the steady state.
 
 use crate::waker::Waker;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Where datagrams are put.
 #[derive(Debug)]
 pub(crate) struct RingSender {
     full: Sender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     waker: Arc<Waker>,
     dropped: Arc<AtomicU64>,
-    /// Something was put since the other end was last woken.
+    /// Something was queued since the receiver was last woken.
     has_news: bool,
 }
 
-/// Where they are taken.
 #[derive(Debug)]
 pub(crate) struct RingReceiver {
     full: Receiver<Vec<u8>>,
@@ -25,7 +22,6 @@ pub(crate) struct RingReceiver {
     dropped: Arc<AtomicU64>,
 }
 
-/// A ring for so many datagrams; `waker` wakes whoever takes them.
 pub(crate) fn ring(most: usize, waker: Arc<Waker>) -> (RingSender, RingReceiver) {
     let ((full_sender, full), (empty, empty_receiver)) = (bounded(most), bounded(most));
     let dropped = Arc::new(AtomicU64::new(0));
@@ -35,7 +31,7 @@ pub(crate) fn ring(most: usize, waker: Arc<Waker>) -> (RingSender, RingReceiver)
 }
 
 impl RingSender {
-    /// Puts a copy of a datagram; if the ring is full it is dropped, and counted.
+    /// Queues a copy of a datagram. If the ring is full, it is dropped and counted.
     pub(crate) fn push(&mut self, datagram: &[u8]) {
         let mut buffer = self.empty.try_recv().unwrap_or_default();
         buffer.clear();
@@ -46,7 +42,6 @@ impl RingSender {
         }
     }
 
-    /// Wakes the other end if something was put since the last time.
     pub(crate) fn flush(&mut self) {
         if std::mem::take(&mut self.has_news) {
             self.waker.wake();
@@ -55,21 +50,19 @@ impl RingSender {
 }
 
 impl RingReceiver {
-    /// Takes at most so many datagrams; returns how many there were.
     pub(crate) fn take(&self, most: usize, mut with: impl FnMut(&[u8])) -> usize {
         let mut taken = 0;
         while taken < most
             && let Ok(datagram) = self.full.try_recv()
         {
             with(&datagram);
-            // There is room for as many buffers as there are.
+            // Always has room: the ring has no more buffers than this.
             let _ = self.empty.try_send(datagram);
             taken += 1;
         }
         taken
     }
 
-    /// Datagrams that found it full.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }

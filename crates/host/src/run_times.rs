@@ -1,21 +1,21 @@
-//! How long the runs of a function took.
+//! Run times of functions.
 
 use midflight_endpoint::Nanos;
 use midflight_wire::Status;
 
-/// Buckets of [`RunTimes`]: the last one begins at 2^38 µs, three days.
+/// Buckets of [`RunTimes`]; the last one begins at 2^38 µs, three days.
 pub const RUN_BUCKETS: usize = 40;
 
-/// How the runs of a function ended, and how long they took.
+/// Statuses and run times of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTimes {
-    /// Bucket b counts runs of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs; the last one all longer ones.
+    /// Bucket b counts runs of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs, the last one all longer ones.
     pub buckets: [u64; RUN_BUCKETS],
-    /// Sum of their times in nanoseconds.
+    /// Sum of the run times in nanoseconds.
     pub sum_ns: u64,
-    /// Those that failed.
+    /// Failed runs.
     pub failed: u64,
-    /// Those that were stopped.
+    /// Stopped runs.
     pub stopped: u64,
 }
 
@@ -26,7 +26,7 @@ impl Default for RunTimes {
 }
 
 impl RunTimes {
-    /// All runs.
+    /// Number of runs.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

@@ -1,5 +1,5 @@
-//! Batched UDP: one system call receives up to 8 buffers of up to 64 KiB (GRO), one sends a run of equally long datagrams to
-//! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers see IPv4 addresses as IPv4, never as mapped.
+//! Batched UDP: one system call receives up to 8 buffers of 64 KiB (GRO), or sends equally long datagrams to one destination (GSO). A
+//! socket on an IPv6 wildcard accepts IPv4 too; callers never see mapped addresses.
 
 use crate::error::Error;
 use crate::gso::Gso;
@@ -15,12 +15,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Sizes of the kernel's buffers of a socket. `net.core.rmem_max` and `wmem_max` may limit them.
+/// Sizes of a socket's kernel buffers, limited by `net.core.rmem_max` and `wmem_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// Bytes of datagrams that wait to be received. Default 4 MiB.
+    /// Receive buffer in bytes. Default 4 MiB.
     pub receive_bytes: usize,
-    /// Bytes of datagrams that wait to be sent. Default 4 MiB.
+    /// Send buffer in bytes. Default 4 MiB.
     pub send_bytes: usize,
 }
 
@@ -30,26 +30,24 @@ impl Default for SocketBuffers {
     }
 }
 
-/// Buffers filled by one system call.
 const RECEIVE_BATCH: usize = 8;
-/// Places of what `SO_MEMINFO` gives (include/uapi/linux/sock_diag.h).
+/// Indexes into `SO_MEMINFO` (include/uapi/linux/sock_diag.h).
 #[cfg(feature = "replica")]
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 const SK_MEMINFO_DROPS: usize = 8;
-/// What the kernel charges for a received datagram of a few hundred bytes: from 768, on a loopback, to 4,000 where drivers keep a page for
-/// each packet. Who asks wants to know which of two queues is the longer one.
+/// Approximate charge of the kernel for a datagram of a few hundred bytes: 768 on loopback, up to 4,000 if a driver keeps a page per
+/// packet.
 #[cfg(feature = "replica")]
 const CHARGED_BYTES: u64 = 1_024;
-/// Bytes of one buffer: the most that GRO merges.
+/// The most that GRO merges.
 const RECEIVE_BYTES: usize = 65_535;
-/// Bytes that one GSO send may have.
 const SEND_BYTES: usize = 65_000;
-/// Sleep after a failed receive: an error that persists must not keep a core busy.
+/// A persistent error must not take a whole core.
 const RECEIVE_ERROR_PAUSE: Duration = Duration::from_millis(1);
-/// How long a full send buffer may block a sender before the datagrams are dropped and counted.
+/// Longest wait for a full send buffer; then datagrams are dropped.
 const SEND_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// Counts of one socket, by name.
+/// Counters of a socket.
 #[derive(Debug, Default)]
 pub struct SocketCounters {
     received: AtomicU64,
@@ -73,32 +71,32 @@ pub struct SocketCounts {
     pub received: u64,
     /// System calls that received something.
     pub receive_calls: u64,
-    /// System calls that failed to receive.
+    /// Failed receive calls.
     pub receive_errors: u64,
-    /// Datagrams longer than any packet; they reach the parser, which refuses them.
+    /// Datagrams longer than any packet; the parser rejects them.
     pub receive_oversized: u64,
-    /// Datagrams that arrived when the socket's buffer was full, dropped by the kernel.
+    /// Datagrams dropped by the kernel because the receive buffer was full.
     pub kernel_dropped: u64,
     /// Datagrams sent.
     pub sent: u64,
     /// System calls that sent something.
     pub send_calls: u64,
-    /// Datagrams dropped because the kernel refused them (no route, forbidden).
+    /// Datagrams refused by the kernel (no route, forbidden).
     pub send_errors: u64,
-    /// Datagrams dropped because they were longer than the link takes: its MTU is below 1,280 (T15).
+    /// Datagrams longer than the link's MTU, which is below 1,280 (T15).
     pub send_too_long: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
-    /// Answers that anybody can ask for, even from a forged address, dropped because the kernel finds no neighbour to send them to.
+    /// Answers to unproven addresses dropped: absent neighbour.
     pub send_to_absent: u64,
-    /// The same, dropped because too many datagrams of all kinds wait in the send buffer.
+    /// Answers to unproven addresses dropped: send buffer too full.
     pub send_to_unproven: u64,
-    /// Datagrams from or to a socket of a user whom the switch does not serve, or of nobody any more, dropped.
+    /// Datagrams dropped: the peer's socket has another user, or is gone.
     pub not_served: u64,
 }
 
 impl SocketCounts {
-    /// All of them, with the names that metrics have.
+    /// Every counter with its metric name.
     #[must_use]
     pub fn by_name(&self) -> [(&'static str, u64); 13] {
         [
@@ -126,22 +124,23 @@ pub struct Socket {
     state: UdpSocketState,
     gso: Gso,
     local: SocketAddr,
-    /// Bytes of the send buffer, with the kernel's own overhead per datagram.
+    /// Send buffer in bytes, including the kernel's overhead per datagram.
     send_buffer: usize,
-    /// Whether a sender waits a moment for a full send buffer.
+    /// Whether senders wait briefly for a full send buffer.
     is_patient: bool,
     counters: SocketCounters,
-    /// The user was warned that addresses of the other IP version cannot be reached.
+    /// Whether the log mentioned unreachable addresses of the other IP version.
     warned: AtomicBool,
-    /// The user was warned that a link does not take every packet.
+    /// Whether the log mentioned a link with a small MTU.
     warned_of_length: AtomicBool,
 }
 
 impl Socket {
-    /// Listens on this address; port 0 takes a free one.
+    /// Binds this address; port 0: any free one.
     ///
     /// # Errors
-    /// If the address cannot be had.
+    ///
+    /// If the address cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Self::bind_with(address, SocketBuffers::default())
     }
@@ -153,12 +152,11 @@ impl Socket {
         Ok(socket)
     }
 
-    /// A socket on the same addresses of this machine and any port, only to send what may be lost: where its buffer is full, datagrams are
-    /// dropped at once.
+    /// A send-only socket on the same local addresses. Drops datagrams at once when its buffer is full.
     #[cfg(feature = "replica")]
     pub(crate) fn bind_to_send(&self, send_bytes: usize) -> Result<Self, Error> {
         let any_port = SocketAddr::new(self.local.ip(), 0);
-        // The least that the kernel gives: nobody reads what is sent there.
+        // The kernel's minimum: nothing is received there.
         let opened = Self::open(any_port, SocketBuffers { receive_bytes: 0, send_bytes });
         let socket = opened.map_err(|source| Error::Bind { protocol: "UDP", address: any_port, source })?;
         Ok(Self { is_patient: false, ..socket })
@@ -181,8 +179,7 @@ impl Socket {
         Ok(Self { socket, state, gso, local, send_buffer, is_patient: true, counters, warned, warned_of_length })
     }
 
-    /// Switches off `UDP_GRO`: otherwise the kernel would merge datagrams of one sender before the kernel engine's TC program
-    /// sees them, which takes single ones only.
+    /// Disables `UDP_GRO`, so that the kernel engine's TC program sees unmerged datagrams; it accepts no others.
     #[cfg(feature = "kernel")]
     pub(crate) fn disable_gro(&self) -> io::Result<()> {
         let off: libc::c_int = 0;
@@ -193,7 +190,7 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// From now on it receives nothing, though its address is taken: the kernel tells no sender that nobody is there.
+    /// Drops all incoming datagrams by a filter. The address stays bound, so senders get no ICMP error.
     pub(crate) fn take_nothing(&self) -> io::Result<()> {
         let mut none = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
         let filter = libc::sock_fprog { len: 1, filter: &raw mut none };
@@ -205,13 +202,13 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The address that it listens on.
+    /// The bound address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// What it has counted.
+    /// A snapshot of the counters.
     #[must_use]
     pub fn counts(&self) -> SocketCounts {
         let c = &self.counters;
@@ -232,19 +229,18 @@ impl Socket {
         }
     }
 
-    /// Datagrams that the kernel dropped because this socket's buffer was full.
     fn kernel_dropped(&self) -> u32 {
         self.memory_info()[SK_MEMINFO_DROPS]
     }
 
-    /// About how many datagrams have arrived and wait to be received, often more. The kernel says how many bytes it has charged for them,
-    /// and charges for those that came together until the last of these is received.
+    /// A high estimate of the waiting datagrams, from the kernel's charge: those that arrived together are charged until the last of them
+    /// is received.
     #[cfg(feature = "replica")]
     pub(crate) fn waiting(&self) -> u64 {
         u64::from(self.memory_info()[SK_MEMINFO_RMEM_ALLOC]) / CHARGED_BYTES
     }
 
-    /// What the kernel says of the memory of this socket; zeros if it says nothing.
+    /// The kernel's memory counts of this socket; zeros if unknown.
     fn memory_info(&self) -> [u32; SK_MEMINFO_DROPS + 1] {
         let mut info = [0; SK_MEMINFO_DROPS + 1];
         let mut length = size_of_val(&info) as libc::socklen_t;
@@ -261,7 +257,6 @@ impl Socket {
         info
     }
 
-    /// Bytes that wait to be sent, with the kernel's overhead.
     pub(crate) fn unsent(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the kernel writes one number, which outlives the call.
@@ -269,12 +264,11 @@ impl Socket {
         if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
     }
 
-    /// Bytes of the send buffer, with the kernel's own overhead per datagram.
+    /// Send buffer in bytes, including the kernel's overhead per datagram.
     pub(crate) fn send_buffer(&self) -> usize {
         self.send_buffer
     }
 
-    /// Counts a dropped answer to an address that has proved nothing.
     pub(crate) fn count_unanswered(&self, refused: Refused) {
         let counter = match refused {
             Refused::Absent => &self.counters.send_to_absent,
@@ -283,12 +277,10 @@ impl Socket {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Counts a dropped datagram from or to a socket of a user whom the switch does not serve.
     pub(crate) fn count_not_served(&self) {
         self.counters.not_served.fetch_add(1, Relaxed);
     }
 
-    /// Receives what has arrived into `batch`, without waiting; `false` if that was nothing.
     pub(crate) fn receive(&self, batch: &mut ReceiveBatch) -> bool {
         batch.filled = 0;
         let mut chunks = batch.bytes.chunks_exact_mut(RECEIVE_BYTES).map(IoSliceMut::new);
@@ -315,13 +307,11 @@ impl Socket {
         batch.filled > 0
     }
 
-    /// Whether it listens on all addresses of this machine.
     pub(crate) fn is_on_all_addresses(&self) -> bool {
         self.local.ip().is_unspecified()
     }
 
-    /// Sends `contents`: datagrams of `segment` bytes each, of which the last may be shorter. `from`: our address that they shall
-    /// leave from; `None`: the kernel chooses.
+    /// Sends datagrams of `segment` bytes each, the last one possibly shorter. `from`: source address; `None`: chosen by the kernel.
     fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8], segment: usize) {
         let datagrams = contents.len().div_ceil(segment.max(1)).max(1);
         let from = if planted(83) { None } else { from };
@@ -334,7 +324,7 @@ impl Socket {
         if self.try_send(&transmit, datagrams).is_ok() {
             return;
         }
-        // Some devices do not support GSO: send one by one.
+        // The device may not support GSO: send one by one.
         transmit.segment_size = None;
         let mut sent = 0;
         for datagram in contents.chunks(segment) {
@@ -346,7 +336,7 @@ impl Socket {
         }
     }
 
-    /// Returns how many were sent. `Err` means that sending them one by one may work; all other errors are counted here.
+    /// Returns the number sent. `Err`: sending one by one may work; other errors are counted here.
     fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<usize, ()> {
         let mut result = self.state.try_send((&self.socket).into(), transmit);
         if self.is_patient && result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
@@ -375,8 +365,7 @@ impl Socket {
         Ok(0)
     }
 
-    /// An IPv4 socket cannot send to IPv6 (an IPv6 socket can send to both). It happens to an executor that reaches the switch by
-    /// IPv4, when a client of the switch uses IPv6.
+    /// An IPv4 socket, such as an executor's, cannot send to IPv6 clients; an IPv6 socket can send to both.
     fn warn_of_family(&self, to: SocketAddr) {
         if self.local.is_ipv4() && to.is_ipv6() && !self.warned.swap(true, Relaxed) {
             tracing::warn!(
@@ -387,7 +376,7 @@ impl Socket {
         }
     }
 
-    /// Every link must take every packet (T15): what does not fit is lost each time that it is sent again.
+    /// Every link must carry every packet (T15): one that is too long is lost on every repetition.
     fn warn_of_length(&self, transmit: &Transmit<'_>) {
         if !self.warned_of_length.swap(true, Relaxed) {
             tracing::warn!(
@@ -399,7 +388,7 @@ impl Socket {
         }
     }
 
-    /// An IPv6 socket sends to an IPv4 address in its mapped form.
+    /// An IPv6 socket needs the mapped form of an IPv4 address.
     fn destination(&self, to: SocketAddr) -> SocketAddr {
         match to {
             SocketAddr::V4(v4) if self.local.is_ipv6() => {
@@ -418,7 +407,7 @@ impl AsFd for Socket {
 
 fn warn_if_small(socket: &Socket, wanted: SocketBuffers) -> io::Result<()> {
     let socket = socket2::SockRef::from(&socket.socket);
-    // The kernel doubles what is asked for, to cover its own overhead.
+    // The kernel doubles the requested size to cover its overhead.
     let (receive, send) = (socket.recv_buffer_size()? / 2, socket.send_buffer_size()? / 2);
     let SocketBuffers { receive_bytes, send_bytes } = wanted;
     if receive < receive_bytes || send < send_bytes {
@@ -434,7 +423,6 @@ fn warn_if_small(socket: &Socket, wanted: SocketBuffers) -> io::Result<()> {
     Ok(())
 }
 
-/// Buffers for what one system call receives.
 pub(crate) struct ReceiveBatch {
     bytes: Vec<u8>,
     meta: [RecvMeta; RECEIVE_BATCH],
@@ -447,18 +435,16 @@ impl ReceiveBatch {
         Self { bytes: vec![0; RECEIVE_BATCH * RECEIVE_BYTES], meta: [RecvMeta::default(); RECEIVE_BATCH], filled: 0 }
     }
 
-    /// Whether more may wait in the socket.
     #[cfg(feature = "replica")]
     pub(crate) fn is_full(&self) -> bool {
         self.filled == RECEIVE_BATCH
     }
 
-    /// The datagrams, each with its sender.
     pub(crate) fn iter(&mut self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         self.iter_with_own().map(|(from, _, datagram)| (from, &*datagram))
     }
 
-    /// The datagrams, each with its sender and our address that it was sent to. The caller may rewrite them.
+    /// The datagrams with sender and our address. The caller may rewrite them.
     pub(crate) fn iter_with_own(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
@@ -473,11 +459,9 @@ impl ReceiveBatch {
     }
 }
 
-/// Destinations for which datagrams are collected at a time.
 const LANES: usize = 4;
 
-/// Collects datagrams, so that a run of equally long ones to one destination leaves by one system call. The order is kept for
-/// each destination, not between destinations.
+/// Collects datagrams: equally long ones to one destination leave in one system call. Keeps the order per destination only.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     lanes: [Lane; LANES],
@@ -498,7 +482,7 @@ impl SendQueue {
         self.push_from(socket, None, to, datagram);
     }
 
-    /// `from`: our address that the datagram shall leave from; `None`: the kernel chooses.
+    /// `from`: source address; `None`: chosen by the kernel.
     pub(crate) fn push_from(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
         let known = self.lanes.iter().position(|lane| lane.to == Some(to));
         let lane = known.or_else(|| self.lanes.iter().position(|lane| lane.to.is_none())).unwrap_or_else(|| {
@@ -514,7 +498,7 @@ impl SendQueue {
         }
     }
 
-    /// The same, but the destination that was added last is served first.
+    /// Like `flush`, starting with the destination added last.
     pub(crate) fn flush_last_first(&mut self, socket: &Socket) {
         for lane in self.lanes.iter_mut().rev() {
             lane.flush(socket);

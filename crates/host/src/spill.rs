@@ -1,4 +1,4 @@
-//! Unlinked files for what is too large for the memory, with a bound on the bytes of all of them.
+//! Unlinked files for large data, with a limit on their total size.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why bytes could not be kept in a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpillError {
     #[error("its files and those of others would exceed {0} bytes: raise the bound, or fetch results sooner")]
@@ -16,7 +15,6 @@ pub(crate) enum SpillError {
     Io { directory: PathBuf, source: io::Error },
 }
 
-/// Where such files are, and how many bytes all of them have.
 #[derive(Debug)]
 pub(crate) struct SpillRoom {
     directory: PathBuf,
@@ -24,7 +22,7 @@ pub(crate) struct SpillRoom {
     used: AtomicU64,
 }
 
-/// A file that nobody else can open. Dropping it gives its bytes back.
+/// A file that no other process can open. Dropping it frees its space.
 #[derive(Debug)]
 pub(crate) struct SpillFile {
     file: File,
@@ -33,18 +31,16 @@ pub(crate) struct SpillFile {
 }
 
 impl SpillRoom {
-    /// Files in `directory`, by default that of temporary files.
+    /// Default directory: that of temporary files.
     pub(crate) fn new(directory: Option<&Path>, max_bytes: u64) -> Arc<Self> {
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_owned);
         Arc::new(Self { directory, max_bytes, used: AtomicU64::new(0) })
     }
 
-    /// Bytes of all files that are there.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Relaxed)
     }
 
-    /// A new, empty file.
     pub(crate) fn file(self: &Arc<Self>) -> Result<SpillFile, SpillError> {
         let file = self.open().map_err(|source| self.failed(source))?;
         Ok(SpillFile { file, length: 0, room: Arc::clone(self) })
@@ -80,19 +76,17 @@ impl SpillFile {
         self.length
     }
 
-    /// Appends bytes. After an error its content is not to be used.
+    /// Appends bytes. After an error the content is undefined.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), SpillError> {
         self.room.take(bytes.len() as u64)?;
         self.length += bytes.len() as u64;
         self.file.write_all(bytes).map_err(|source| self.room.failed(source))
     }
 
-    /// Reads all bytes of `buffer` from this place on.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// Reads some bytes from this place on; 0 at the end.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file.read_at(buffer, offset)
     }

@@ -1,5 +1,4 @@
-//! Arguments and results of types that serde knows, in the compact form of postcard. Client and executor must use the same types:
-//! the bytes do not name them.
+//! Typed arguments and results in postcard format. Client and executor must use the same types: the bytes do not name them.
 
 use crate::client::Client;
 use crate::error::Error;
@@ -16,7 +15,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Bytes that are no value of the type that was expected, or a value that has no bytes.
+/// Bytes that do not decode to the expected type, or a value that cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecError(String);
@@ -27,7 +26,7 @@ pub enum TypedError {
     /// The task ended without a result.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// Its result is of another type.
+    /// Its result has another type.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
@@ -37,7 +36,7 @@ fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
         .map_err(|error| CodecError(format!("a {} cannot be written: {error}", type_name::<T>())))
 }
 
-/// All of the bytes.
+/// Decodes exactly `bytes`.
 fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, CodecError> {
     let wrong = |why: String| {
         let (length, expected) = (bytes.len(), type_name::<T>());
@@ -53,8 +52,7 @@ fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, CodecError
 }
 
 impl ExecutorBuilder {
-    /// Registers a function of a typed argument and result; else as [`Self::register`]. An argument of another type is a failure
-    /// that says so.
+    /// Like [`Self::register`], with a typed argument and result. An argument of another type is a failure.
     ///
     /// ```
     /// # use midflight_host::{Executor, TaskContext};
@@ -76,7 +74,7 @@ impl ExecutorBuilder {
         })
     }
 
-    /// The same for an asynchronous function; else as [`Self::register_async`].
+    /// Like [`Self::register_async`], with a typed argument and result.
     #[cfg(feature = "async")]
     #[must_use]
     pub fn register_typed_async<A, R, F, O, E>(self, name: &str, function: F) -> Self
@@ -99,10 +97,11 @@ impl ExecutorBuilder {
 }
 
 impl TaskSpec {
-    /// A call of `function` with a typed argument, and the defaults.
+    /// A call of `function` with a typed argument and the defaults.
     ///
     /// # Errors
-    /// Where the argument's `Serialize` fails.
+    ///
+    /// If the argument's `Serialize` fails.
     pub fn typed<A: Serialize>(function: &str, argument: &A) -> Result<Self, CodecError> {
         Ok(Self::new(function, encode(argument)?))
     }
@@ -112,7 +111,8 @@ impl JobBuilder {
     /// Adds a call with this typed argument.
     ///
     /// # Errors
-    /// Where its `Serialize` fails.
+    ///
+    /// If its `Serialize` fails.
     pub fn typed_task<A: Serialize>(self, argument: &A) -> Result<Self, CodecError> {
         Ok(self.task(encode(argument)?))
     }
@@ -122,7 +122,8 @@ impl TaskResult {
     /// The value of a typed function.
     ///
     /// # Errors
-    /// Where the bytes are no `R`, or are in a file.
+    ///
+    /// If the bytes are no `R`, or are in a file.
     pub fn typed<R: DeserializeOwned>(&self) -> Result<R, CodecError> {
         match &self.file {
             Some(_) => Err(CodecError("a result in a file is not decoded: raise ClientOptions::value_max".into())),
@@ -135,7 +136,8 @@ impl Client {
     /// Submits one call of a typed function, with the defaults of [`TaskSpec::new`].
     ///
     /// # Errors
-    /// As [`Self::submit`], and where the argument's `Serialize` fails.
+    ///
+    /// As [`Self::submit`], and if the argument's `Serialize` fails.
     pub fn submit_typed<A: Serialize, R: DeserializeOwned>(
         &self,
         function: &str,
@@ -147,7 +149,7 @@ impl Client {
     }
 }
 
-/// One submitted call of a typed function: wait for it, or `.await` it.
+/// A submitted call of a typed function: wait for it, or `.await` it.
 #[derive(Debug)]
 pub struct TypedHandle<R> {
     task: TaskHandle,
@@ -158,12 +160,13 @@ impl<R: DeserializeOwned> TypedHandle<R> {
     /// Waits for its end.
     ///
     /// # Errors
-    /// Where the task ended without a value, or with one of another type.
+    ///
+    /// If the task ended without a value or with one of another type.
     pub fn wait(self) -> Result<R, TypedError> {
         typed(self.task.wait())
     }
 
-    /// The same without its type.
+    /// The handle without its type.
     #[must_use]
     pub fn into_task(self) -> TaskHandle {
         self.task

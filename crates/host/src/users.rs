@@ -1,8 +1,7 @@
-//! The users of this machine whom a process on loopback serves. A command line that is submitted runs as the user of an executor, and
-//! a store's values are its user's; so what one user starts for herself takes nothing from sockets of others, and sends them nothing, not
-//! even if they have got the port of a process of hers that has ended.
+//! Restricts a process on loopback to the sockets of one user and root: submitted commands run as the executor's user, and a store's values
+//! are its user's. Other users' sockets are excluded even if they have the old port of an ended process.
 //!
-//! Whose a socket is, the kernel says, for all sockets at once. That takes it some 100 µs, so the answer is kept for a moment.
+//! The kernel lists the owners of all sockets in some 100 µs, so the list is cached briefly.
 
 use crate::error::Error;
 use midflight_endpoint::{MS, Nanos};
@@ -13,50 +12,46 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-/// For how long the kernel's answer is used.
+/// Shortest lifetime of the cached list.
 const KEPT_FOR: Nanos = 10 * MS;
-/// But for so many times as long as asking took: however many sockets there are, it takes a small part of the time.
+/// A slow list lives longer, this many times as long as reading took.
 const TIMES: Nanos = 20;
-/// Before that time it is asked again for a socket that was not there: so often at once, then once in `EXTRA_EVERY`.
+/// Early refreshes for an unknown socket: this many at once, then one per `EXTRA_EVERY`.
 const EXTRA: u32 = 256;
 const EXTRA_EVERY: Nanos = 5 * MS;
-/// How many refusals are logged.
 const WARNINGS: u32 = 4;
 const ROOT: u32 = 0;
 
-/// The users who are served.
 #[derive(Debug)]
 pub(crate) struct Users {
     user: u32,
     allowed: Vec<u32>,
-    /// The owners of the sockets at each port, as the kernel said last.
+    /// Owners of the sockets at each port.
     sockets: HashMap<u16, Vec<Owned>>,
-    /// When the kernel is asked again.
+    /// Time of the next refresh.
     ask_at: Nanos,
-    /// How often it may be asked before.
+    /// Early refreshes left.
     extra_left: u32,
     extra_counted_at: Nanos,
     warnings_given: u32,
 }
 
-/// A socket.
 #[derive(Clone, Copy, Debug)]
 struct Owned {
     ip: IpAddr,
     user: u32,
 }
 
-/// Whose an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Allowed,
     Other(u32),
-    /// No socket is there: it was closed, or is younger than the kernel's answer.
+    /// No socket: closed, or younger than the cached list.
     Nobody,
 }
 
 impl Users {
-    /// This user, and root. `own` is an address of this process.
+    /// Allows this user and root. `own`: an address of this process.
     pub(crate) fn new(user: u32, own: SocketAddr) -> Result<Self, Error> {
         let refused =
             |why: &str| Err(Error::Configuration(format!("cannot see whose the sockets of this machine are: {why}")));
@@ -68,7 +63,7 @@ impl Users {
         if users.owner_of(own) == Owner::Nobody {
             return refused("/proc/net/udp does not show this process's own; mount /proc");
         }
-        // All users without a number in a user namespace have this one.
+        // All users without a number in a user namespace share this one.
         if !sees_all_users() && Some(user) == overflow_user() {
             return refused(
                 "this user has no number in this user namespace, as others have none; map one (unshare --map-root-user)",
@@ -77,7 +72,6 @@ impl Users {
         Ok(users)
     }
 
-    /// Whether an address is a socket of a user who is served.
     pub(crate) fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
         if now >= self.ask_at {
             self.ask(now);
@@ -93,7 +87,7 @@ impl Users {
         owner == Owner::Allowed
     }
 
-    /// Whether a TCP connection to `own` comes from a user who is served. The kernel is asked for each: none is as old as an earlier answer.
+    /// Whether an allowed user opened this TCP connection to `own`. Reads the current list.
     #[cfg(feature = "agent")]
     pub(crate) fn serves_stream(&mut self, now: Nanos, own: SocketAddr, peer: SocketAddr) -> bool {
         if !self.may_ask_again(now) {
@@ -102,7 +96,7 @@ impl Users {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         let (own, peer) = (canonical(own), canonical(peer));
         let all = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
-        // One that its process has closed has no inode, and root as its user.
+        // A connection closed by its process has no inode, and root as its user.
         let its = |entry: &TcpNetEntry| {
             entry.inode != 0 && canonical(entry.local_address) == peer && canonical(entry.remote_address) == own
         };
@@ -114,7 +108,7 @@ impl Users {
         is_served
     }
 
-    /// All sockets to which a datagram for this address may go, or from which one may come, must be of users who are served.
+    /// The owner of all sockets that may receive or send datagrams at this address; each must be allowed.
     fn owner_of(&self, address: SocketAddr) -> Owner {
         let ip = address.ip().to_canonical();
         let at_port = self.sockets.get(&address.port()).map_or(&[][..], Vec::as_slice);
@@ -133,7 +127,7 @@ impl Users {
     fn ask(&mut self, now: Nanos) {
         let began = Instant::now();
         self.sockets.clear();
-        // A kernel without IPv6 has one table.
+        // A kernel without IPv6 has only the first table.
         for UdpNetEntry { local_address, uid, .. } in
             [procfs::net::udp(), procfs::net::udp6()].into_iter().flatten().flatten()
         {
@@ -163,12 +157,12 @@ impl Users {
     }
 }
 
-/// The number that stands for users without one.
+/// The number shown for users without one.
 fn overflow_user() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()
 }
 
-/// Whether each user has a number of its own here: not in a user namespace that knows some.
+/// Whether every user has a number here; false in a user namespace that maps only some.
 fn sees_all_users() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
@@ -224,7 +218,7 @@ mod tests {
         assert!(!users.serves(u64::MAX / 2, from), "nobody's");
     }
 
-    /// So the port of a process that has ended is worth nothing to whoever gets it.
+    /// A port of an ended process gives its new owner nothing.
     #[test]
     fn t13_whose_a_socket_is_is_asked_again_soon() {
         let mut users = users(own());

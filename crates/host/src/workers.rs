@@ -1,4 +1,4 @@
-//! Threads for functions that take longer than microseconds: at most one a slot, started when needed, reused.
+//! Threads for functions that exceed microseconds: started on demand, reused, at most one per slot.
 
 use crate::driver::lock;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -7,16 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A task on its way to a thread.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// The pool. The number of slots bounds how much work waits in it.
+/// The number of slots bounds the queue.
 pub(crate) struct Workers {
     max: usize,
-    /// Taken when the pool is closed.
+    /// `None` once closed.
     sender: Mutex<Option<Sender<Work>>>,
     receiver: Receiver<Work>,
-    /// Work that has not ended.
+    /// Work not yet ended.
     open: Arc<AtomicUsize>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -31,7 +30,7 @@ impl Workers {
         lock(&self.threads).len()
     }
 
-    /// `false`, and the work is dropped, where the pool is closed or no thread can be had at all.
+    /// Returns `false` and drops the work if the pool is closed or has no thread at all.
     #[must_use]
     pub(crate) fn run(&self, work: Work) -> bool {
         let sender = lock(&self.sender);
@@ -61,8 +60,7 @@ impl Workers {
         })
     }
 
-    /// Takes nothing new and waits up to `patience` for the threads to end; those that do not are left to end with
-    /// the process. Returns how many that are.
+    /// Waits up to `patience` for the threads. Returns how many still run; they end with the process.
     pub(crate) fn close(&self, patience: Duration) -> usize {
         lock(&self.sender).take();
         let deadline = Instant::now() + patience;
@@ -73,7 +71,7 @@ impl Workers {
                 std::thread::sleep(Duration::from_millis(1));
             }
             if thread.is_finished() {
-                let _ = thread.join(); // functions' panics are caught before
+                let _ = thread.join(); // panics of functions are already caught
             } else {
                 left += 1;
             }

@@ -1,4 +1,4 @@
-//! T13: answers to neighbours that are not there hold back no answer to one that is. In a lab: needs root; skips loudly without.
+//! T13: answers to absent neighbours do not delay answers to present ones. Runs in a lab: needs root; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -13,12 +13,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 const ATTACKER: usize = 0;
 const NEWCOMERS: usize = 1;
-/// Newcomers at one host, each of which needs an answer.
 const COUNT: u64 = 20;
-/// The last parts of the addresses that no host of the attacker's network has.
+/// Last bytes of unused addresses in the attacker's network.
 const ABSENT: std::ops::Range<u8> = 100..250;
 
-/// Sockets at the attacker's host with addresses of its network that it does not have: nobody answers who asks for these.
+/// Sockets at the attacker's host with unused addresses of its network, which do not resolve.
 fn absent(lab: &Lab, is_ipv4: bool) -> Vec<UdpSocket> {
     let own = &lab.hosts()[ATTACKER];
     let bind = |last: u8| {
@@ -36,13 +35,12 @@ fn absent(lab: &Lab, is_ipv4: bool) -> Vec<UdpSocket> {
     lab.within(Place::Host(ATTACKER), || ABSENT.map(bind).collect()).unwrap()
 }
 
-/// Answers that were dropped because too many wait for neighbours.
 fn dropped(counts: SocketCounts) -> u64 {
     let names = ["send_to_absent", "send_to_unproven", "send_blocked"];
     counts.by_name().iter().filter(|(name, _)| names.contains(name)).map(|(_, count)| count).sum()
 }
 
-/// Floods until answers to absent neighbours have been dropped. Then each newcomer asks once, and must be answered.
+/// Floods until answers to absent neighbours are dropped; then each newcomer asks once and must be answered.
 fn flood_then_ask(
     lab: &Lab,
     to: SocketAddr,
@@ -100,7 +98,7 @@ fn t13_absent_neighbours_hold_back_no_answer_of_a_switch() {
     newcomers_are_answered(|_, listen| SwitchConfig::new(listen));
 }
 
-/// Linux gave no more before 6.18, without another `net.core.wmem_max`.
+/// The limit of Linux before 6.18 with the default `net.core.wmem_max`.
 #[test]
 fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_with_a_small_buffer() {
     let buffers = SocketBuffers { send_bytes: 212_992, ..SocketBuffers::default() };

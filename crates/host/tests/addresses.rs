@@ -1,4 +1,4 @@
-//! A switch that listens on all addresses of its machine: which of them it uses for which peer (T13).
+//! Source addresses of a switch that listens on a wildcard address (T13).
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -7,7 +7,7 @@ use midflight_wire::{Packet, Register, Retrieve, SlotName, Submit, TaskInfo, cou
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// An executor or a client, byte by byte.
+/// A hand-written executor or client.
 struct Party {
     socket: UdpSocket,
     port: u16,
@@ -30,7 +30,7 @@ impl Party {
         (from, bytes[..length].to_vec())
     }
 
-    /// Sends a request, gets a cookie, and sends the request again with the cookie.
+    /// Sends a request, gets a cookie, and repeats the request with it.
     fn ask(&self, to: [u8; 4], datagram: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
         self.send(to, &datagram(0));
         let cookie = match parse(&self.receive().1) {
@@ -77,7 +77,7 @@ fn t13_tasks_come_from_the_address_that_the_executor_itself_asked_last() {
     assert_eq!(from.ip().to_string(), "127.0.0.1");
 
     executor.send([127, 0, 0, 9], &retrieve(epoch, name, 2));
-    // It has been taken when the answer to a later packet is here.
+    // Once a later packet is answered, the earlier one has been taken.
     executor.send([127, 0, 0, 1], &register(0));
     assert!(matches!(parse(&executor.receive().1), Ok(Packet::Cookie(..))));
     client.send([127, 0, 0, 1], &submit(2, 0));

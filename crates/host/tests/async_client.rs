@@ -1,4 +1,4 @@
-//! Clients of asynchronous code: submitting where there is no room, and outcomes as a stream.
+//! Async clients: submitting without room, and outcomes as a stream.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -14,10 +14,9 @@ fn run(client: &Client, request: &ExecRequest) -> TaskOutcome {
     client.submit(Job::builder("command").task(request.encode().unwrap()).build()).unwrap().wait().remove(0)
 }
 
-/// More than a client takes into its memory.
+/// More than a client takes into memory.
 const LARGE: usize = 70_000_000;
 
-/// Writes LARGE bytes to stdout, and five to stderr.
 fn large() -> ExecRequest {
     ExecRequest::new(format!("yes 123456789 | head -c {LARGE}; echo late >&2"))
 }

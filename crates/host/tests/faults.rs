@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const BAD: Faults = Faults { loss: 0.01, duplication: 0.01, reordering: 0.01 };
 
-/// All tasks of the job end well, each once; `midway` is called when half of them have.
+/// Checks that all tasks succeed, each once. Calls `midway` when half of them have.
 fn run_all(client: &Client, job: Job, mut midway: impl FnMut()) {
     let tasks = job.tasks.len();
     let mut job = client.submit(job).unwrap().completions();

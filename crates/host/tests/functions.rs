@@ -115,8 +115,7 @@ fn thousands_of_small_arguments_come_many_at_a_time_and_results_over_few_connect
     assert_eq!(executor.counts().blobs.served, 2_000);
 }
 
-/// A task alone has its argument from the packet that its client sends along; so has an inline function, which then need not be given to
-/// another thread.
+/// A lone task gets its argument from the client's push; so does an inline function, which then needs no other thread.
 #[test]
 fn the_argument_of_a_task_alone_is_sent_along() {
     let switch = switch();
@@ -130,7 +129,7 @@ fn the_argument_of_a_task_alone_is_sent_along() {
         assert_eq!(values(job.wait()), [argument]);
     }
     let (counts, sent) = (executor.counts().arguments, client.counts().protocol.arguments_sent_along);
-    // Not the first one, nor those whose packet the machine has lost, or between which it stood still for 100 ms.
+    // Except the first one, and those whose packet was lost or whose machine paused for 100 ms.
     assert!(
         counts.along_used >= 80 && counts.along_used + counts.fetches >= 100 && sent <= 99,
         "{counts:?}, {sent} sent"
@@ -138,7 +137,6 @@ fn the_argument_of_a_task_alone_is_sent_along() {
     assert_eq!(counts.along_forged, 0);
 }
 
-/// A function that runs on the network's thread, which must not fetch.
 #[test]
 fn inline_functions_take_arguments_that_are_not_in_the_packet() {
     let switch = switch();

@@ -1,4 +1,4 @@
-//! Functions of executors that are futures.
+//! Asynchronous functions of executors.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -88,7 +88,7 @@ fn t17_one_whose_task_is_cancelled_is_dropped() {
     assert_eq!(job.cancel_report(PATIENCE).stopped, 2);
     assert!(job.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled)));
     assert_eq!(dropped.load(SeqCst), 2);
-    // An executor that ends drops what runs.
+    // A stopping executor drops what runs.
     let _job = client.submit(Job::builder("never").task("").build()).unwrap();
     wait_for(3);
     drop(executor);

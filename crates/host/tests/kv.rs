@@ -1,4 +1,4 @@
-//! The client of the store over real sockets, beside a store in one piece.
+//! The client of the store over real sockets, with a store in one piece.
 
 #![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
 
@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A store behind a socket, until it is dropped.
 struct Served {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -22,7 +21,7 @@ struct Served {
 }
 
 impl Served {
-    /// It leaves every `leaves_out`th request unanswered.
+    /// Leaves every `leaves_out`th request unanswered.
     fn start(leaves_out: usize) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();

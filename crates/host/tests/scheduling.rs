@@ -73,7 +73,6 @@ fn what_has_not_been_assigned_can_be_cancelled() {
     assert_eq!(executor.counts().protocol.runs, 1);
 }
 
-/// Waits until this many run.
 fn wait_for_runs(executor: &Executor, count: u32) {
     let deadline = Instant::now() + PATIENCE;
     while executor.running() < count {
@@ -154,7 +153,7 @@ fn a_drained_executor_finishes_what_it_holds_and_takes_nothing_new() {
     assert!(later.wait().iter().all(Result::is_ok));
 }
 
-/// How a command was killed is not its result.
+/// The status of a killed command is not its result.
 #[test]
 fn t10_what_a_drain_out_of_time_kills_runs_again_elsewhere() {
     let (switch, executor, client) = world(1);
@@ -227,7 +226,7 @@ fn t7_a_small_queue_holds_back_but_loses_nothing() {
     let client = client(switch.local_addr());
     let job = client.submit(Job::builder("noop").repeat(3_000, "").build()).unwrap();
     assert!(job.wait().iter().all(Result::is_ok));
-    // Alone it gets eight ninths of the queue (T14).
+    // A single client gets at most eight ninths of the queue (T14).
     assert!(client.counts().protocol.over_share > 0);
 }
 

@@ -1,4 +1,4 @@
-//! One connection to the store: one request at a time, and nothing is believed that does not answer it.
+//! A connection to the backend. Sends one request at a time and rejects a response that does not match it.
 
 use midflight_replicas::store::{Answer, At, Dialect, StoreAddress, Wrong};
 use midflight_wire::replicas::store::StoreRequest;
@@ -8,18 +8,16 @@ use std::mem::MaybeUninit;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Bytes that there is room for, at least, when the store is read.
+/// Least free buffer space for a read.
 const READ_BYTES: usize = 16 << 10;
-/// A buffer that a long value has made larger than this is not kept.
+/// A buffer grown beyond this by a long value is freed.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
     dialect: Dialect,
     come: Vec<u8>,
-    /// Whether it has answered a request.
     pub(super) has_answered: bool,
 }
 
@@ -29,7 +27,6 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// What the store said, as its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Value { value: Vec<u8>, flags: u32 },
@@ -38,17 +35,15 @@ pub(super) enum Said {
     Refused(String),
 }
 
-/// Why there is no answer. The connection is of no use any more.
 #[derive(Debug)]
 pub(super) enum Break {
-    /// It closed, or broke. `began`: in the middle of an answer.
+    /// Closed or broken. `began`: after part of a response.
     Closed {
         began: bool,
     },
     Wrong(Wrong),
 }
 
-/// What has happened on a connection since the last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
     Nothing,
@@ -57,11 +52,11 @@ pub(super) enum Since {
 }
 
 impl Connection {
-    /// Connects, and says what a connection begins with. An error is one line for people.
+    /// Connects and sends the dialect's preamble. The error is one line.
     pub(super) async fn open(address: &StoreAddress) -> Result<Self, String> {
         let stream = match &address.at {
             At::Tcp(place) => TcpStream::connect(place).await.map(|stream| {
-                // If it fails, the socket is dead, and using it will show that.
+                // If this fails, the socket is dead and the next use reports it.
                 let _ = stream.set_nodelay(true);
                 Stream::Tcp(stream)
             }),
@@ -88,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// What has come, or not, since the last answer. The kernel is asked, not the runtime, which may not know yet.
+    /// Peeks through the kernel; the runtime may not yet know that something has arrived.
     pub(super) fn since(&self) -> Since {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = match &self.stream {
@@ -102,8 +97,8 @@ impl Connection {
         }
     }
 
-    /// Asks, and waits for the answer for as long as it is polled. Whoever stops polling it must drop it: a late answer would be taken for
-    /// that to the next request.
+    /// Sends a request and reads the response. Drop the connection if this future is dropped: a late response would be taken for the next
+    /// request's.
     pub(super) async fn ask(&mut self, request: &StoreRequest<'_>, written: &[u8]) -> Result<Said, Break> {
         let dialect = self.dialect;
         let said = self.exchange(written, |bytes| dialect.read(request, bytes)).await?;

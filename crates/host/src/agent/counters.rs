@@ -1,17 +1,17 @@
-//! The counters of an agent beside those of its endpoint: nothing is dropped without being counted.
+//! The counters of an agent, apart from those of its endpoint. Every drop is counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts since the start of an agent, of its store and its streams.
+        /// Counts since the agent's start. Requests are by datagram unless noted.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct AgentCounters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl AgentCounters {
-            /// Each by its name.
+            /// Every counter with its name.
             #[must_use]
             pub fn by_name(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
@@ -32,67 +32,66 @@ macro_rules! counters {
 }
 
 counters! {
-    /// GETs in datagrams answered with the value.
+    /// GETs answered with the value.
     values,
-    /// GETs in datagrams answered by LONG: the value does not fit.
+    /// GETs answered with LONG, because the value does not fit.
     long_values,
-    /// GETs in datagrams for keys that the store does not have.
+    /// GETs for missing keys.
     missing,
-    /// Requests in datagrams refused: what they ask is no request.
+    /// Refused: not exactly one request in the datagram.
     malformed_questions,
-    /// Requests in datagrams refused: they ask for SET or DELETE, for which there are streams.
+    /// Refused: SET or DELETE, which need a stream.
     not_get,
-    /// Requests, in datagrams and streams, of another version: answered by OTHER_VERSION.
+    /// Answered with OTHER_VERSION, by datagram or stream.
     other_version,
-    /// Requests in datagrams refused because the agent ends.
+    /// Refused: the agent is shutting down.
     ending,
-    /// Requests refused because the store did not answer in time.
+    /// Refused: the backend timed out.
     store_timeouts,
-    /// Requests refused because the store is not there, or closed the connection.
+    /// Refused: the backend is down or closed the connection.
     store_gone,
-    /// Requests refused because the store answered what it should not, or another key.
+    /// Refused: the backend's response was invalid or for another key.
     store_garbage,
-    /// Requests refused because the value has more than 1 MiB.
+    /// Refused: the value exceeds 1 MiB.
     store_too_long,
-    /// Requests refused because the store refused them.
+    /// Refused by the backend.
     store_refused,
-    /// Requests refused because the store has no such thing: flags with Redis.
+    /// Refused: the backend has no such feature, such as flags with Redis.
     store_unsupported,
-    /// Connections to the store.
+    /// Connections made to the backend.
     store_connects,
-    /// Attempts to connect to the store that failed.
+    /// Failed attempts to connect to the backend.
     store_connect_failures,
-    /// Connections that the store closed between two requests.
+    /// Idle backend connections that the backend closed.
     store_closed_idle,
-    /// Connections closed because the store sent something between two requests.
+    /// Idle backend connections closed because of unexpected bytes.
     store_spoke_unasked,
-    /// GETs of streams.
+    /// GETs by stream.
     stream_gets,
-    /// SETs of streams.
+    /// SETs by stream.
     stream_sets,
-    /// DELETEs of streams.
+    /// DELETEs by stream.
     stream_deletes,
-    /// Requests of streams refused because all connections for them were in use for too long.
+    /// Requests by stream refused: no backend connection became free in time.
     stream_slots_taken,
-    /// Streams closed for a malformed request.
+    /// Streams closed: malformed request.
     stream_malformed,
-    /// Streams closed because another user of this machine opened them.
+    /// Streams closed: opened by another user of this machine.
     stream_not_served,
-    /// Streams closed because their first request did not begin in time.
+    /// Streams closed: no first request in time.
     stream_silent,
-    /// Streams closed because no further request came: the normal end.
+    /// Streams closed: idle, the normal end.
     stream_idle,
-    /// Streams closed because a request that had begun did not end in time.
+    /// Streams closed: incomplete request.
     stream_late,
-    /// Streams closed because the other end did not read the answer fast enough.
+    /// Streams closed: the client read too slowly.
     stream_stalled,
-    /// Streams that the other end broke off in the middle of a request or an answer.
+    /// Streams broken off by the client within a request or a response.
     stream_broken,
-    /// Streams that the other end closed before their request had its turn: it was not carried out.
+    /// Streams closed by the client before its request was carried out.
     stream_left,
 }
 
-/// One more.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

@@ -1,25 +1,25 @@
-//! How busy the slots of an agent are, second by second.
+//! Utilization of an agent's slots, second by second.
 
 use midflight_endpoint::{Nanos, SECOND};
 
 /// What an agent did in the last whole second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// The share of its slots that was in use, 0 to 1.
+    /// Share of the slots in use, 0 to 1.
     pub utilization: f64,
-    /// Requests in datagrams that were answered.
+    /// Requests by datagram answered.
     pub answered_per_s: f64,
-    /// Requests in datagrams that were refused.
+    /// Requests by datagram refused.
     pub refused_per_s: f64,
 }
 
-/// Measures it. Time and numbers are arguments.
+/// Time and counts are arguments.
 #[derive(Debug)]
 pub(super) struct Load {
     slots: usize,
     served: usize,
     since: Nanos,
-    /// Of slots, in nanoseconds.
+    /// Slot time in use, in nanoseconds.
     busy: u128,
     begin: Mark,
     report: LoadReport,
@@ -39,13 +39,12 @@ impl Load {
         Self { slots: slots.max(1), served: 0, since: now, busy: 0, begin, report: LoadReport::default() }
     }
 
-    /// So many slots are in use from now on.
     pub(super) fn set(&mut self, now: Nanos, served: usize) {
         self.busy += u128::from(now.saturating_sub(self.since)) * self.served as u128;
         (self.since, self.served) = (self.since.max(now), served);
     }
 
-    /// Ends a second, if one has passed. The counts are those since the start.
+    /// Ends the second if it has passed. The counts are totals.
     pub(super) fn tick(&mut self, now: Nanos, answered: u64, refused: u64) {
         let elapsed = now.saturating_sub(self.begin.at);
         if elapsed < SECOND {

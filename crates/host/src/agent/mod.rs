@@ -1,17 +1,17 @@
-//! The agent before a store, memcached or Redis, as part of a process: it takes requests as a server of the replicas program, asks the
-//! store, and answers. `docs/internals/replicas-processes.md` says why it is as it is.
+//! The agent in front of a backend, memcached or Redis. It receives requests as a server of the replicas program and asks the backend. For
+//! the reasons of its design see `docs/internals/replicas-processes.md`.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `options`, `counters` | addresses, bounds and times; what became of all that came |
-//! | `requests` | requests in datagrams: from the endpoint to the store, and back |
+//! | `options`, `counters` | addresses, bounds and times; what was counted |
+//! | `requests` | requests by datagram: from the endpoint to the backend and back |
 //! | `streams` | long values, SET and DELETE over TCP |
-//! | `store` | whether the store is there, and the connections to it |
-//! | `connection` | one connection to the store |
-//! | `load` | how busy the slots are |
+//! | `store` | whether the backend is up, and the connections to it |
+//! | `connection` | one connection to the backend |
+//! | `load` | utilization of the slots |
 //!
-//! One thread, `mf-agent`, has the socket and all connections: a request wakes nobody else. Each request of a slot has a connection of its
-//! own, so what waits for the store waits in the endpoint's queue, which is the one that the status tells of.
+//! One thread, `mf-agent`, owns the socket and all connections, so a request wakes no other thread. Each request in a slot has its own
+//! backend connection, so requests wait in the endpoint's queue, which the status reports.
 
 mod connection;
 mod counters;
@@ -45,57 +45,55 @@ use std::time::{Duration, Instant};
 use store::{Pool, Store};
 use tokio::sync::{mpsc, oneshot};
 
-/// How often an address with a port of the kernel's choice is tried, for UDP and TCP must have the same.
+/// Attempts to find a free port that UDP and TCP both have.
 const PORT_ATTEMPTS: usize = 16;
-/// What the thread does, for whoever reads why it has ended.
+/// What the thread does, for the message when it has ended.
 const SERVES: &str = "serves requests";
 
-/// What an agent says of itself.
+/// The state of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentReport {
-    /// Of the endpoint.
+    /// Counters of the endpoint.
     pub server: ServerCounters,
-    /// Of store and streams.
+    /// Counters of the backend and the streams.
     pub counters: AgentCounters,
-    /// Of the table of streams.
+    /// Counters of the table of streams.
     pub connections: ConnectionCounters,
-    /// Of its UDP socket.
+    /// Counters of the UDP socket.
     pub socket: SocketCounts,
-    /// Requests in datagrams that wait for a slot.
+    /// Requests by datagram that wait for a slot.
     pub waiting: usize,
-    /// Those that are being served.
+    /// Requests by datagram in a slot.
     pub served: usize,
-    /// The mean of the service times of the last ones; `None` before the first answer.
+    /// Mean of the latest service times; `None` before the first response.
     pub service_time: Option<Nanos>,
-    /// How busy it was in the last second.
+    /// Load in the last second.
     pub load: LoadReport,
-    /// Why the store is not there; `None` while it is.
+    /// Why the backend is down; `None` while it is up.
     pub store_is_gone: Option<String>,
 }
 
-/// What the threads share.
 struct Shared {
     options: AgentOptions,
     counts: Arc<Counts>,
     store: Arc<Store>,
-    /// For requests in datagrams: as many connections as slots.
+    /// For requests by datagram: as many connections as slots.
     pool: Pool,
-    /// For streams.
     stream_pool: Pool,
     connections: Arc<Connections>,
-    /// Who is served; `None`: everybody.
+    /// The users served; `None`: all.
     users: Option<Arc<Mutex<Users>>>,
-    /// Requests of streams that are being carried out.
+    /// Requests by stream in progress.
     streams_busy: AtomicUsize,
-    /// No more requests are carried out.
+    /// Set at shutdown: new requests are refused.
     ending: Arc<AtomicBool>,
-    /// When it last took its turn.
+    /// Time of the thread's last turn.
     turned: Arc<AtomicU64>,
-    /// Selectors would go on to count on an agent that does not answer.
+    /// Ends the process: selectors would keep relying on the agent.
     failing: Failing,
 }
 
-/// An agent that runs. Dropping it ends it; [`finish`](Self::finish) lets it end what it has begun.
+/// A running agent. Dropping it stops it; [`finish`](Self::finish) first completes the requests in progress.
 pub struct Agent {
     driver: Arc<Driver<Server, Requests>>,
     shared: Arc<Shared>,
@@ -110,11 +108,11 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// Starts an agent, whether or not its store is there. A thread calls `on_failure` if it has to end by itself;
-    /// [`failure`](Self::failure) then says why.
+    /// Starts an agent, even without a backend. On a later failure a thread calls `on_failure`; see [`failure`](Self::failure).
     ///
     /// # Errors
-    /// If the address cannot be had, or a bound is wrong.
+    ///
+    /// If the address cannot be bound or a bound is out of range.
     pub fn start(options: AgentOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         options.check()?;
         let (socket, listener) = bind(&options)?;
@@ -126,7 +124,7 @@ impl Agent {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let counts = Arc::new(Counts::default());
         let store = Arc::new(Store::new(options.store.clone(), options.store_timeout, Arc::clone(&counts)));
-        // Before anything is served, so that who starts it can say whether the store is there.
+        // Before serving, so that the caller can report whether the backend is up.
         let first = runtime.block_on(store.connect());
         let shared = Arc::new(Shared {
             pool: Pool::new(Arc::clone(&store), options.slots),
@@ -151,7 +149,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Each part is a task of its own: to wake what `block_on` waits for costs a system call.
+    /// Each part is its own task: waking the future of `block_on` costs a system call.
     fn start_thread(
         &mut self,
         runtime: tokio::runtime::Runtime,
@@ -170,23 +168,22 @@ impl Agent {
                     let _watch = of_store.failing.watch(SERVES);
                     of_store.store.look_for_it().await;
                 });
-                // It ends when the agent is dropped.
                 let _ = stopped.await;
             });
-            // A name that is being resolved is not waited for.
+            // Does not wait for a name that is being resolved.
             runtime.shutdown_background();
         };
         self.thread = Some(spawn("mf-agent", run)?);
         Ok(())
     }
 
-    /// Where operators and clients reach it, by UDP and TCP.
+    /// The address for operators and clients, UDP and TCP.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.driver.socket.local_addr()
     }
 
-    /// What it says of itself.
+    /// The current state.
     #[must_use]
     pub fn report(&self) -> AgentReport {
         let shared = &self.shared;
@@ -206,19 +203,19 @@ impl Agent {
         }
     }
 
-    /// Time since its thread last took a turn, which it does at least every 100 ms.
+    /// Time since the thread's last turn; normally at most 100 ms.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.shared.turned.load(Ordering::Relaxed)))
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why the agent failed, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failing.why()
     }
 
-    /// Refuses what comes from now on, and waits until what the store was asked is answered, for `store_timeout` at most.
+    /// Refuses new requests and waits up to `store_timeout` for those in progress.
     pub fn finish(&self) {
         self.shared.ending.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + self.shared.options.store_timeout;
@@ -241,7 +238,6 @@ impl Drop for Agent {
     }
 }
 
-/// The same port for UDP and TCP.
 fn bind(options: &AgentOptions) -> Result<(Socket, TcpListener), Error> {
     let address = options.address;
     let attempts = if address.port() == 0 { PORT_ATTEMPTS } else { 1 };

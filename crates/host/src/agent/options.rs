@@ -1,4 +1,4 @@
-//! Addresses, bounds and times of an agent, with the default of each.
+//! Addresses, bounds and times of an agent, with their defaults.
 
 use crate::clock::nanos;
 use crate::error::Error;
@@ -12,53 +12,52 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A slot whose store says nothing is free by `store_timeout`; this long later the endpoint frees it itself, should that ever fail.
+/// The endpoint frees a slot this long after `store_timeout`, should the agent fail to.
 const SERVE_SLACK: Duration = Duration::from_secs(1);
-/// The longest time that may be set; clock and kernel do not accept every number.
+/// Clock and kernel do not accept every duration.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// How an agent runs. [`AgentOptions::new`] has the defaults.
+/// Options of an agent. [`AgentOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Where operators and clients reach it, by UDP and TCP, and the address by which requests name it.
+    /// UDP and TCP address for operators and clients; also the agent's name in requests.
     pub address: SocketAddr,
-    /// The operator of its rack; `None`: it answers direct requests only.
+    /// The rack's operator; `None`: only direct requests are answered.
     pub operator: Option<SocketAddr>,
-    /// The addresses of operators and selectors, from which requests may come; `None`: from anywhere, where the network keeps others away.
+    /// Permitted senders: operators and selectors; `None`: any, for networks that filter.
     pub senders: Option<BTreeSet<IpAddr>>,
-    /// On loopback: sockets of other users than this one and root are not served; `None`: all are.
+    /// On loopback: serve only this user and root; `None`: all users.
     pub only_user: Option<u32>,
-    /// The store.
+    /// The backend.
     pub store: StoreAddress,
-    /// Requests in datagrams that the store is asked at once, each over a connection of its own. Default 4.
+    /// Requests by datagram in progress, each with its own backend connection. Default 4.
     pub slots: usize,
-    /// Requests in datagrams that may wait. Default 1,024.
+    /// Requests by datagram that may wait. Default 1,024.
     pub queue_max: usize,
-    /// A request in a datagram that has waited for longer is refused. Default 1 s.
+    /// Longest wait of a request by datagram before it is refused. Default 1 s.
     pub wait_max: Duration,
-    /// A store that does not answer for longer is not waited for. Default 1 s.
+    /// Timeout for a response from the backend. Default 1 s.
     pub store_timeout: Duration,
-    /// Bytes of the longest answer in a datagram, with all headers but those of UDP and IP: 256 to 1,232, the default.
+    /// Longest answer in a datagram, in bytes without UDP and IP headers: 256 to 1,232. Default 1,232.
     pub datagram_max: usize,
-    /// What it says of its service time. Default: that of the request.
+    /// The service time to report. Default: that of the request.
     pub service_time: ServiceTime,
-    /// Requests of streams that the store is asked at once, each over a connection of its own. Default 4.
+    /// Requests by stream in progress, each with its own backend connection. Default 4.
     pub stream_slots: usize,
-    /// Streams at once. A source address that is alone gets 8/9 of them (T14). Each may take 2 MiB. Default 256.
+    /// Streams at a time, up to 2 MiB each. A single source address gets at most 8/9 (T14). Default 256.
     pub connections_max: usize,
-    /// A stream begins its first request within this time, and ends each request, or its first 256 KiB, within this time of its
-    /// beginning. Default 2 s.
+    /// Timeout for a stream's first request to begin, and for each request, or its first 256 KiB, to arrive. Default 2 s.
     pub request_timeout: Duration,
-    /// A stream on which nothing more is asked for this long is closed. Default 5 s.
+    /// Idle timeout of a stream. Default 5 s.
     pub idle_timeout: Duration,
-    /// A stream on which 256 KiB of a request or an answer take longer than this is closed. Default 10 s.
+    /// Timeout for 256 KiB of a request or a response. Default 10 s.
     pub progress_timeout: Duration,
-    /// Sizes of the kernel's buffers of its UDP socket.
+    /// Sizes of the UDP socket's kernel buffers.
     pub buffers: SocketBuffers,
 }
 
 impl AgentOptions {
-    /// The defaults. Only direct requests are answered: set `operator`, and `senders`.
+    /// The defaults. Set `operator` and `senders` for other than direct requests.
     #[must_use]
     pub fn new(address: SocketAddr, store: StoreAddress) -> Self {
         Self {
@@ -82,7 +81,6 @@ impl AgentOptions {
         }
     }
 
-    /// What the endpoint does not check itself.
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Configuration(text));
         if self.address.ip().is_unspecified() {
@@ -113,7 +111,7 @@ impl AgentOptions {
     }
 
     pub(super) fn server_config(&self, address: SocketAddr, secret: u128) -> ServerConfig {
-        // Without an operator nobody may send other requests than direct ones.
+        // Without an operator, only direct requests are accepted.
         let senders = if self.operator.is_none() { Some(BTreeSet::new()) } else { self.senders.clone() };
         ServerConfig {
             senders,
@@ -126,7 +124,7 @@ impl AgentOptions {
         }
     }
 
-    /// Bytes of the longest value that an answer in a datagram has room for.
+    /// Longest value, in bytes, that fits into an answer by datagram.
     pub(super) fn value_in_datagram_max(&self) -> usize {
         ANSWERED_MAX - (PACKET_MAX - self.datagram_max) - size_of::<StoreTell>()
     }

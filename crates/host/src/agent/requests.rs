@@ -1,4 +1,4 @@
-//! Requests in datagrams: what the endpoint gives a slot is asked of the store, and the answer goes back to the endpoint.
+//! Requests by datagram, from the endpoint's slots to the backend and back.
 
 use super::counters::{Counts, count};
 use super::load::{Load, LoadReport};
@@ -30,20 +30,17 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
-/// Batches of datagrams that are received before other tasks have their turn: a flood of them keeps nobody out.
+/// Batches received before other tasks run, so that a flood does not starve them.
 const IN_A_ROW: u32 = 4;
-/// How often the thread takes a turn at least.
 const TURN_EVERY: Nanos = 100 * MS;
 
-/// A GET for the store.
 pub(super) struct Ask {
     key: ServeKey,
     asked: Vec<u8>,
 }
 
-/// What the endpoint's events become.
 pub(super) struct Requests {
-    /// At most as many as there are slots wait here.
+    /// Holds at most one request per slot.
     asks: mpsc::UnboundedSender<Ask>,
     store: Arc<Store>,
     counts: Arc<Counts>,
@@ -76,12 +73,12 @@ impl Requests {
 
     fn serve(&mut self, server: &mut Server, key: ServeKey, asked: Vec<u8>) {
         let refusal = match parse_request(&asked) {
-            // In a datagram nothing follows a request.
+            // A datagram holds exactly one request.
             Ok(Some((_, length))) if length != asked.len() => &self.counts.malformed_questions,
             Ok(Some((StoreRequest::Get { .. }, _))) if self.ending.load(Ordering::SeqCst) => &self.counts.ending,
             Ok(Some((StoreRequest::Get { .. }, _))) if self.store.is_gone() => &self.counts.store_gone,
             Ok(Some((StoreRequest::Get { .. }, _))) => {
-                // It fails if the thread of the store has ended; then this process does.
+                // Fails only if the backend's task has ended; then the process ends too.
                 let _ = self.asks.send(Ask { key, asked });
                 return;
             }
@@ -102,13 +99,13 @@ impl Handler<Server> for Requests {
     fn event(&mut self, server: &mut Server, event: Event) {
         match event {
             Event::Serve { key, asked, .. } => self.serve(server, key, asked),
-            // The endpoint has counted and refused it; the answer of the store will be one too late.
+            // Already counted and refused; the backend's response will be too late.
             Event::TooLong { .. } => {}
         }
         self.load.set(clock::now(), server.load().1);
     }
 
-    /// COOKIE and VERSION go to whoever is named, as those of an operator.
+    /// Anyone can ask for COOKIE and VERSION, even from a forged address: limited as at an operator.
     fn may_send(&mut self, now: Nanos, socket: &Socket, to: SocketAddr, packet: &[u8]) -> bool {
         !ReplicasProgram::is_for_anybody(packet) || self.reply_limit.may_answer(now, to.ip(), socket)
     }
@@ -132,7 +129,6 @@ impl Handler<Server> for Requests {
     }
 }
 
-/// Receives datagrams, and sends what follows from them.
 pub(super) async fn receive(driver: Arc<Driver<Server, Requests>>, shared: Arc<Shared>) {
     let _watch = shared.failing.watch(SERVES);
     let Err(error) = receive_for(&driver).await;
@@ -141,10 +137,10 @@ pub(super) async fn receive(driver: Arc<Driver<Server, Requests>>, shared: Arc<S
 
 /// Returns only if the system refuses to watch the socket.
 async fn receive_for(driver: &Driver<Server, Requests>) -> io::Result<Infallible> {
-    // Another descriptor of the same socket: the runtime wants one of its own.
+    // The runtime needs its own descriptor of the socket.
     let readable = UdpSocket::from_std(driver.socket.as_fd().try_clone_to_owned()?.into())?;
     let mut hands = Hands::new();
-    // There is always a timer before those of requests to the store. Without one, each of these would wake the thread when it is set.
+    // Always earlier than the requests' timers. Otherwise setting one of these would wake the thread.
     let mut timer = pin!(sleep(Duration::ZERO));
     let mut in_a_row = 0;
     loop {
@@ -152,7 +148,7 @@ async fn receive_for(driver: &Driver<Server, Requests>) -> io::Result<Infallible
             ready = readable.readable() => {
                 ready?;
                 let poll = || driver.poll(&mut hands).then_some(()).ok_or(io::ErrorKind::WouldBlock.into());
-                // An error says that there is nothing more: it is waited for again.
+                // An error means that the socket is empty.
                 let received = readable.try_io(Interest::READABLE, poll).is_ok();
                 in_a_row = if received { in_a_row + 1 } else { 0 };
                 if in_a_row == IN_A_ROW {
@@ -169,7 +165,6 @@ async fn receive_for(driver: &Driver<Server, Requests>) -> io::Result<Infallible
     }
 }
 
-/// What is needed to carry out requests.
 pub(super) struct Asks {
     pub(super) waiting: mpsc::UnboundedReceiver<Ask>,
     pub(super) driver: Arc<Driver<Server, Requests>>,
@@ -177,7 +172,6 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// For as long as it is polled.
     pub(super) async fn carry_out(mut self) {
         let shared = Arc::clone(&self.shared);
         let _watch = shared.failing.watch(SERVES);
@@ -197,7 +191,7 @@ async fn carry_out(ask: Ask, driver: &Driver<Server, Requests>, shared: &Shared)
     driver.with(|now, server, requests| {
         match outcome {
             Ok(reply) => told(now, server, ask.key, &reply, shared),
-            // Counted where it was found.
+            // Already counted by the caller that found it.
             Err(Failure::Refused(_) | Failure::NotWanted) => give_up(now, server, ask.key),
         }
         requests.load.set(now, server.load().1);
@@ -210,9 +204,9 @@ fn told(now: Nanos, server: &mut Server, key: ServeKey, reply: &Reply, shared: &
         Reply::Value { value, flags } if value.len() <= shared.options.value_in_datagram_max() => {
             (StoreAnswer::Value { value, flags: *flags }, &counts.values)
         }
-        // It has at most 1 MiB.
+        // The value has at most 1 MiB.
         Reply::Value { value, .. } => (StoreAnswer::Long { length: value.len() as u32 }, &counts.long_values),
-        // To a GET there is no DONE.
+        // A GET is never answered with DONE.
         Reply::Missing | Reply::Done => (StoreAnswer::Missing, &counts.missing),
     };
     count(counter);
@@ -222,11 +216,10 @@ fn told(now: Nanos, server: &mut Server, key: ServeKey, reply: &Reply, shared: &
 fn answer_in_datagram(now: Nanos, server: &mut Server, key: ServeKey, answer: &StoreAnswer<'_>) {
     let mut bytes = Vec::new();
     write_answer(answer, &mut bytes);
-    // It fits; it fails if it comes too late, which the endpoint counts.
+    // Fails if the answer is too late, which the endpoint counts.
     let _ = server.answer(now, key, &bytes);
 }
 
 fn give_up(now: Nanos, server: &mut Server, key: ServeKey) {
-    // It fails if it comes too late, which the endpoint counts.
     let _ = server.give_up(now, key);
 }

@@ -1,8 +1,8 @@
-//! Whether the store is there, and the connections to it.
+//! Whether the backend is up, and the connections to it.
 //!
-//! A store that cannot be connected, or whose new connection ends before it has answered once, is *gone*: requests are refused at once, and
-//! one attempt to connect is made each 0.1 s to 2 s. The pause doubles until a request is answered, so that a store which takes
-//! connections and closes them is not asked without end.
+//! A backend is *gone* if connecting fails, or a new connection ends before its first response. Then requests are refused at once, and the
+//! agent reconnects every 0.1 s to 2 s. The pause doubles until a request is answered, which protects a backend that accepts and closes
+//! connections.
 
 use super::connection::{Break, Connection, Said, Since};
 use super::counters::{Counts, count};
@@ -19,7 +19,6 @@ use tokio::time::{sleep, timeout};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What the store answered to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Value { value: Vec<u8>, flags: u32 },
@@ -27,16 +26,14 @@ pub(super) enum Reply {
     Done,
 }
 
-/// Why a request has no answer; it has been counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// For whoever asked.
+    /// The message for the client.
     Refused(String),
-    /// Nobody waits for it any more: the store was not asked.
+    /// The client has left; the backend was not asked.
     NotWanted,
 }
 
-/// The store, for all connections to it.
 #[derive(Debug)]
 pub(super) struct Store {
     address: StoreAddress,
@@ -44,7 +41,7 @@ pub(super) struct Store {
     counts: Arc<Counts>,
     is_gone: AtomicBool,
     why: Mutex<String>,
-    /// Failures since the last answer.
+    /// Failures since the last response.
     failures: AtomicU32,
     lost: Notify,
 }
@@ -66,21 +63,19 @@ impl Store {
         self.is_gone.load(Ordering::Acquire)
     }
 
-    /// Why it is gone, if it is.
     pub(super) fn gone(&self) -> Option<String> {
         self.is_gone().then(|| lock(&self.why).clone())
     }
 
-    /// A new connection. If there is none, the store is gone.
+    /// Opens a connection. A failure marks the backend as gone.
     pub(super) async fn connect(&self) -> Result<Connection, String> {
-        // Half of the time, so that a request that has to connect learns before its own time ends that there is no store.
+        // Half, so that a request that must connect learns in time that the backend is down.
         let opened = timeout(self.timeout / 2, Connection::open(&self.address)).await;
         let opened = opened.unwrap_or_else(|_late| Err("it does not take connections".into()));
         count(if opened.is_ok() { &self.counts.store_connects } else { &self.counts.store_connect_failures });
         opened.inspect_err(|why| self.lose(why))
     }
 
-    /// It is gone.
     fn lose(&self, why: &str) {
         why.clone_into(&mut lock(&self.why));
         if !self.is_gone.swap(true, Ordering::AcqRel) {
@@ -101,7 +96,7 @@ impl Store {
         (FIRST_PAUSE * (1 << doubled)).min(LONGEST_PAUSE)
     }
 
-    /// Looks for the store while it is gone, for as long as it is polled.
+    /// Reconnects while the backend is gone. Runs until dropped.
     pub(super) async fn look_for_it(&self) {
         loop {
             if !self.is_gone() {
@@ -109,7 +104,7 @@ impl Store {
                 continue;
             }
             sleep(self.pause()).await;
-            // The connection is not kept: which pool needs one is not known here.
+            // Dropped: it is not known here which pool needs a connection.
             if self.connect().await.is_ok() {
                 self.is_gone.store(false, Ordering::Release);
                 tracing::warn!("the store {} takes connections again", self.address);
@@ -120,7 +115,7 @@ impl Store {
     }
 }
 
-/// Connections to the store: one for each request that is under way, at most so many.
+/// Backend connections: one per request in progress, up to a limit.
 #[derive(Debug)]
 pub(super) struct Pool {
     store: Arc<Store>,
@@ -133,12 +128,12 @@ impl Pool {
         Self { store, places: Semaphore::new(connections), idle: Mutex::default() }
     }
 
-    /// A connection of which all answers have been read.
+    /// Returns a connection whose responses have all been read.
     pub(super) fn give_back(&self, connection: Option<Connection>) {
         lock(&self.idle).extend(connection);
     }
 
-    /// Asks the store, within its time. Who waits for a place has as much time again. `is_wanted`: whether anybody waits for the answer.
+    /// Asks the backend within its timeout, after at most as long a wait for a connection. `is_wanted`: whether the client still waits.
     pub(super) async fn ask(&self, request: &StoreRequest<'_>, is_wanted: impl Fn() -> bool) -> Result<Reply, Failure> {
         let (store, counts) = (&*self.store, &self.store.counts);
         let mut written = Vec::new();
@@ -156,7 +151,7 @@ impl Pool {
         if let Ok(outcome) = timeout(store.timeout, self.ask_now(request, &written)).await {
             outcome
         } else {
-            // The connection was dropped with what waited for it.
+            // The dropped future has closed the connection.
             count(&counts.store_timeouts);
             Err(Failure::Refused("the store does not answer".into()))
         }
@@ -175,7 +170,7 @@ impl Pool {
                     self.store.answered();
                     return self.said(request, said, connection);
                 }
-                // The store closed it before it had read the request, or we cannot know. To read twice changes nothing.
+                // The backend may have closed it before reading the request. Repeating a read is safe.
                 Err(Break::Closed { began: false }) if is_kept && matches!(request, StoreRequest::Get { .. }) => {
                     count(&self.store.counts.store_closed_idle);
                 }
@@ -192,7 +187,7 @@ impl Pool {
         })
     }
 
-    /// One that is kept, and on which nothing has happened since its last answer.
+    /// A kept connection without events since its last response.
     fn idle(&self) -> Option<Connection> {
         loop {
             let connection = lock(&self.idle).pop()?;
@@ -206,7 +201,7 @@ impl Pool {
 
     fn said(&self, request: &StoreRequest<'_>, said: Said, connection: Connection) -> Result<Reply, Failure> {
         let is_refusal = matches!(said, Said::Refused(_));
-        // memcached may take the value of a SET that it has refused for commands: then their answers would come too.
+        // memcached may read the value of a refused SET as commands and answer these too.
         let may_say_more =
             self.store.address.dialect == Dialect::Memcached && matches!(request, StoreRequest::Set { .. });
         if !(is_refusal && may_say_more) {
@@ -224,7 +219,7 @@ impl Pool {
         }
     }
 
-    /// A connection has ended without an answer. If it never gave one, this is no store, or none that works.
+    /// If the connection never gave a response, the backend does not work.
     fn broken(&self, broken: &Break, has_answered: bool) -> Failure {
         let counts = &self.store.counts;
         let (counter, why) = match broken {

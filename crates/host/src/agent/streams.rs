@@ -1,4 +1,4 @@
-//! Long values, SET and DELETE over TCP: requests one after the other, answers in their order. One light task for each connection.
+//! Long values, SET and DELETE over TCP: requests in sequence, answered in order. One task per connection.
 
 use super::counters::{Counts, count};
 use super::store::{Failure, Reply};
@@ -19,14 +19,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The bytes that must be transferred within `progress_timeout`, or the rest if that is less.
+/// Bytes to be transferred within `progress_timeout`, or the rest if less.
 const PROGRESS_BYTES: usize = 256 << 10;
-/// Bytes that there is room for, at least, when a stream is read.
 const READ_BYTES: usize = 16 << 10;
-/// A buffer that a long value has made larger than this is not kept.
+/// A buffer grown beyond this by a long value is freed.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Why a stream was closed in the middle of something.
 #[derive(Clone, Copy, Debug)]
 enum Closing {
     NotServed,
@@ -56,7 +54,7 @@ impl Counts {
     }
 }
 
-/// Takes connections for as long as it is polled. Returns only if it cannot start.
+/// Accepts connections until dropped. Returns only if it cannot start.
 pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let _watch = shared.failing.watch(SERVES);
     let listener = match TcpListener::from_std(listener) {
@@ -73,7 +71,6 @@ pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>)
 }
 
 impl Shared {
-    /// Whether the other end of a stream may have anything to do with this agent.
     fn serves(&self, stream: &TcpStream) -> bool {
         let Some(users) = &self.users else { return true };
         let (Ok(own), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return false };
@@ -83,13 +80,12 @@ impl Shared {
 
 async fn serve(mut stream: TcpStream, shared: &Shared, place: &ConnectionPlace) {
     let _watch = shared.failing.watch(SERVES);
-    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
+    // Counted before the stream closes, for tests that wait for the close.
     if let Err(closing) = converse(&mut stream, shared, place).await {
         shared.counts.closed(closing);
     }
 }
 
-/// Serves one request after the other, until the other end closes between two of them.
 async fn converse(stream: &mut TcpStream, shared: &Shared, place: &ConnectionPlace) -> Result<(), Closing> {
     if !shared.serves(stream) {
         return Err(Closing::NotServed);
@@ -118,7 +114,7 @@ async fn converse(stream: &mut TcpStream, shared: &Shared, place: &ConnectionPla
     Ok(())
 }
 
-/// Reads until `come` begins with a whole request, and says how many bytes that has; `None` where the other end has left.
+/// Reads a whole request into `come` and returns its length; `None` if the client has left.
 async fn read_request(
     stream: &mut TcpStream,
     come: &mut Vec<u8>,
@@ -161,8 +157,7 @@ async fn read_request(
     }
 }
 
-/// Asks the store, and appends the answer. A request whose stream has ended before its turn is not carried out: its client may have set
-/// the key at others since.
+/// Asks the backend and appends the response. Skips the request if its stream has ended: the client may have set the key elsewhere since.
 async fn carry_out(
     request: &StoreRequest<'_>,
     stream: &TcpStream,
@@ -192,7 +187,7 @@ async fn carry_out(
     Ok(())
 }
 
-/// Whether the other end has closed, as far as the kernel knows. Behind further bytes of its own that is not seen.
+/// Whether the kernel has seen the client close. Unread bytes before the end hide it.
 fn has_ended(stream: &TcpStream) -> bool {
     let mut byte = [MaybeUninit::uninit()];
     match SockRef::from(stream).peek(&mut byte) {
@@ -201,7 +196,7 @@ fn has_ended(stream: &TcpStream) -> bool {
     }
 }
 
-/// Counts a request from its end until its answer is written, also if its connection ends before.
+/// Counts a request until its response is written or its connection ends.
 struct Busy<'a>(&'a AtomicUsize);
 
 impl<'a> Busy<'a> {

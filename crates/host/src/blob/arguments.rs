@@ -1,4 +1,4 @@
-//! The arguments of tasks, at an executor: what is fetched of a pack has the arguments of tasks that probably come next.
+//! Fetches the arguments of an executor's tasks, and prefetches those of tasks that probably come next.
 
 mod along;
 mod parts;
@@ -16,29 +16,29 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What an executor has counted of the arguments of its tasks.
+/// Counts of the arguments of an executor's tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentCounts {
-    /// Fetches of arguments by reference: of small ones many at a time.
+    /// Fetches of arguments; one fetch brings many small ones.
     pub fetches: u64,
-    /// Arguments that clients had sent along, so that their tasks needed no fetch.
+    /// Arguments pushed by clients that saved a fetch.
     pub along_used: u64,
-    /// Those that no task took within a second, and those that had no room, such as copies.
+    /// Pushed arguments without a task within a second, or without room, such as copies.
     pub along_unused: u64,
-    /// Those that were not from the task's client, or not as it had sent them; they were fetched.
+    /// Pushed arguments that were forged or damaged, and then fetched.
     pub along_forged: u64,
 }
 
-/// Any number of threads get arguments through one of these.
+/// Any number of threads may use it.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     fetcher: Fetcher,
     along: Mutex<CameAlong>,
     parts: Mutex<Parts>,
-    /// A fetch has ended that threads wait for.
+    /// Notified when a fetch has ended.
     ended: Condvar,
     fetches: AtomicU64,
-    /// The client of the last warning.
+    /// The client that was last warned of.
     warned_of: Mutex<Option<SocketAddr>>,
 }
 
@@ -64,13 +64,12 @@ impl Arguments {
         }
     }
 
-    /// A client at this address has sent an argument along, encrypted, with this name and tag.
+    /// Keeps an encrypted argument that a client pushed before the task.
     pub(crate) fn came_along(&self, client: SocketAddr, name: u64, tag: [u8; TAG_BYTES], argument: Vec<u8>) {
         lock(&self.along).keep(Instant::now(), client, name, tag, argument);
     }
 
-    /// The argument of a task of a client at this address. It takes as long as two fetches at most: that of another thread, and one of
-    /// its own.
+    /// The argument of a task. Takes at most as long as two fetches: another thread's and its own.
     pub(crate) fn get(&self, client: SocketAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
         let ip = client.ip();
         let Some((name, range)) = place(ip, blob)? else {
@@ -96,7 +95,7 @@ impl Arguments {
         Ok(argument)
     }
 
-    /// Warns once of each client: one that has ended may have left thousands of tasks.
+    /// Warns once per client: a client that has ended may leave thousands of tasks.
     pub(crate) fn warn_not_fetched(&self, client: SocketAddr, error: &FetchError) {
         if self.is_to_warn_of(client) {
             tracing::warn!("an argument was not fetched: {error} (said once for all tasks of the client {client})");
@@ -107,7 +106,7 @@ impl Arguments {
         lock(&self.warned_of).replace(client) != Some(client)
     }
 
-    /// Waits for what another thread is fetching. Once: if that fails, threads must not try one after the other.
+    /// Waits for another thread's fetch, once. If that fails, the waiting threads fetch concurrently.
     fn look(&self, name: Name, range: &Range<u32>) -> Found {
         let mut parts = lock(&self.parts);
         if let Some(argument) = parts.find(name, range) {
@@ -121,7 +120,6 @@ impl Arguments {
         parts.find(name, range).map_or_else(|| Found::alone(range), Found::Here)
     }
 
-    /// The argument as [`Self::get`] has it, if no fetch is needed.
     pub(crate) fn at_hand(&self, client: SocketAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         let (name, range) = place(client.ip(), blob).ok()??;
         let along = lock(&self.along).take(Instant::now(), client, blob);
@@ -129,7 +127,7 @@ impl Arguments {
     }
 }
 
-/// Where in a pack an argument is; `None` if it is a blob of its own.
+/// Place of an argument in a pack; `None` if it is its own blob.
 fn place(ip: IpAddr, blob: &BlobRef) -> Result<Option<(Name, Range<u32>)>, FetchError> {
     let Some(offset) = blob.offset() else { return Ok(None) };
     let length = blob.length.get();

@@ -1,9 +1,8 @@
-//! The bytes of a blob, in pieces, some of which may be files.
+//! The bytes of a blob, in pieces in memory or in files.
 
 use crate::spill::SpillFile;
 use std::sync::Arc;
 
-/// The bytes of a blob: those of all pieces, one after the other.
 #[derive(Debug)]
 pub(crate) struct Content(Vec<Piece>);
 
@@ -18,12 +17,10 @@ impl Content {
         &self.0
     }
 
-    /// The bytes of all pieces.
     pub(crate) fn len(&self) -> u64 {
         self.0.iter().map(Piece::len).sum()
     }
 
-    /// Those in memory.
     pub(crate) fn in_memory(&self) -> usize {
         self.0.iter().map(Piece::in_memory).sum()
     }

@@ -1,49 +1,48 @@
-//! What has happened at one blob server, by name.
+//! The counters of a blob server.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of one blob server, by name.
+/// Counts of a blob server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlobCounters {
     /// Blobs kept now.
     pub kept: u64,
-    /// Their bytes in memory.
+    /// Bytes of them in memory.
     pub kept_bytes: u64,
-    /// Bytes in files: of those that are kept, and of those that are still written.
+    /// Bytes in files, including those still being written.
     pub file_bytes: u64,
     /// Fetches answered with bytes.
     pub served: u64,
-    /// Blobs dropped because nobody asked for them in time.
+    /// Blobs dropped because they were not fetched in time.
     pub expired: u64,
     /// Connections open now.
     pub connections: u64,
-    /// Connections refused: their source address held its share (T14).
+    /// Connections refused: the source address had its share (T14).
     pub refused: u64,
-    /// Connections closed to make room in a full table, or for another one of a source that held its share: those that had proved nothing
-    /// first, then those that had been answered and asked for nothing more.
+    /// Connections evicted from a full table or share: those without proof first, then idle ones.
     pub made_room: u64,
-    /// Connections that the kernel could not hand over, usually for want of file descriptors.
+    /// Connections that the kernel could not hand over, usually for lack of descriptors.
     pub accept_failed: u64,
-    /// Connections closed because they asked for what is not here, or did not prove that they may have it.
+    /// Connections closed: unknown blob or wrong proof.
     pub unknown: u64,
-    /// Connections closed for a malformed request.
+    /// Connections closed: malformed request.
     pub malformed: u64,
-    /// Connections closed because their first request did not begin in time.
+    /// Connections closed: no first request in time.
     pub silent: u64,
-    /// Connections closed because no further request came: the normal end.
+    /// Connections closed: idle, the normal end.
     pub idle: u64,
-    /// Connections closed because a request that had begun did not end in time.
+    /// Connections closed: incomplete request.
     pub late: u64,
-    /// Connections closed because the other end did not read the answer fast enough.
+    /// Connections closed: the peer read too slowly.
     pub stalled: u64,
-    /// Connections that the other end broke off in the middle of a request or an answer.
+    /// Connections broken off by the peer within a request or an answer.
     pub broken: u64,
-    /// Connections closed because the file of an answer could not be read.
+    /// Connections closed: the file of an answer was unreadable.
     pub unreadable: u64,
 }
 
 impl BlobCounters {
-    /// What has happened so far, by name; not what there is now.
+    /// The events with their names, without current values.
     #[must_use]
     pub fn by_name(&self) -> [(&'static str, u64); 13] {
         [
@@ -64,7 +63,6 @@ impl BlobCounters {
     }
 }
 
-/// Why a connection ended in the middle of something, or was closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Closing {
     Malformed,
@@ -108,12 +106,11 @@ impl Counts {
         count.fetch_add(1, Relaxed);
     }
 
-    /// Blobs were dropped.
     pub(super) fn expired(&self, blobs: usize) {
         self.expired.fetch_add(blobs as u64, Relaxed);
     }
 
-    /// What these count; the rest is 0.
+    /// The counts kept here; the other fields are 0.
     pub(super) fn read(&self) -> BlobCounters {
         let of = |count: &AtomicU64| count.load(Relaxed);
         BlobCounters {

@@ -1,4 +1,4 @@
-//! Fetches blobs, over connections that are kept for the next one.
+//! Fetches blobs over connections that are kept for reuse.
 
 use super::PROGRESS_BYTES;
 use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK, STATUS_REFUSED};
@@ -15,19 +15,17 @@ use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A server with a flood of connections may not come to greet one of them.
+/// A server flooded with connections may be late to greet.
 const GREETED_WITHIN: Duration = Duration::from_secs(2);
-/// How long a connection that was kept may be silent: its other end may be somebody else's meanwhile. Then a new one is tried.
+/// A kept connection must answer within this time: another process may have the server's port now.
 const KEPT_PATIENCE: Duration = Duration::from_secs(1);
-/// Connections kept for the next fetch, over all servers.
 const IDLE_MAX: usize = 32;
-/// The largest buffer that is allocated before bytes arrive, so that a forged length costs no more.
+/// Largest allocation before bytes arrive, so that a forged length costs no more.
 const FIRST_ALLOCATION: usize = 1 << 20;
-/// The first pause of a fetch that got no place. Each further one is twice as long.
+/// Pause after a refused connection; doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Why bytes could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("cannot fetch from {address}: {source}; client and executor must reach one another (no NAT, no firewall)")]
@@ -55,13 +53,10 @@ pub(crate) enum FetchError {
     NotKept { length: u32, source: SpillError },
 }
 
-/// Where fetched bytes go.
 trait Sink {
-    /// Takes `wanted` bytes from `reader`; returns how many there were.
     fn take(&mut self, reader: Within<'_>, wanted: usize) -> Result<usize, Refused>;
 }
 
-/// Why a sink has not taken all.
 enum Refused {
     Reading(io::Error),
     Keeping(SpillError),
@@ -82,14 +77,13 @@ impl Sink for SpillFile {
     }
 }
 
-/// What is asked for.
 struct Wanted {
     secret: BlobSecret,
-    /// Where in a pack it begins; `None`: a blob.
+    /// Offset in a pack; `None`: a whole blob.
     offset: Option<u32>,
-    /// Bytes, at least.
+    /// Least number of bytes.
     length: u32,
-    /// Bytes, at most.
+    /// Largest number of bytes.
     most: u32,
 }
 
@@ -103,7 +97,6 @@ impl Wanted {
         Self { most, offset: Some(blob.offset().unwrap_or(0)), ..Self::whole(blob) }
     }
 
-    /// As it is sent.
     fn request(&self, connection: &Connection, nonce: u64) -> Vec<u8> {
         let Connection { ends, challenge, requests: earlier, .. } = *connection;
         let asked = Asked { ends, challenge, earlier, nonce, offset: 0, most: 0 };
@@ -115,28 +108,25 @@ impl Wanted {
         [request.as_bytes(), part.as_bytes()].concat()
     }
 
-    /// Whether it was answered by who serves it.
     fn is_proved(&self, connection: &Connection, nonce: u64, answer: &Answer) -> bool {
         self.secret.answer_proof(nonce, connection.ends, answer.length.get()) == answer.proof.get()
     }
 }
 
-/// A connection to whoever listens there: each answer proves anew who that is.
+/// Each answer proves that the server knows the id.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
     ends: Ends,
     challenge: u64,
-    /// How many were sent.
+    /// Requests sent.
     requests: u64,
 }
 
-/// Where a blob is served.
 pub(super) fn server(ip: IpAddr, blob: &BlobRef) -> SocketAddr {
     SocketAddr::new(ip, blob.port.get())
 }
 
-/// Any number of threads fetch through one of these.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     idle: Mutex<HashMap<SocketAddr, Vec<Connection>>>,
@@ -148,7 +138,7 @@ impl Fetcher {
         Self { idle: Mutex::default(), progress_timeout }
     }
 
-    /// The bytes that `blob` names, served at `ip`, if they are no more than `max`.
+    /// Fetches `blob` from `ip`, if it has at most `max` bytes.
     pub(crate) fn fetch(&self, ip: IpAddr, blob: &BlobRef, max: u32) -> Result<Vec<u8>, FetchError> {
         let length = blob.length.get();
         if length > max {
@@ -158,20 +148,20 @@ impl Fetcher {
         self.fetch_into(&mut bytes, server(ip, blob), &Wanted::whole(blob)).map(|()| bytes)
     }
 
-    /// Of the pack that `blob` is in, the bytes that it names, and as many of those behind them as `most` allows.
+    /// Fetches up to `most` bytes of a pack from the start of `blob` on.
     pub(crate) fn fetch_part(&self, ip: IpAddr, blob: &BlobRef, most: u32) -> Result<Vec<u8>, FetchError> {
-        let mut bytes = Vec::new(); // there may be far fewer
+        let mut bytes = Vec::new(); // the answer may be much shorter than `most`
         self.fetch_into(&mut bytes, server(ip, blob), &Wanted::part(blob, most))?;
         bytes.shrink_to_fit();
         Ok(bytes)
     }
 
-    /// Fetches a blob, as [`Self::fetch`] does, into an empty file, however many they are.
+    /// Like [`Self::fetch`], into an empty file, without a length limit.
     pub(crate) fn fetch_to_file(&self, ip: IpAddr, blob: &BlobRef, file: &mut SpillFile) -> Result<(), FetchError> {
         self.fetch_into(file, server(ip, blob), &Wanted::whole(blob))
     }
 
-    /// An answer has begun within the progress timeout, whatever was tried until then.
+    /// The answer begins within the progress timeout, retries included.
     fn fetch_into(&self, sink: &mut impl Sink, address: SocketAddr, wanted: &Wanted) -> Result<(), FetchError> {
         let (connection, length) = self.answered(address, wanted)?;
         self.receive(sink, &connection.stream, length as usize).map_err(|refused| match refused {
@@ -182,8 +172,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// A connection on which so many bytes follow. Whatever is wrong with one that was kept, a new one is tried: the server may have ended,
-    /// and be there again, or have closed it.
+    /// A connection that has answered, and the length that follows. If a kept connection fails, tries a new one: the server may have
+    /// restarted.
     fn answered(&self, address: SocketAddr, wanted: &Wanted) -> Result<(Connection, u32), FetchError> {
         let begun = Instant::now();
         let (deadline, mut pause) = (begun + self.progress_timeout, FIRST_PAUSE);
@@ -256,13 +246,12 @@ impl Fetcher {
     fn keep_idle(&self, address: SocketAddr, connection: Connection) {
         let mut idle = lock(&self.idle);
         if idle.values().map(Vec::len).sum::<usize>() >= IDLE_MAX {
-            idle.clear(); // connections to servers that are gone must not fill the list
+            idle.clear(); // evicts connections to servers that have ended
         }
         idle.entry(address).or_default().push(connection);
     }
 }
 
-/// Asks, and reads how the answer begins, which has to come by the deadline.
 fn ask(
     mut connection: Connection,
     address: SocketAddr,
@@ -290,7 +279,7 @@ fn ask(
     }
 }
 
-/// A stream that is read until a deadline, in however small pieces the bytes come.
+/// A stream with a deadline for all reads together, however small.
 struct Within<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
@@ -304,12 +293,11 @@ impl Read for Within<'_> {
         }
         self.stream.set_read_timeout(Some(left))?;
         let read = self.stream.read(buffer);
-        // The kernel reports a timeout like this.
         read.map_err(|error| if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error })
     }
 }
 
-/// A server that closes a connection before it answers has given its place to others.
+/// A server that closes a connection before answering has evicted it.
 fn unanswered(address: SocketAddr, source: io::Error) -> FetchError {
     if is_closed(&source) { FetchError::NoPlace(address) } else { FetchError::Io { address, source } }
 }

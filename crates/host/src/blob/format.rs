@@ -1,5 +1,5 @@
-//! How blobs are asked for, and how that is answered. Integers are in network byte order. The server begins; then a connection carries
-//! any number of requests, one after another:
+//! The format of requests for blobs and of their answers. Integers are in network byte order. The server speaks first; then a connection
+//! carries any number of requests in sequence:
 //!
 //! | greeting, 16 bytes | | request, 32 or 40 bytes | | answer, 16 bytes, then the bytes | |
 //! |---|---|---|---|---|---|
@@ -13,13 +13,13 @@
 //! | | | operation 2: offset in bytes | 32 bits | | |
 //! | | | operation 2: bytes at most, from 1 on | 32 bits | | |
 //!
-//! A part ends where the pack ends at present; a pack is not here as a whole, and a blob not in parts. With another status than 0,
-//! challenge, length and proof are 0, and the server closes the connection.
+//! A part ends at the current end of the pack. A pack cannot be fetched whole, nor a blob in parts. With a status other than 0, challenge,
+//! length and proof are 0, and the server closes the connection.
 //!
-//! An id is random, and does not travel here: who listens at a port now may be another process than the one that made the reference,
-//! because that one has ended. The request has a name instead, and both ends prove that they know the id, each by a hash of what the
-//! other has just drawn at random, and of both ends' addresses, as each sees them: what is proved to a relay has its addresses
-//! ([`midflight_tasks::blob`]). All are SipHash-2-4, k0 is the id, and k1 says what the hash is for:
+//! An id is random and secret: it is not sent here, because another process may have the port by now. The request carries a name instead.
+//! Both ends prove that they know the id, each by a hash of the other's fresh random number and of both ends' addresses as each sees them.
+//! A relay has other addresses, so a proof does not pass through it ([`midflight_tasks::blob`]). All hashes are SipHash-2-4; k0 is the id,
+//! k1 the purpose:
 //!
 //! | | k1 | of |
 //! |---|---|---|
@@ -27,7 +27,7 @@
 //! | proof of a request | 2 | challenge, requests before this one on the connection (64 bits), nonce, offset and bytes at most (32 bits each; 0 for a whole blob), ends |
 //! | proof of an answer | 3 | nonce, length, ends |
 //!
-//! *Ends* are the server's and then the client's IP address (128 bits; IPv4 ones mapped to IPv6) and port.
+//! *Ends* are IP address (128 bits; IPv4 mapped to IPv6) and port of the server, then of the client.
 
 use midflight_tasks::blob::{Asked, BlobSecret};
 use zerocopy::byteorder::network_endian::{U32, U64};
@@ -37,22 +37,20 @@ const MAGIC: [u8; 2] = *b"MB";
 const VERSION: u8 = 2;
 pub(super) const OPERATION_WHOLE: u8 = 1;
 pub(super) const OPERATION_PART: u8 = 2;
-/// Of a greeting and of an answer: what was wanted.
+/// In a greeting and in an answer: success.
 pub(super) const STATUS_OK: u8 = 0;
-/// Of a greeting: the server has no place for more connections. Of an answer: there is no such blob.
+/// In a greeting: no free connection. In an answer: no such blob.
 pub(super) const STATUS_REFUSED: u8 = 1;
 
-/// How all that is sent begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Start {
     magic: [u8; 2],
     version: u8,
-    /// The operation of a request, else a status.
+    /// Operation of a request, otherwise a status.
     pub(super) code: u8,
 }
 
-/// How a server begins a connection.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Greeting {
@@ -61,7 +59,6 @@ pub(super) struct Greeting {
     pub(super) challenge: U64,
 }
 
-/// How a request begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Request {
@@ -72,7 +69,7 @@ pub(super) struct Request {
     proof: U64,
 }
 
-/// What follows where a part is asked for.
+/// Follows a request for a part.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Part {
@@ -80,7 +77,6 @@ pub(super) struct Part {
     pub(super) most: U32,
 }
 
-/// How an answer begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Answer {
@@ -94,33 +90,29 @@ impl Start {
         Self { magic: MAGIC, version: VERSION, code }
     }
 
-    /// Whether it is of this version.
     pub(super) fn is_ours(&self) -> bool {
         (self.magic, self.version) == (MAGIC, VERSION)
     }
 }
 
 impl Greeting {
-    /// There is a place.
     pub(super) fn welcome(challenge: u64) -> Self {
         Self { start: Start::new(STATUS_OK), reserved: 0.into(), challenge: challenge.into() }
     }
 
-    /// There is none.
     pub(super) fn no_place() -> Self {
         Self { start: Start::new(STATUS_REFUSED), ..Self::welcome(0) }
     }
 }
 
 impl Request {
-    /// Asks for a blob, or for a part of a pack, which then follows.
     pub(super) fn new(operation: u8, secret: BlobSecret, asked: &Asked) -> Self {
         let (name, nonce, proof) = (secret.request_name(), asked.nonce, secret.request_proof(asked));
         let (start, reserved) = (Start::new(operation), 0.into());
         Self { start, reserved, name: name.into(), nonce: nonce.into(), proof: proof.into() }
     }
 
-    /// Whether who asks knows the id. `next`: of the connection, with nothing of this request yet.
+    /// Whether the client knows the id. `next` describes the connection before this request.
     pub(super) fn is_proved(&self, secret: BlobSecret, next: &Asked, part: Option<&Part>) -> bool {
         let (offset, most) = part.map_or((0, 0), |part| (part.offset.get(), part.most.get()));
         secret.request_proof(&Asked { nonce: self.nonce.get(), offset, most, ..*next }) == self.proof.get()
@@ -128,12 +120,11 @@ impl Request {
 }
 
 impl Answer {
-    /// `length` bytes follow, and this is who has them.
+    /// Announces `length` bytes and proves that the server knows the id.
     pub(super) fn here(length: u32, proof: u64) -> Self {
         Self { start: Start::new(STATUS_OK), length: length.into(), proof: proof.into() }
     }
 
-    /// There is no such blob.
     pub(super) fn not_here() -> Self {
         Self { start: Start::new(STATUS_REFUSED), ..Self::here(0, 0) }
     }

@@ -1,29 +1,26 @@
-//! Bounds of what is kept for others to fetch.
+//! Bounds of blobs and of fetching them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bounds of what is kept for others to fetch, and of fetching it.
+/// Bounds of blobs and of fetching them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobOptions {
-    /// Bytes kept in memory at once. Default 1 GiB.
+    /// Bytes in memory. Default 1 GiB.
     pub max_bytes: usize,
-    /// Bytes kept in files at once: of an executor, outputs of commands that are longer than 512 KiB, also while they are
-    /// written; of a client, results that are fetched into files. Default 16 GiB.
+    /// Bytes in files: at executors, command outputs longer than 512 KiB, from their first byte; at clients, results. Default 16 GiB.
     pub max_file_bytes: u64,
-    /// Where these files are. They have no names there. Default: that of temporary files, `$TMPDIR` or `/tmp`.
+    /// Directory of these unnamed files. Default: `$TMPDIR` or `/tmp`.
     pub directory: Option<PathBuf>,
-    /// Connections served at once. A source address that is alone gets 8/9 of them (T14). Default 512.
+    /// Connections at a time. A single source address gets at most 8/9 (T14). Default 512.
     pub max_connections: usize,
-    /// A connection begins its first request within this time, and ends each request within this time of its beginning.
-    /// Default 2 s.
+    /// Timeout for a connection's first request to begin, and for each request to arrive. Default 2 s.
     pub request_timeout: Duration,
-    /// A connection on which nothing more is asked for this long is closed. Default 5 s.
+    /// Idle timeout of a connection. Default 5 s.
     pub idle_timeout: Duration,
-    /// A connection on which 256 KiB of an answer, or what is left of it, take longer than this is closed, by either end.
-    /// A fetch waits as long until its answer begins, also for a place. At most a day; default 10 s.
+    /// Timeout at either end for 256 KiB of an answer or its rest, and of a fetch for its answer to begin. At most a day; default 10 s.
     pub progress_timeout: Duration,
-    /// An executor drops a result that nobody has fetched or refused for this long. Default 10 minutes.
+    /// Time after which an executor drops an unfetched result. Default 10 minutes.
     pub result_ttl: Duration,
 }
 

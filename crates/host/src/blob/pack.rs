@@ -1,18 +1,18 @@
-//! Small arguments of many tasks in one blob, so that executors fetch many at once.
+//! Packs: the small arguments of many tasks in one blob, so that executors fetch many at once.
 
 use super::{BlobLease, BlobStore, StoreFull};
 use crate::driver::lock;
 use midflight_wire::{BlobRef, PACK_UNIT};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Arguments of up to this many bytes are packed: of longer ones a fetch each costs little beside their bytes.
+/// Longest packed argument; for longer ones a fetch of their own costs little.
 pub(crate) const PACKED_MAX: usize = 4_096;
-/// Bytes of a pack. It is kept until the last of its tasks has ended, so a task that runs long keeps as much.
+/// Size of a pack. One long task keeps the whole pack.
 const PACK_BYTES: usize = 64 << 10;
 const UNIT: usize = PACK_UNIT as usize;
 const _: () = assert!(PACK_BYTES / UNIT < u16::MAX as usize && PACKED_MAX <= PACK_BYTES);
 
-/// Arguments, one after the other, each from a multiple of [`PACK_UNIT`] on. What is in it stays as it is.
+/// Arguments in sequence, each at a multiple of [`PACK_UNIT`]. Append-only.
 #[derive(Debug, Default)]
 pub(super) struct Pack(Mutex<Vec<u8>>);
 
@@ -21,12 +21,12 @@ impl Pack {
         lock(&self.0).len()
     }
 
-    /// Puts an argument at the end, with zeros up to `padded` bytes; returns where.
+    /// Appends an argument, padded with zeros; returns its offset.
     fn append(&self, argument: &[u8], padded: usize) -> usize {
         let mut bytes = lock(&self.0);
         let (offset, end) = (bytes.len(), bytes.len() + padded);
         if bytes.capacity() < end {
-            // Doubled, so that few arguments take little; no more than a full pack has.
+            // Doubles, so that few arguments take little memory.
             let capacity = (2 * bytes.capacity()).clamp(end, PACK_BYTES);
             bytes.reserve_exact(capacity - offset);
         }
@@ -35,7 +35,6 @@ impl Pack {
         offset
     }
 
-    /// At most so many bytes from `offset` on; `None` if there is none, or none is wanted.
     pub(super) fn part(&self, offset: u32, most: u32) -> Option<Vec<u8>> {
         let bytes = lock(&self.0);
         let rest = bytes.get(offset as usize..)?;
@@ -44,7 +43,6 @@ impl Pack {
     }
 }
 
-/// The pack to which arguments are added, until it is full.
 #[derive(Debug)]
 pub(crate) struct Packs {
     store: Arc<BlobStore>,
@@ -56,7 +54,7 @@ impl Packs {
         Self { store, open: Mutex::default() }
     }
 
-    /// Keeps an argument of up to [`PACKED_MAX`] bytes, at least one, until the lease is dropped; `port` is the server's.
+    /// Keeps an argument until the lease is dropped. `port` is the server's.
     pub(crate) fn add(&self, argument: &[u8], port: u16) -> Result<(Arc<BlobLease>, BlobRef), StoreFull> {
         debug_assert!((1..=PACKED_MAX).contains(&argument.len()));
         let mut open = lock(&self.open);

@@ -1,4 +1,4 @@
-//! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
+//! Serves the blobs of a [`BlobStore`]: one thread, one task per connection.
 
 use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request};
 use super::{BlobStore, Closing, Content, PROGRESS_BYTES, Piece};
@@ -18,7 +18,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// A running server; dropping it ends it.
+/// Dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct BlobServer {
     port: u16,
@@ -27,7 +27,7 @@ pub(crate) struct BlobServer {
 }
 
 impl BlobServer {
-    /// Listens on `address`. With `expire`, blobs are dropped after the store's bound.
+    /// Listens on `address`. With `expire`, blobs are dropped after `result_ttl`.
     pub(crate) fn start(address: SocketAddr, store: Arc<BlobStore>, expire: bool) -> Result<Self, Error> {
         let refused = |source| Error::Bind { protocol: "TCP", address, source };
         let listener = listen(address).map_err(refused)?;
@@ -78,7 +78,6 @@ async fn sweep(store: &BlobStore, expire: bool) {
     }
 }
 
-/// Returns only if it cannot start.
 async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -92,13 +91,13 @@ async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::
 }
 
 async fn serve(mut stream: TcpStream, store: &BlobStore, place: &ConnectionPlace) {
-    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
+    // Counted before the stream closes, for tests that wait for the close.
     if let Err(closing) = converse(&mut stream, store, place).await {
         store.counts.closed(closing);
     }
 }
 
-/// Serves one request after the other, until the other end closes between two of them or asks for an unknown name.
+/// Serves requests until the client closes or asks for an unknown name.
 async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionPlace) -> Result<(), Closing> {
     let options = store.options();
     let [server, client] = [stream.local_addr(), stream.peer_addr()].map(|end| end.map_err(broken));
@@ -135,7 +134,6 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionP
     Ok(())
 }
 
-/// Whether it was found.
 async fn send_whole(
     stream: &mut TcpStream,
     found: Option<(BlobSecret, Arc<Content>)>,
@@ -151,7 +149,6 @@ async fn send_whole(
     Ok(true)
 }
 
-/// Whether it was found.
 async fn send_part(
     stream: &mut TcpStream,
     found: Option<(BlobSecret, Vec<u8>)>,
@@ -191,7 +188,7 @@ async fn send_piece(
     Ok(())
 }
 
-/// Reads from a file on a thread that may wait for the disk.
+/// Reads from a file, on a thread that may block.
 async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>, Closing> {
     let read = move || match &blob.pieces()[index] {
         Piece::Memory(_) => Ok(Vec::new()),
@@ -207,8 +204,7 @@ async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>
     })
 }
 
-/// The next request, with what it says of a part. Its first byte comes within `patience`, and its last one `whole_within` later; `None`
-/// where the other end has left.
+/// Reads a request and its part, if any: the first byte within `patience`, the rest within `whole_within`. `None` if the client has left.
 async fn read_request(
     stream: &mut TcpStream,
     (patience, closing): (Duration, Closing),
@@ -224,7 +220,6 @@ async fn read_request(
     Ok(Some((request, part.map_err(|_late| Closing::Late)??)))
 }
 
-/// Reads what is left of a request that has come up to `length`.
 async fn finish_request(stream: &mut TcpStream, request: &mut Request, length: usize) -> Result<Option<Part>, Closing> {
     stream.read_exact(&mut request.as_mut_bytes()[length..]).await.map_err(broken)?;
     match request.start.code {

@@ -1,4 +1,4 @@
-//! What a client or an executor keeps for others to fetch.
+//! The blobs that a client or an executor keeps for others to fetch.
 
 use super::counters::{BlobCounters, Counts};
 use super::format::Part;
@@ -13,10 +13,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest `progress_timeout`; clock and kernel do not accept every number.
+/// Longest `progress_timeout`; clock and kernel do not accept every number.
 const LONGEST_PROGRESS_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What is kept for others to fetch.
 #[derive(Debug)]
 pub(crate) struct BlobStore {
     options: BlobOptions,
@@ -29,13 +28,13 @@ pub(crate) struct BlobStore {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the name under which they are asked for.
+    /// By the name in requests.
     blobs: HashMap<u64, Blob>,
     bytes: usize,
 }
 
 impl Kept {
-    /// Puts it under this id, or another one if this is taken.
+    /// Inserts under this id, or a random one if it is taken.
     fn insert(&mut self, known: Option<u64>, held: Held) -> BlobSecret {
         let mut secret = BlobSecret::new(known.unwrap_or_else(rand::random));
         while self.blobs.contains_key(&secret.request_name()) {
@@ -60,7 +59,6 @@ enum Held {
 }
 
 impl Held {
-    /// Bytes in memory.
     fn in_memory(&self) -> usize {
         match self {
             Self::Whole(content) => content.in_memory(),
@@ -69,7 +67,6 @@ impl Held {
     }
 }
 
-/// The store is full.
 #[derive(Debug)]
 pub(crate) struct StoreFull;
 
@@ -94,12 +91,12 @@ impl BlobStore {
         &self.options
     }
 
-    /// Where large results are before they are kept, or after they were fetched.
+    /// Files of large results, before keeping or after fetching.
     pub(crate) fn files(&self) -> &Arc<SpillRoom> {
         &self.files
     }
 
-    /// Keeps `content` until the lease is dropped, waiting up to `patience` for room in the memory.
+    /// Keeps `content` until the lease is dropped. Waits `patience` for memory.
     pub(crate) fn keep(
         self: &Arc<Self>,
         content: impl Into<Content>,
@@ -108,7 +105,7 @@ impl BlobStore {
         self.keep_as(None, content, patience)
     }
 
-    /// The same, under the id that an earlier process of this client has given out.
+    /// Like [`Self::keep`], under the id of an earlier process.
     pub(crate) fn keep_as(
         self: &Arc<Self>,
         known: Option<u64>,
@@ -129,13 +126,12 @@ impl BlobStore {
         Ok(BlobLease { store: Arc::clone(self), secret, length: in_all as u32 })
     }
 
-    /// Keeps a pack that is empty yet.
     pub(super) fn keep_pack(self: &Arc<Self>, pack: &Arc<Pack>) -> BlobLease {
         let secret = lock(&self.kept).insert(None, Held::Pack(Arc::clone(pack)));
         BlobLease { store: Arc::clone(self), secret, length: 0 }
     }
 
-    /// Counts bytes that a pack which is kept will have more.
+    /// Counts bytes that are about to be added to a pack.
     pub(super) fn reserve(&self, bytes: usize) -> Result<(), StoreFull> {
         let mut kept = lock(&self.kept);
         if kept.bytes + bytes > self.options.max_bytes {
@@ -145,7 +141,6 @@ impl BlobStore {
         Ok(())
     }
 
-    /// The blob with this name, if it may be had by who asks.
     pub(super) fn find(&self, name: u64, may: impl Fn(BlobSecret) -> bool) -> Option<(BlobSecret, Arc<Content>)> {
         let found = self.held(name, may).and_then(|(secret, held)| match held {
             Held::Whole(content) => Some((secret, content)),
@@ -155,7 +150,7 @@ impl BlobStore {
         found
     }
 
-    /// This part of a pack, if it may be had by who asks: at least one byte.
+    /// At least one byte, if `may` accepts the secret.
     pub(super) fn find_part(
         &self,
         name: u64,
@@ -170,7 +165,6 @@ impl BlobStore {
         found
     }
 
-    /// What has this name, if it may be had by who asks.
     fn held(&self, name: u64, may: impl Fn(BlobSecret) -> bool) -> Option<(BlobSecret, Held)> {
         let found = lock(&self.kept).blobs.get(&name).map(|blob| (blob.secret, blob.held.clone()));
         found.filter(|(secret, _)| may(*secret))
@@ -184,7 +178,6 @@ impl BlobStore {
         }
     }
 
-    /// Drops blobs that are older than the bound; their names are then unknown.
     pub(crate) fn expire(&self) {
         let mut kept = lock(&self.kept);
         let old = kept.blobs.iter().filter(|(_, blob)| blob.since.elapsed() > self.options.result_ttl);
@@ -216,7 +209,6 @@ impl BlobStore {
     }
 }
 
-/// Keeps a blob available for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct BlobLease {
     store: Arc<BlobStore>,
@@ -225,7 +217,7 @@ pub(crate) struct BlobLease {
 }
 
 impl BlobLease {
-    /// What a packet carries; `port` is the server's.
+    /// The reference for a packet. `port` is the server's.
     pub(crate) fn reference(&self, port: u16) -> BlobRef {
         BlobRef { id: self.secret.id().into(), length: self.length.into(), port: port.into(), at: 0.into() }
     }

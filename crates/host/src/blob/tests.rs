@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A short limit, for tests that wait until a time runs out.
+/// A limit for tests that wait for it.
 const SOON: Duration = Duration::from_millis(50);
 
-/// More than a connection's buffers hold.
+/// More than the buffers of a connection hold.
 const LARGE: usize = 64 << 20;
 
-/// A limit so long that no connection is closed because of it.
+/// Limits so long that no connection is closed by them.
 fn patient() -> BlobOptions {
     let [request_timeout, idle_timeout, progress_timeout] = [PATIENCE; 3];
     BlobOptions { request_timeout, idle_timeout, progress_timeout, ..BlobOptions::default() }
@@ -36,7 +36,7 @@ fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
 const NOT_HERE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
 const NO_PLACE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// A connection that was greeted.
+/// A greeted connection.
 struct Open {
     stream: TcpStream,
     challenge: u64,
@@ -50,12 +50,12 @@ fn open(source: u8, address: SocketAddr) -> Open {
     Open { stream, challenge: greeting.challenge.get(), requests: 0 }
 }
 
-/// The ends of a connection, of which this is the client's.
+/// The ends of a connection, seen from the client.
 fn ends_of_client(stream: &TcpStream) -> Ends {
     Ends { server: stream.peer_addr().unwrap(), client: stream.local_addr().unwrap() }
 }
 
-/// The next connection, greeted, and its first request.
+/// Accepts and greets a connection, and reads its first request.
 fn accept(listener: &TcpListener) -> (TcpStream, Request) {
     let ((mut stream, _), mut request) = (listener.accept().unwrap(), Request::new_zeroed());
     stream.write_all(Greeting::welcome(5).as_bytes()).unwrap();
@@ -63,14 +63,13 @@ fn accept(listener: &TcpListener) -> (TcpStream, Request) {
     (stream, request)
 }
 
-/// The answer of who knows this id, and serves it on this connection.
+/// The answer of a server that knows this id.
 fn answer_to(stream: &TcpStream, request: &Request, id: u64, length: u32) -> Answer {
     let ends = Ends { server: stream.local_addr().unwrap(), client: stream.peer_addr().unwrap() };
     Answer::here(length, BlobSecret::new(id).answer_proof(request.nonce.get(), ends, length))
 }
 
 impl Open {
-    /// The next request for a blob.
     fn request(&mut self, id: u64) -> Vec<u8> {
         let asked = self.asked(0, 0);
         Request::new(OPERATION_WHOLE, BlobSecret::new(id), &asked).as_bytes().to_vec()
@@ -92,14 +91,14 @@ impl Open {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Asks for what is there; whether an answer begins.
+    /// Sends a request; whether an answer begins.
     fn begins(&mut self, reference: &BlobRef) -> bool {
         let request = self.request(reference.id.get());
         let mut answer = [0; size_of::<Answer>()];
         self.stream.write_all(&request).is_ok() && self.stream.read_exact(&mut answer).is_ok()
     }
 
-    /// Asks for what is there; whether the answer comes.
+    /// Sends a request; whether the whole answer arrives.
     fn is_answered(&mut self, reference: &BlobRef) -> bool {
         let request = self.request(reference.id.get());
         let mut answer = vec![0; size_of::<Answer>() + reference.length.get() as usize];
@@ -107,7 +106,7 @@ impl Open {
     }
 }
 
-/// Whether the connection has been closed, having given nothing but `last`.
+/// Whether the connection was closed after nothing but `last`.
 fn ends_with(mut stream: &TcpStream, last: &[u8]) -> bool {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).is_ok() && bytes == last
@@ -126,7 +125,7 @@ fn blobs_are_fetched_until_their_lease_ends() {
         assert!(matches!(fetcher.fetch(address.ip(), &reference, RESULT_BLOB_MAX), Err(FetchError::Gone)));
     }
     let counters = store.counters();
-    // What is gone is asked for twice: on the connection that was kept, and on a new one.
+    // A missing blob is requested twice: on the kept connection and on a new one.
     assert_eq!((counters.served, counters.unknown, counters.kept, counters.kept_bytes), (5, 10, 0, 0));
 }
 
@@ -291,7 +290,7 @@ fn a_connection_that_asks_no_more_is_closed_and_the_next_fetch_takes_a_new_one()
 fn t14_a_request_that_trickles_in_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     let mut open = open(1, address);
-    // All but its last byte, so that it never ends, however slowly the server reads.
+    // Omits the last byte, so that the request never ends, however slowly the server reads.
     for &byte in &open.request(7)[..31] {
         if open.stream.write_all(&[byte]).is_err() {
             break;
@@ -302,7 +301,7 @@ fn t14_a_request_that_trickles_in_is_closed() {
     assert_eq!((store.counters().late, store.counters().unknown), (1, 0));
 }
 
-/// The server's ends of connections, as the kernel has them.
+/// The server's ends of connections, from the kernel's table.
 fn in_the_kernel(port: u16) -> usize {
     let (local, listening) = (format!("0100007F:{port:04X}"), "0A");
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();

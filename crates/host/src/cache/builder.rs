@@ -1,4 +1,4 @@
-//! Describes and starts a client of a cache.
+//! Configuration of a cache client.
 
 use super::client::{CacheClient, Parts};
 use super::counters::Counts;
@@ -19,13 +19,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Servers that have each key, if nothing else is said.
 const REPLICAS: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// What it may be: the clock does not take every number.
+/// The clock does not accept every duration.
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);
 
-/// See [`CacheClient::builder`].
+/// Builds a [`CacheClient`]; see [`CacheClient::builder`].
 #[derive(Clone, Debug, Default)]
 pub struct CacheBuilder {
     operator: Option<SocketAddr>,
@@ -40,71 +39,71 @@ pub struct CacheBuilder {
 }
 
 impl CacheBuilder {
-    /// The operator of this machine's rack: the network selects the replica that answers.
+    /// The rack's operator: the network selects the replica that answers.
     #[must_use]
     pub fn operator(mut self, address: SocketAddr) -> Self {
         self.operator = Some(address);
         self
     }
 
-    /// This client selects the replica that answers, by this algorithm, as one of so many clients that do. There is no operator.
+    /// This client, one of `selectors`, selects the replica by this algorithm. No operator.
     #[must_use]
     pub fn direct(mut self, selector: Algorithm, selectors: u32) -> Self {
         self.direct = Some((selector, selectors));
         self
     }
 
-    /// A server of the cache: the address of its agent.
+    /// Adds a server: the address of its agent.
     #[must_use]
     pub fn server(mut self, address: SocketAddr) -> Self {
         self.servers.push(address);
         self
     }
 
-    /// All of these servers. Their order does not matter.
+    /// Adds servers. Their order does not matter.
     #[must_use]
     pub fn servers(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.servers.extend(addresses);
         self
     }
 
-    /// Servers that have each key: 1 to 8. Default 3, or all if there are fewer.
+    /// Servers per key: 1 to 8. Default 3, or all if fewer.
     #[must_use]
     pub fn replicas(mut self, count: usize) -> Self {
         self.replicas = Some(count);
         self
     }
 
-    /// The version of the servers, 0 to 4095: whoever changes them raises it, for all clients and the controller. Default 0.
+    /// Version of the server list, 0 to 4095. Raise it with every change, for all clients and the controller. Default 0.
     #[must_use]
     pub fn version(mut self, version: u16) -> Self {
         self.version = version;
         self
     }
 
-    /// The local UDP address. Default: loopback where the operator, or all servers, are on loopback, else all interfaces.
+    /// Local UDP address. Default: loopback if the operator, or all servers, are on loopback, else all interfaces.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.bind = Some(address);
         self
     }
 
-    /// After this time without an answer an operation fails. Default 2 s.
+    /// Timeout of an operation. Default 2 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Gets that may be under way at once: 1 to 65,536; four times as many may wait for their turn. Default 1,024.
+    /// Gets in flight: 1 to 65,536; four times as many may wait. Default 1,024.
     #[must_use]
     pub fn under_way(mut self, most: usize) -> Self {
         self.under_way = Some(most);
         self
     }
 
-    /// How long a thread that waits for an answer polls the socket itself before it sleeps: an answer that comes within that
-    /// time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    /// How long a waiting thread polls the socket before it sleeps, yielding the core to others; saves wake-ups. Default 100 µs; zero:
+    /// never.
     #[must_use]
     pub fn busy_poll(mut self, longest: Duration) -> Self {
         self.busy_poll = Some(longest);
@@ -114,7 +113,8 @@ impl CacheBuilder {
     /// Starts the client. It sends nothing before the first operation.
     ///
     /// # Errors
-    /// Where it is not said who selects, servers or bounds are out of range, or the kernel refuses sockets or threads.
+    ///
+    /// If the selection is not specified, servers or bounds are out of range, or the kernel refuses sockets or threads.
     pub fn connect(self) -> Result<CacheClient, Error> {
         let wrong = |error: &dyn std::fmt::Display| Error::Configuration(error.to_string());
         let replicas = self.replicas.unwrap_or(REPLICAS.min(self.servers.len()));

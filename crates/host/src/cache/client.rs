@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The network thread does not poll: threads that wait for answers do.
+/// Waiting threads poll, the network thread does not.
 const NO_POLLING: Duration = Duration::ZERO;
 
 /// A value of a cache.
@@ -30,16 +30,16 @@ const NO_POLLING: Duration = Duration::ZERO;
 pub struct Value {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// As it was set with.
+    /// The flags it was set with.
     pub flags: u32,
 }
 
-/// A client of a replicated cache, to be used from any number of threads. Dropping it closes it.
+/// A client of a replicated cache, for any number of threads. Dropping it closes it.
 ///
-/// A get asks one replica of its key: the one that the network selects ([`CacheBuilder::operator`]), or that the client selects
-/// ([`CacheBuilder::direct`]). A set or delete goes to all. A cache may forget, so `None` is an answer.
+/// A get asks one replica, selected by the network ([`CacheBuilder::operator`]) or the client ([`CacheBuilder::direct`]). A set or delete
+/// goes to all replicas. A cache may forget, so `None` is a valid result.
 ///
-/// Two sets of one key at the same time may leave its replicas with different values until one expires or the next set.
+/// Concurrent sets of one key may leave different values on its replicas, until the next set or expiry.
 pub struct CacheClient {
     pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     driver: Driver<Client, AnswerHandler>,
     poller: Poller,
     closed: AtomicBool,
-    /// Gets that have not ended.
+    /// Gets not yet ended.
     open: Arc<AtomicUsize>,
     open_max: usize,
     long: Arc<LongGets>,
@@ -59,7 +59,6 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
 }
 
-/// What a client is made of.
 pub(super) struct Parts {
     pub(super) driver: Driver<Client, AnswerHandler>,
     pub(super) keyspace: Arc<Keyspace>,
@@ -72,7 +71,7 @@ pub(super) struct Parts {
 }
 
 impl Shared {
-    /// The caller polls the socket for a short while, until `done`, and leaves it to the network thread then.
+    /// Polls the socket briefly or until `done`, then hands it to the network thread.
     pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
         self.driver.watch();
@@ -86,7 +85,7 @@ impl std::fmt::Debug for CacheClient {
 }
 
 impl CacheClient {
-    /// Describes a client: who selects, servers, bounds.
+    /// Describes a client.
     #[must_use]
     pub fn builder() -> CacheBuilder {
         CacheBuilder::default()
@@ -111,10 +110,11 @@ impl CacheClient {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// The value of a key; `None` where the cache has no such key, or has forgotten it.
+    /// The value of a key; `None` if the cache does not have it.
     ///
     /// # Errors
-    /// Where there is no answer: see [`CacheError`].
+    ///
+    /// If there is no answer: see [`CacheError`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> GetOutcome {
         let pending = Arc::new(Pending::default());
         self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
@@ -124,7 +124,8 @@ impl CacheClient {
     /// Begins a get.
     ///
     /// # Errors
-    /// Where it cannot be begun: it is no key, too many have not ended, or the client is closed.
+    ///
+    /// If the key is invalid, too many gets are open, or the client is closed.
     pub fn submit_get(&self, key: impl AsRef<[u8]>) -> Result<GetHandle, CacheError> {
         let pending = Arc::new(Pending::default());
         self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
@@ -132,9 +133,10 @@ impl CacheClient {
         Ok(GetHandle { pending, client: Arc::clone(&self.shared) })
     }
 
-    /// Begins a get whose outcome goes to `completions`, under a name of the caller's.
+    /// Begins a get whose outcome goes to `completions`, under the caller's `tag`.
     ///
     /// # Errors
+    ///
     /// As [`submit_get`](Self::submit_get); then nothing goes there.
     pub fn submit_get_to(&self, completions: &Completions, tag: u64, key: impl AsRef<[u8]>) -> Result<(), CacheError> {
         self.begin(key.as_ref(), Waits::Queue { queue: completions.sender.clone(), tag })?;
@@ -182,19 +184,20 @@ impl CacheClient {
     /// The servers of a key.
     ///
     /// # Errors
-    /// Where it cannot be a key.
+    ///
+    /// If the key is invalid.
     pub fn servers_of(&self, key: impl AsRef<[u8]>) -> Result<&[SocketAddr], CacheError> {
         let keyspace = &self.shared.keyspace;
         Ok(keyspace.servers(keyspace.group(checked(key.as_ref())?)))
     }
 
-    /// Gets that have not ended.
+    /// Gets not yet ended.
     #[must_use]
     pub fn open(&self) -> usize {
         self.shared.open.load(Ordering::Acquire)
     }
 
-    /// What was counted so far.
+    /// Counts since the start.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         let driver = &self.shared.driver;
@@ -202,7 +205,7 @@ impl CacheClient {
         CacheCounts { protocol, socket: driver.socket.counts(), cache: self.shared.counts.read() }
     }
 
-    /// Ends the client. Who still waits gets [`CacheError::Closed`].
+    /// Closes the client. Open operations fail with [`CacheError::Closed`].
     pub fn close(self) {
         drop(self);
     }
@@ -213,7 +216,7 @@ impl Drop for CacheClient {
         self.shared.closed.store(true, Ordering::Release);
         let open = self.shared.driver.with(|_, _, handler| handler.close());
         self.shared.driver.stop();
-        drop(open); // whoever waits is told
+        drop(open); // ends the open gets
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }

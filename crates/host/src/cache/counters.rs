@@ -1,65 +1,64 @@
-//! What a client of a cache counts: nothing is dropped without being counted.
+//! Counters of a cache client.
 
 use super::error::ServerError;
 use crate::socket::SocketCounts;
 use midflight_replicas::client::Counters;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts since the start of the client, beside those of the protocol.
+/// Counts since the client's start, without those of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Gets that ended with a value.
+    /// Gets with a value.
     pub values: u64,
-    /// Gets that ended without one: the cache has no such key.
+    /// Gets without a value: the cache has no such key.
     pub missing: u64,
-    /// Answers by datagram that only said how long the value is: it was fetched over TCP.
+    /// Gets by datagram that returned only the length; fetched over TCP.
     pub long: u64,
-    /// Answers of servers that are no replicas of the key: other servers were asked.
+    /// Answers from servers that are not replicas of the key; others were asked.
     pub foreign_servers: u64,
     /// Sets that all servers took.
     pub sets: u64,
     /// Deletes that all servers took.
     pub deletes: u64,
-    /// Sets and deletes that not all servers took.
+    /// Sets and deletes that some server did not take.
     pub failed_writes: u64,
-    /// Keys that servers have forgotten because they did not take a set.
+    /// Keys that servers deleted after missing a set.
     pub forgotten: u64,
-    /// Connections opened to servers.
+    /// Connections opened.
     pub connections: u64,
-    /// Kept connections that were found closed: another was opened.
+    /// Kept connections found closed and replaced.
     pub kept_closed: u64,
-    /// Kept connections on which something came that nobody had asked for: closed.
+    /// Kept connections closed because of unexpected bytes.
     pub kept_stray: u64,
-    /// Servers that could not be reached.
+    /// Unreachable servers.
     pub unreachable: u64,
-    /// Servers that did not answer in time over TCP.
+    /// Servers that timed out over TCP.
     pub timed_out: u64,
-    /// Servers that closed a connection before they answered.
+    /// Servers that closed a connection before answering.
     pub closed: u64,
-    /// Servers that said that they could not.
+    /// Servers that refused a request.
     pub refused: u64,
-    /// Answers that could not be read.
+    /// Unreadable answers.
     pub garbage: u64,
-    /// Answers that end in the middle of a datagram.
+    /// Answers truncated in a datagram.
     pub incomplete: u64,
-    /// Answers to something else than was asked.
+    /// Answers that do not match the request.
     pub unfit: u64,
-    /// Answers of servers that speak another version of the format.
+    /// Answers in another version of the format.
     pub other_version: u64,
 }
 
-/// What a client of a cache has counted.
+/// All counts of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheCounts {
-    /// Of the protocol.
+    /// Protocol.
     pub protocol: Counters,
-    /// Of the socket.
+    /// Socket.
     pub socket: SocketCounts,
-    /// Of the cache.
+    /// Cache.
     pub cache: CacheCounters,
 }
 
-/// The same, from any thread.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) values: AtomicU64,
@@ -88,7 +87,6 @@ pub(super) fn add(count: &AtomicU64) {
 }
 
 impl Counts {
-    /// A server has failed in this way.
     pub(super) fn server_failed(&self, why: &ServerError) {
         add(match why {
             ServerError::Unreachable(_) => &self.unreachable,

@@ -1,4 +1,4 @@
-//! What can go wrong, each on one line that says what to do.
+//! Errors, each on one line that says what to do.
 
 use midflight_replicas::client::Failure;
 use midflight_wire::replicas::store::{KEY_MAX, STORE_VERSION, StoreReject, VALUE_MAX};
@@ -6,58 +6,58 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// Why an operation has failed.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// What was given as a key cannot be one.
+    /// Invalid key.
     #[error(
         "this cannot be a key ({0} bytes): a key has 1 to {KEY_MAX} bytes, none of them a space or a control character"
     )]
     NoKey(usize),
-    /// The value has more bytes than a cache keeps.
+    /// The value exceeds the limit.
     #[error("the value has {0} bytes: it may have {VALUE_MAX}; keep it in parts under several keys")]
     TooLong(usize),
-    /// As many operations as may be have not ended: nothing was sent.
+    /// Too many operations are open. Nothing was sent.
     #[error("{0} operations have not ended: go on when some have")]
     Busy(usize),
-    /// No server has answered.
+    /// No server answered.
     #[error("{0}; see whether the operator, the agents and their stores run")]
     Failed(#[from] Failure),
-    /// Servers have answered, and none of them with a value or that there is none.
+    /// Servers answered, but none with a usable result.
     #[error("no server had an answer that can be used: {}", each(.0))]
     Unusable(Vec<(SocketAddr, ServerError)>),
-    /// Not all servers that have the key took a write.
+    /// Some replica did not take a write.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The client was closed first.
+    /// The client was closed.
     #[error("the client was closed before the answer came; connect a new one")]
     Closed,
 }
 
-/// Why a server has not done what it was asked to over TCP, or what is wrong with its answer to a get.
+/// Why a server did not carry out a request, or why its answer is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// No connection, or it broke.
     #[error("cannot be reached ({0})")]
     Unreachable(io::ErrorKind),
-    /// It did not answer in time. A write may have taken place, or may yet.
+    /// Timeout. A write may have taken place, or may yet.
     #[error("does not answer in time")]
     TimedOut,
-    /// It closed the connection before it answered. A write may have taken place.
+    /// It closed the connection before answering. A write may have taken place.
     #[error("closed the connection before it answered")]
     Closed,
-    /// It says that it could not, and why. A write may have taken place.
+    /// It refused, with a reason. A write may have taken place.
     #[error("could not: {0}")]
     Refused(String),
-    /// What came is no answer.
+    /// The answer is invalid.
     #[error("answers what cannot be read ({0})")]
     Garbage(StoreReject),
-    /// What came ends in the middle.
+    /// The answer is truncated.
     #[error("answers something incomplete")]
     Incomplete,
-    /// An answer to something else.
+    /// The answer does not match the request.
     #[error("answers something that was not asked")]
     Unfit,
     /// It speaks another version of the format.
@@ -67,25 +67,25 @@ pub enum ServerError {
     OtherVersion(u8),
 }
 
-/// A set or delete that not all servers of the key have taken.
+/// A set or delete that some server of the key did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
     /// Whether it was a set.
     pub is_set: bool,
-    /// Those that have done it: after a set they answer with the new value.
+    /// Servers that took it; after a set they have the new value.
     pub done: Vec<SocketAddr>,
-    /// Those that have not, or have not said so.
+    /// Servers that failed or did not confirm.
     pub failed: Vec<FailedServer>,
 }
 
-/// A server that has not taken a write.
+/// A server that did not take a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedServer {
     /// Its address.
     pub server: SocketAddr,
-    /// Why.
+    /// The reason.
     pub why: ServerError,
-    /// After a set: it was told to forget the key, and has. Else it may answer with an older value until that expires.
+    /// After a set: whether it deleted the key as told. If not, it may return an older value until that expires.
     pub has_forgotten: bool,
 }
 

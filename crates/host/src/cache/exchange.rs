@@ -1,4 +1,4 @@
-//! A request to a server over a stream, and its answer, without waiting.
+//! A nonblocking request to a server over a stream, with its answer.
 
 use super::client::Value;
 use super::error::ServerError;
@@ -8,10 +8,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// What a server answers over TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Value(Value),
@@ -19,7 +17,7 @@ pub(super) enum Answer {
     Done,
 }
 
-/// What an answer means, wherever it came from. LONG means nothing over TCP: there a value is sent.
+/// Converts an answer. LONG is invalid over TCP, where values are sent.
 pub(super) fn read_answer(answer: &StoreAnswer<'_>) -> Result<Answer, ServerError> {
     Ok(match *answer {
         StoreAnswer::Value { value, flags } => Answer::Value(Value { bytes: value.to_vec(), flags }),
@@ -27,31 +25,27 @@ pub(super) fn read_answer(answer: &StoreAnswer<'_>) -> Result<Answer, ServerErro
         StoreAnswer::Done => Answer::Done,
         StoreAnswer::Long { .. } => return Err(ServerError::Unfit),
         StoreAnswer::Refused { why } => return Err(ServerError::Refused(why.to_owned())),
-        // A server that speaks ours has no reason to say so.
+        // A server of our version has no reason to say this.
         StoreAnswer::OtherVersion { version: STORE_VERSION } => return Err(ServerError::Unfit),
         StoreAnswer::OtherVersion { version } => return Err(ServerError::OtherVersion(version)),
     })
 }
 
-/// One request and its answer.
 pub(super) struct Exchange<'a> {
     pub(super) server: SocketAddr,
     request: &'a [u8],
     stream: TcpStream,
-    /// Whether the stream was kept from an earlier exchange, so that the server may have closed it since.
+    /// A kept stream may have been closed by the server.
     is_kept: bool,
     is_connecting: bool,
     sent: usize,
     came: Vec<u8>,
 }
 
-/// Where it stands.
 pub(super) enum Step {
-    /// Wait for the stream.
     Waits,
-    /// The kept stream was closed before anything of an answer came: try a new one.
+    /// A kept stream was closed before any answer: try a new one.
     KeptClosed,
-    /// It has ended.
     Ended(Result<Answer, ServerError>),
 }
 
@@ -60,7 +54,6 @@ impl<'a> Exchange<'a> {
         Self { server, request, stream, is_kept: true, is_connecting: false, sent: 0, came: Vec::new() }
     }
 
-    /// Begins to connect.
     pub(super) fn connect(server: SocketAddr, request: &'a [u8]) -> Result<Self, ServerError> {
         let unreachable = |error: io::Error| ServerError::Unreachable(error.kind());
         let socket =
@@ -78,7 +71,6 @@ impl<'a> Exchange<'a> {
         &self.stream
     }
 
-    /// What to wait for.
     pub(super) fn wants(&self) -> PollFlags {
         if self.is_connecting {
             PollFlags::OUT
@@ -89,17 +81,17 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The stream, to be kept for the next exchange: only after an answer behind which nothing has come.
+    /// Requires [`is_clean`](Self::is_clean).
     pub(super) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// Whether the stream can be used again.
+    /// Whether all was sent and nothing followed the answer.
     pub(super) fn is_clean(&self) -> bool {
         self.sent == self.request.len() && self.came.is_empty()
     }
 
-    /// Does what can be done now. `is_ready`: the stream was waited for.
+    /// Makes progress without blocking. `is_ready`: poll reported the stream.
     pub(super) fn step(&mut self, is_ready: bool) -> Step {
         if self.is_connecting {
             match self.stream.take_error() {
@@ -109,7 +101,7 @@ impl<'a> Exchange<'a> {
             }
         }
         let is_broken = self.send().is_err();
-        // A server may answer and close before it has read everything: that it cannot take the request, for example.
+        // A server may refuse a request before reading all of it.
         match self.receive() {
             Ok(Some(answer)) => Step::Ended(answer),
             Ok(None) if !is_broken => Step::Waits,
@@ -135,7 +127,6 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// The answer, if all of it is there.
     fn receive(&mut self) -> Result<Option<Result<Answer, ServerError>>, ErrorKind> {
         let mut chunk = [0; CHUNK];
         loop {

@@ -1,4 +1,4 @@
-//! Reads the answers of servers, and passes them to those who wait.
+//! Reads the servers' answers and completes the gets.
 
 use super::counters::{Counts, add};
 use super::error::ServerError;
@@ -15,31 +15,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A get whose datagram is under way.
 pub(super) struct Open {
     pub(super) ending: Ending,
     pub(super) request: Vec<u8>,
-    /// The replica group of its key.
     pub(super) group: u32,
     pub(super) deadline: Instant,
 }
 
-/// Knows who waits for which get.
 pub(super) struct AnswerHandler {
     keyspace: Arc<Keyspace>,
     counts: Arc<Counts>,
     long: Arc<LongGets>,
     open: HashMap<ReadKey, Open>,
-    /// Gets that have ended, and whoever waits for them has not been told.
+    /// Ended gets whose callers have not been told.
     ended: Vec<(Ending, GetOutcome)>,
-    /// Gets that go on over TCP.
+    /// Gets that continue over TCP.
     wanted: Vec<Wanted>,
 }
 
-/// What a datagram says.
 enum Said {
     Ended(GetOutcome),
-    /// The value is long.
     Long,
     Unusable(ServerError),
 }
@@ -53,7 +48,6 @@ impl AnswerHandler {
         self.open.insert(key, open);
     }
 
-    /// Expects nothing any more. Returns who still waits.
     pub(super) fn close(&mut self) -> Vec<Open> {
         std::mem::take(&mut self.open).into_values().collect()
     }
@@ -63,7 +57,7 @@ impl AnswerHandler {
             Ok(answer) => answer,
             Err(failure) => return self.ended.push((open.ending, Err(failure.into()))),
         };
-        // Servers that are no replicas of the key may have an old value of it: who selects has other groups than this client.
+        // This server may have an old value. The selector's groups differ from ours.
         if !self.keyspace.servers(open.group).contains(&answer.server) {
             return self.go_on(open, answer.server, None);
         }
@@ -83,8 +77,7 @@ impl AnswerHandler {
         }
     }
 
-    /// Over TCP: from the server that has answered, if its answer can be used, then from the other replicas. Nobody else is asked, whatever
-    /// the answer says of where it came from.
+    /// Continues over TCP with the replicas, the server that answered first if usable. Never asks other servers, whatever the answer says.
     fn go_on(&mut self, open: Open, answered: SocketAddr, why: Option<ServerError>) {
         let mut servers = self.keyspace.servers(open.group).to_vec();
         match servers.iter().position(|server| *server == answered) {
@@ -98,7 +91,7 @@ impl AnswerHandler {
     }
 }
 
-/// An answer in a datagram has nothing behind it.
+/// Nothing may follow an answer in a datagram.
 fn read(bytes: &[u8]) -> Said {
     let answer = match parse_answer(bytes) {
         Ok(Some((StoreAnswer::Long { .. }, length))) if length == bytes.len() => return Said::Long,
@@ -119,7 +112,7 @@ impl Handler<Client> for AnswerHandler {
     fn event(&mut self, _client: &mut Client, event: Event) {
         match event {
             Event::Done { key, outcome } => {
-                // Nobody waits, once it is closed.
+                // Absent after `close`.
                 if let Some(open) = self.open.remove(&key) {
                     self.done(open, outcome);
                 }

@@ -1,5 +1,4 @@
-//! Gets that a datagram has not answered: values that none holds, and answers that cannot be used. Replicas are asked over TCP, one after
-//! the other, by threads that start with the first such get.
+//! Gets that no datagram answered: long values and unusable answers. Threads, started on demand, ask the replicas over TCP in sequence.
 
 use super::counters::{Counts, add};
 use super::error::{CacheError, ServerError};
@@ -14,24 +13,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Threads that ask. An address that does not answer has half of them at most, if others wait.
+/// An address that does not answer gets at most half of them while others wait.
 const THREADS: usize = 8;
-/// The kernel refuses threads.
 const NO_THREAD: ServerError = ServerError::Unreachable(ErrorKind::OutOfMemory);
 
-/// A get that goes on over TCP.
 pub(super) struct Wanted {
     pub(super) ending: Ending,
-    /// As it was sent by datagram.
+    /// As sent by datagram.
     pub(super) request: Vec<u8>,
-    /// Whom to ask, the first one first.
     pub(super) servers: Vec<SocketAddr>,
-    /// Who has given an answer that cannot be used.
     pub(super) failed: Vec<(SocketAddr, ServerError)>,
     pub(super) deadline: Instant,
 }
 
-/// The threads, and what they have to do.
 pub(super) struct LongGets {
     fetches: Fetches<SocketAddr, Wanted>,
     streams: Arc<Streams>,
@@ -44,7 +38,7 @@ impl LongGets {
         Self { fetches: Fetches::new(THREADS), streams, counts, threads: Mutex::default() }
     }
 
-    /// Goes on with it. After `close` it ends at once.
+    /// Queues a get. After `close` it ends at once.
     pub(super) fn push(self: &Arc<Self>, wanted: Wanted) {
         let Some(first) = wanted.servers.first().copied() else {
             return wanted.ending.end(Err(CacheError::Unusable(wanted.failed)));
@@ -52,11 +46,10 @@ impl LongGets {
         if !self.start() {
             return wanted.ending.end(Err(CacheError::Unusable(vec![(first, NO_THREAD)])));
         }
-        // One that is refused is dropped, and that is its end.
+        // Dropping a refused one ends it.
         self.fetches.push(first, wanted);
     }
 
-    /// Whether there is a thread.
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = lock(&self.threads);
         while threads.len() < THREADS {
@@ -90,7 +83,7 @@ impl LongGets {
         deadline: Instant,
     ) -> GetOutcome {
         for (asked, server) in servers.iter().enumerate() {
-            // One that does not answer leaves time for the others.
+            // Leaves time for the servers that follow.
             let (now, left) = (Instant::now(), (servers.len() - asked) as u32);
             let until = now + deadline.saturating_duration_since(now) / left;
             let outcomes = self.streams.ask(std::slice::from_ref(server), request, until)?;
@@ -107,7 +100,6 @@ impl LongGets {
         Err(CacheError::Unusable(std::mem::take(failed)))
     }
 
-    /// Ends all.
     pub(super) fn close(&self) {
         self.streams.close();
         self.fetches.close();

@@ -1,15 +1,15 @@
-//! A client of a replicated cache: gets by the replicas protocol, each from one replica; sets and deletes at all replicas, over TCP.
+//! A client of a replicated cache. A get asks one replica by the replicas protocol; sets and deletes go to all replicas over TCP.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `builder` | describes and starts a client |
+//! | `builder` | configuration and start |
 //! | `client` | get, and what all operations share |
-//! | `handler` | reads answers, and passes them to those who wait |
-//! | `pending` | what one waits on: a handle, or a queue of many |
-//! | `long` | values that no datagram holds, and gets that a server could not answer: other replicas are asked over TCP |
+//! | `handler` | reads answers and completes gets |
+//! | `pending` | waiting: a handle, or a queue of many gets |
+//! | `long` | gets that continue over TCP |
 //! | `writes` | set and delete |
-//! | `streams`, `exchange` | connections to servers: kept for the next operation; one request and one answer on each |
-//! | `error`, `counters` | what can go wrong, and what became of everything |
+//! | `streams`, `exchange` | connections to servers; one request and its answer |
+//! | `error`, `counters` | errors and counts |
 
 mod builder;
 mod client;

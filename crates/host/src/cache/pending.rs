@@ -1,4 +1,4 @@
-//! What one waits on: a handle for one get, or a queue for many.
+//! Waiting for gets: a handle for one, or a queue for many.
 
 use super::client::{Shared, Value};
 use super::error::CacheError;
@@ -8,23 +8,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of a get: `None` where the cache has no such key.
+/// The outcome of a get; `None` if the cache does not have the key.
 pub type GetOutcome = Result<Option<Value>, CacheError>;
 
-/// Who waits for a get.
 pub(super) enum Waits {
     Handle(Arc<Pending<GetOutcome>>),
     Queue { queue: Sender<Completed>, tag: u64 },
 }
 
-/// The end of a get, which comes once: if nobody says how it ended, because the client was closed.
+/// Completes a get exactly once. Dropping it ends the get as closed.
 pub(super) struct Ending {
     waits: Option<Waits>,
     open: Arc<AtomicUsize>,
 }
 
 impl Ending {
-    /// `open` counts gets that have not ended; it has this one already.
+    /// `open` already counts this get.
     pub(super) fn new(waits: Waits, open: Arc<AtomicUsize>) -> Self {
         Self { waits: Some(waits), open }
     }
@@ -38,7 +37,7 @@ impl Ending {
         self.open.fetch_sub(1, Ordering::AcqRel);
         match waits {
             Waits::Handle(pending) => pending.end(outcome),
-            // Nobody listens any more: then nobody waits.
+            // Fails if the queue was dropped.
             Waits::Queue { queue, tag } => drop(queue.send(Completed { tag, outcome, at: Instant::now() })),
         }
     }
@@ -50,7 +49,7 @@ impl Drop for Ending {
     }
 }
 
-/// A get that is under way. Dropping it does not end the get.
+/// A get in flight. Dropping it does not cancel the get.
 pub struct GetHandle {
     pub(super) pending: Arc<Pending<GetOutcome>>,
     pub(super) client: Arc<Shared>,
@@ -69,16 +68,17 @@ impl GetHandle {
         self.pending.has_ended()
     }
 
-    /// Waits for the value; `None` where the cache has no such key.
+    /// Waits for the value; `None` if the cache does not have the key.
     ///
     /// # Errors
-    /// Where there is no answer: see [`CacheError`].
+    ///
+    /// If there is no answer: see [`CacheError`].
     pub fn wait(&self) -> GetOutcome {
-        // Without a deadline it waits until there is an outcome.
+        // Without a deadline there is always an outcome.
         self.wait_until(None).unwrap_or(Err(CacheError::Closed))
     }
 
-    /// As [`wait`](Self::wait), but `None` when this time passes first. The get goes on.
+    /// Like [`wait`](Self::wait), but returns `None` after `timeout`. The get continues.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<GetOutcome> {
         self.wait_until(Instant::now().checked_add(timeout))
@@ -92,7 +92,7 @@ impl GetHandle {
     }
 }
 
-/// Outcomes of many gets, of one client or several, in the order in which they end.
+/// A queue of outcomes of many gets, of one or several clients, in order of completion.
 #[derive(Debug)]
 pub struct Completions {
     pub(super) sender: Sender<Completed>,
@@ -104,7 +104,7 @@ pub struct Completions {
 pub struct Completed {
     /// The caller's name for it.
     pub tag: u64,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: GetOutcome,
     /// When it ended.
     pub at: Instant,
@@ -117,14 +117,14 @@ impl Default for Completions {
 }
 
 impl Completions {
-    /// An empty queue. It grows to as many as are begun with it and not taken.
+    /// An empty queue. Grows with the outcomes not yet taken.
     #[must_use]
     pub fn new() -> Self {
         let (sender, receiver) = unbounded();
         Self { sender, receiver }
     }
 
-    /// The next one, if it comes in time.
+    /// The next outcome; `None` after `timeout`.
     #[must_use]
     pub fn next_timeout(&self, timeout: Duration) -> Option<Completed> {
         self.receiver.recv_timeout(timeout).ok()

@@ -1,4 +1,4 @@
-//! Connections to servers: one for each exchange, kept for the next one; as many at once as are admitted.
+//! Connections to servers, kept for reuse, and the limit of concurrent exchanges.
 
 use super::counters::{Counts, add};
 use super::error::{CacheError, ServerError};
@@ -12,23 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Exchanges at one time, over all servers. An operation that finds as many waits for its turn.
+/// Concurrent exchanges over all servers; further operations wait.
 const OPEN_MAX: usize = 64;
-/// Connections that are kept, over all servers.
 const KEPT_MAX: usize = 64;
-/// A connection that nobody has used for so long is not used again: an agent closes it after 5 s.
+/// Kept connections expire before an agent closes them, after 5 s.
 const KEPT_FOR: Duration = Duration::from_secs(4);
-/// How often it is looked whether the client was closed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What came of a request to a server.
 pub(super) type Outcome = Result<Answer, ServerError>;
 
-/// Any number of threads make exchanges through one of these.
 #[derive(Debug)]
 pub(super) struct Streams {
     state: Mutex<State>,
-    /// An exchange has ended.
+    /// Notified when an exchange ends.
     room: Condvar,
     closed: AtomicBool,
     counts: Arc<Counts>,
@@ -40,7 +36,7 @@ struct State {
     open: usize,
 }
 
-/// No turn came in time: nothing was sent.
+/// No turn in time; nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoTurn;
 
@@ -50,11 +46,10 @@ impl From<NoTurn> for CacheError {
     }
 }
 
-/// Exchanges of one operation, which count as open.
 struct Turn<'a>(&'a Streams, usize);
 
 impl Turn<'_> {
-    /// Only so many are open any more: others may have the places, while one server is slow.
+    /// Frees all but `open` places while one server is slow.
     fn keep(&mut self, open: usize) {
         if open < self.1 {
             lock(&self.0.state).open -= self.1 - open;
@@ -75,17 +70,17 @@ impl Streams {
         Self { state: Mutex::default(), room: Condvar::new(), closed: AtomicBool::new(false), counts }
     }
 
-    /// Ends what is under way, and closes what is kept.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         lock(&self.state).kept.clear();
         self.room.notify_all();
     }
 
-    /// Asks these servers, all at the same time; what came of each, in their order.
+    /// Sends the request to all servers at the same time. Returns the outcomes in their order.
     ///
     /// # Errors
-    /// If no turn came before the deadline.
+    ///
+    /// If there is no turn before the deadline.
     pub(super) fn ask(
         &self,
         servers: &[SocketAddr],
@@ -141,7 +136,6 @@ impl Streams {
         }
     }
 
-    /// Does what can be done now; what has ended leaves its place.
     fn step<'a>(
         &self,
         place: &mut Option<Exchange<'a>>,
@@ -153,7 +147,7 @@ impl Streams {
         let server = exchange.server;
         match exchange.step(is_ready) {
             Step::Waits => {}
-            // The server had closed it before the request came: that is sent again.
+            // Closed before the request arrived: send it again.
             Step::KeptClosed => {
                 add(&self.counts.kept_closed);
                 *place = self.connect(server, request, outcome);
@@ -213,7 +207,7 @@ impl Streams {
     fn keep(&self, server: SocketAddr, stream: TcpStream) {
         let mut state = lock(&self.state);
         if state.kept.values().map(Vec::len).sum::<usize>() >= KEPT_MAX {
-            state.kept.clear(); // connections to servers that are gone must not fill the list
+            state.kept.clear(); // evicts connections to servers that have ended
         }
         if !self.closed.load(Ordering::Acquire) {
             state.kept.entry(server).or_default().push((stream, Instant::now()));
@@ -221,12 +215,11 @@ impl Streams {
     }
 }
 
-/// Until one of them can go on, or this time has passed.
 fn wait(exchanges: &[Option<Exchange<'_>>], ready: &mut [bool], longest: Duration) {
     let waits = || exchanges.iter().enumerate().filter_map(|(place, exchange)| Some((place, exchange.as_ref()?)));
     let mut fds: Vec<_> = waits().map(|(_, exchange)| PollFd::new(exchange.stream(), exchange.wants())).collect();
     let timeout = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
-    // A wait that a signal interrupts is a short wait: every exchange looks again.
+    // A signal ends the wait early; every exchange checks again.
     let has_waited = poll(&mut fds, Some(&timeout)).is_ok();
     ready.fill(false);
     for ((place, _), fd) in waits().zip(&fds) {
@@ -238,7 +231,7 @@ fn wait(exchanges: &[Option<Exchange<'_>>], ready: &mut [bool], longest: Duratio
 mod tests {
     use super::*;
 
-    /// An operation for which there is no place is not begun: no server is blamed, and none is told to forget.
+    /// An operation without a turn is not begun: no server is blamed, and none is told to delete the key.
     #[test]
     fn without_a_turn_nothing_is_sent() {
         let counts = Arc::new(Counts::default());
@@ -248,7 +241,7 @@ mod tests {
         let mut slow = streams.wait_for_turn(OPEN_MAX, soon()).unwrap();
         assert_eq!(streams.ask(&[nowhere], b"", soon()), Err(NoTurn));
         assert_eq!((counts.read().timed_out, counts.read().connections), (0, 0));
-        // What has ended leaves its places, while one server is slow.
+        // Ended exchanges free their places while one server is slow.
         slow.keep(1);
         assert!(streams.ask(&[nowhere; 3], b"", soon()).is_ok());
     }

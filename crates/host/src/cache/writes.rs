@@ -10,16 +10,17 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// After a set that failed somewhere: this part of its time is for telling those servers to forget the key.
+/// Fraction of the timeout for deletes after a failed set.
 const FORGET_PART: u32 = 4;
 
 impl CacheClient {
-    /// Sets a value at all servers of its key. `flags` are the application's, and come back with the value. After `expiry` the cache forgets
-    /// it; counted in whole seconds, which a part of one is rounded up to. `None`: never.
+    /// Sets a value at all servers of its key. A get returns the application's `flags` with it. The cache forgets it after `expiry`,
+    /// rounded up to seconds; `None`: never.
     ///
     /// # Errors
-    /// [`CacheError::Write`] where a server has not taken it: those that have answer with it; the others are told to forget the key, because
-    /// a cache may forget, but not answer with old values for ever.
+    ///
+    /// [`CacheError::Write`] if a server has not taken it. The other servers have the new value; the failed ones are told to delete the
+    /// key, because a cache may forget but not return old values for ever.
     pub fn set(
         &self,
         key: impl AsRef<[u8]>,
@@ -46,7 +47,8 @@ impl CacheClient {
     /// Removes a key from all its servers. Returns whether one had it.
     ///
     /// # Errors
-    /// [`CacheError::Write`] where a server has not done it: it may still answer with the value.
+    ///
+    /// [`CacheError::Write`] if a server has not done it and may still return the value.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = checked(key.as_ref())?;
         let (outcomes, servers) = self.write_all(key, &StoreRequest::Delete { key })?;
@@ -69,7 +71,7 @@ impl CacheClient {
         Ok((outcomes, servers))
     }
 
-    /// Servers that have not taken a set shall not answer with what they had before.
+    /// Prevents servers that missed a set from returning the old value.
     fn forget(&self, key: &[u8], failed: &mut [FailedServer]) {
         let mut bytes = Vec::new();
         write_request(&StoreRequest::Delete { key }, &mut bytes);
@@ -83,7 +85,6 @@ impl CacheClient {
     }
 }
 
-/// Who has done it, and who has not.
 fn sort(
     servers: &[SocketAddr],
     outcomes: Vec<Outcome>,
@@ -112,7 +113,7 @@ pub(super) fn checked(key: &[u8]) -> Result<&[u8], CacheError> {
     if midflight_wire::replicas::store::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
 }
 
-/// 0 would mean never.
+/// At least 1, because 0 means never.
 fn whole_seconds(expiry: Duration) -> u32 {
     let seconds = expiry.as_secs().saturating_add(u64::from(expiry.subsec_nanos() > 0));
     u32::try_from(seconds).unwrap_or(u32::MAX).max(1)

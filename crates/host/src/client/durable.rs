@@ -1,5 +1,4 @@
-//! A client whose tasks outlive its process, driven by one thread: what happens is given to the caller, who saves it and says so
-//! before anything that depends on it is sent.
+//! A client whose tasks outlive its process, driven by one thread. The caller saves every event before anything that depends on it is sent.
 
 use super::fetches::Fetches;
 use super::handler::{Completion, Fetch, Places, lost};
@@ -22,7 +21,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Who this client is, and its bounds. All processes of one client have the same identity, secret and ports.
+/// Identity and bounds of a client. All its processes share identity, secret and ports.
 #[derive(Clone, Debug)]
 pub struct DurableOptions {
     /// The switches, the preferred one first.
@@ -31,37 +30,37 @@ pub struct DurableOptions {
     pub identity: u64,
     /// 128 random bits, secret.
     pub secret: u128,
-    /// The local UDP port; 0 for any.
+    /// Local UDP port; 0: any.
     pub udp_port: u16,
-    /// The local TCP port, where executors fetch arguments; 0 for any.
+    /// Local TCP port for arguments; 0: any.
     pub tcp_port: u16,
-    /// Tasks that may be open at once.
+    /// Open tasks at a time.
     pub max_open: usize,
-    /// Results of more bytes end as [`TaskError::TooLarge`].
+    /// Longer results, in bytes, end as [`TaskError::TooLarge`].
     pub value_max: u32,
-    /// Bytes of arguments that may be kept at once.
+    /// Bytes of arguments kept at a time.
     pub arguments_max: usize,
-    /// Results that are fetched at once.
+    /// Concurrent fetches of results.
     pub fetchers: usize,
 }
 
 /// What the caller has to save, in this order.
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// What to know of these tasks, in the place of what was said before.
+    /// State of these tasks; replaces what was saved before.
     Save(Vec<Saved>),
-    /// This switch answers, in this epoch.
+    /// A switch that answers, and its epoch.
     Switch(SocketAddr, u32),
-    /// A task has ended.
+    /// A task that has ended.
     Ended(u64, TaskOutcome),
 }
 
-/// Ends the waiting of a [`DurableClient`], from any thread.
+/// Wakes a [`DurableClient`] from any thread.
 #[derive(Clone, Debug)]
 pub struct WakesDurable(Arc<Waker>);
 
 impl WakesDurable {
-    /// [`DurableClient::turn`] returns soon.
+    /// Makes [`DurableClient::turn`] return soon.
     pub fn wake(&self) {
         self.0.wake();
     }
@@ -69,7 +68,7 @@ impl WakesDurable {
 
 type Fetched = (TaskKey, Option<TaskOutcome>);
 
-/// See the module.
+/// A client whose tasks outlive its process; the caller saves its state.
 pub struct DurableClient {
     endpoint: Client,
     socket: Socket,
@@ -79,7 +78,7 @@ pub struct DurableClient {
     packet: Vec<u8>,
     blobs: Arc<BlobStore>,
     server: BlobServer,
-    /// Arguments that executors may fetch, by task.
+    /// Arguments for executors, by task.
     leases: HashMap<u64, BlobLease>,
     fetches: Arc<Fetches<IpAddr, Fetch>>,
     fetched: mpsc::Receiver<Fetched>,
@@ -93,11 +92,11 @@ impl std::fmt::Debug for DurableClient {
 }
 
 impl DurableClient {
-    /// Starts a client; with `left`, it goes on where an earlier process ended, and `argument` gives the bytes of a task's argument
-    /// again.
+    /// Starts a client. With `left`, it continues an earlier process; `argument` returns the bytes of a task's argument.
     ///
     /// # Errors
-    /// Where the options are out of range, or the kernel refuses the ports or threads.
+    ///
+    /// If an option is out of range or the kernel refuses ports or threads.
     pub fn start(
         options: &DurableOptions,
         left: Option<Resumption>,
@@ -139,7 +138,7 @@ impl DurableClient {
             let fetch = move |fetch: Fetch| {
                 let outcome = fetch.outcome(&fetcher, &places);
                 let outcome = outcome.inspect_err(|error| tracing::warn!("a result was not fetched: {error}"));
-                let _ = sender.send((fetch.completion.key, outcome.ok())); // an error means that the client has ended
+                let _ = sender.send((fetch.completion.key, outcome.ok())); // fails if the client has ended
                 waker.wake();
             };
             spawn("mf-fetch", move || fetches.serve(fetch))
@@ -149,25 +148,25 @@ impl DurableClient {
         Ok(Self { endpoint, socket, waker, batch, sends, packet, blobs, server, leases, fetches, fetched, threads })
     }
 
-    /// The ports of UDP and TCP, to be given to the next process.
+    /// The UDP and TCP ports, for the next process.
     #[must_use]
     pub fn ports(&self) -> (u16, u16) {
         (self.socket.local_addr().port(), self.server.port())
     }
 
-    /// What ends the waiting of [`Self::turn`].
+    /// A handle that wakes [`Self::turn`].
     #[must_use]
     pub fn waker(&self) -> WakesDurable {
         WakesDurable(Arc::clone(&self.waker))
     }
 
-    /// The switch in use and its epoch, 0 before its first answer.
+    /// The current switch and its epoch, 0 before its first answer.
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         self.endpoint.switch()
     }
 
-    /// How long ago a switch last answered, and for how long none has although one is asked.
+    /// Time since a switch last answered, and how long one has been asked without an answer.
     #[must_use]
     pub fn contact(&self) -> (Option<Duration>, Option<Duration>) {
         let now = clock::now();
@@ -175,27 +174,28 @@ impl DurableClient {
         (ago(self.endpoint.answered()), ago(self.endpoint.unanswered_since()))
     }
 
-    /// Asks whether a switch answers, until one does, also if no task is open.
+    /// Probes for a switch until one answers, even without open tasks.
     pub fn ask_switch(&mut self) {
         self.endpoint.ask_switch(clock::now());
     }
 
-    /// Tasks that have not ended.
+    /// Tasks not yet ended.
     #[must_use]
     pub fn open(&self) -> usize {
         self.endpoint.open()
     }
 
-    /// What to save beside what happens.
+    /// State to save in addition to the events.
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.endpoint.marks()
     }
 
-    /// Submits tasks; their keys are consecutive. They leave after they were given to the caller by [`Happened::Save`].
+    /// Submits tasks with consecutive keys. They are sent once [`Self::saved`] confirms their [`Happened::Save`].
     ///
     /// # Errors
-    /// Where a task is out of range, too many are open, or their arguments have no room; then none is taken.
+    ///
+    /// If a task is out of range, too many are open, or their arguments have no room; then no task is taken.
     pub fn submit(&mut self, jid: u32, specs: Vec<TaskSpec>) -> Result<Range<u64>, Error> {
         let mut tasks = Vec::with_capacity(specs.len());
         let mut leases = Vec::new();
@@ -219,14 +219,13 @@ impl DurableClient {
         Ok(keys)
     }
 
-    /// Asks that these tasks do not run, or run no longer.
+    /// Cancels tasks, queued or running.
     pub fn cancel(&mut self, keys: &[u64]) {
         let keys: Vec<TaskKey> = keys.iter().copied().map(TaskKey).collect();
         self.endpoint.cancel(clock::now(), &keys);
     }
 
-    /// Waits for up to `longest` until something arrives, is due, or wakes this; then sends what may be sent, and returns what is to be
-    /// saved before [`Self::saved`] is called.
+    /// Waits up to `longest` for an arrival, a timer or a wake-up, sends, and returns what to save before [`Self::saved`].
     pub fn turn(&mut self, longest: Duration) -> Vec<Happened> {
         self.transmit();
         let mut happened = self.events();
@@ -251,7 +250,7 @@ impl DurableClient {
         happened
     }
 
-    /// All that was returned so far is saved; `ended` are the tasks among it that have ended.
+    /// Confirms that everything returned is saved; `ended` lists the ended tasks among it.
     pub fn saved(&mut self, ended: &[u64]) {
         let now = clock::now();
         self.endpoint.saved();

@@ -1,12 +1,11 @@
-//! What waits to be fetched: results by reference, and long values of a cache. Addresses share the fetchers: one that sends slowly, or
-//! nothing at all, delays what is fetched from it but never blocks all fetchers (T14).
+//! Queue of fetches: results, and long values of a cache. Addresses share the fetchers, so a slow or silent one delays only its own fetches
+//! (T14).
 
 use crate::driver::lock;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What to fetch, by the address that has it.
 #[derive(Debug)]
 pub(crate) struct Fetches<A, T> {
     state: Mutex<State<A, T>>,
@@ -16,9 +15,9 @@ pub(crate) struct Fetches<A, T> {
 #[derive(Debug)]
 struct State<A, T> {
     waiting: HashMap<A, VecDeque<T>>,
-    /// Addresses of which something waits, each once, the next one first.
+    /// Addresses with queued fetches, each once, in order of their turns.
     turns: VecDeque<A>,
-    /// Fetchers that are busy with an address.
+    /// Fetchers in use per address.
     busy: HashMap<A, usize>,
     idle: usize,
     closed: bool,
@@ -33,7 +32,7 @@ impl<A: Copy + Eq + Hash, T> Fetches<A, T> {
         }
     }
 
-    /// Adds a result. Returns whether it will be fetched: not after `close`.
+    /// Queues a fetch. Returns `false` after `close`.
     pub(crate) fn push(&self, from: A, wanted: T) -> bool {
         let mut state = lock(&self.state);
         if state.closed {
@@ -48,7 +47,6 @@ impl<A: Copy + Eq + Hash, T> Fetches<A, T> {
         true
     }
 
-    /// Fetches nothing any more, not even what waits.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -57,7 +55,6 @@ impl<A: Copy + Eq + Hash, T> Fetches<A, T> {
         self.changed.notify_all();
     }
 
-    /// The loop of a fetcher's thread.
     pub(crate) fn serve(&self, mut fetch: impl FnMut(T)) {
         while let Some((from, wanted)) = self.next() {
             fetch(wanted);
@@ -79,8 +76,8 @@ impl<A: Copy + Eq + Hash, T> Fetches<A, T> {
 }
 
 impl<A: Copy + Eq + Hash, T> State<A, T> {
-    /// The next result: addresses take turns, but one that already has as many fetchers as are idle must wait. So alone it
-    /// gets half of them, and another address always finds some.
+    /// The next fetch. Addresses take turns; one with as many fetchers as are idle waits. So a single address gets half of them, and
+    /// another always finds one.
     fn begin(&mut self) -> Option<(A, T)> {
         let may_begin = |from: &A| self.busy.get(from).copied().unwrap_or(0) < self.idle;
         let from = self.turns.iter().position(may_begin).and_then(|turn| self.turns.remove(turn))?;

@@ -1,4 +1,4 @@
-//! What a client does with the events of the protocol: outcomes go to their jobs, references to the fetchers.
+//! Handles the protocol's events: outcomes go to their jobs, references to the fetchers.
 
 use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
@@ -12,15 +12,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Knows which thread waits for which outcome.
 pub(crate) struct ResultHandler {
     local: SocketAddr,
     seen_as: Option<SocketAddr>,
-    /// Jobs with open tasks, by the key of their first task.
+    /// By the key of the job's first task.
     jobs: BTreeMap<u64, Expected>,
-    /// Jobs with outcomes that have not been announced.
+    /// Jobs with outcomes not yet announced.
     changed: Vec<Arc<JobState>>,
-    /// What tasks gave back of themselves, by their place in their job.
+    /// Parts given back by tasks, with the task's place in its job.
     parts: Vec<(Arc<JobState>, usize, Vec<u8>)>,
     fetches: Arc<Fetches<IpAddr, Fetch>>,
     room: Arc<Room>,
@@ -31,7 +30,6 @@ struct Expected {
     leases: Leases,
 }
 
-/// A completion, but for the bytes of its result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     pub(super) key: TaskKey,
@@ -40,7 +38,6 @@ pub(super) struct Completion {
     pub(super) timing: TaskTiming,
 }
 
-/// A result to fetch.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     pub(super) completion: Completion,
@@ -48,12 +45,9 @@ pub(crate) struct Fetch {
     pub(super) blob: BlobRef,
 }
 
-/// Where fetched results go.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// Into the memory, up to this many bytes.
     pub(crate) value_max: u32,
-    /// Larger ones, if anywhere.
     pub(crate) files: Option<Arc<SpillRoom>>,
 }
 
@@ -67,14 +61,13 @@ impl ResultHandler {
         self.seen_as
     }
 
-    /// Tasks from `first` on belong to `state`.
     pub(crate) fn expect(&mut self, first: u64, state: &Arc<JobState>, leases: Leases) {
         if !state.is_empty() {
             self.jobs.insert(first, Expected { state: Arc::clone(state), leases });
         }
     }
 
-    /// Stops expecting and fetching outcomes. Returns the jobs that still wait.
+    /// Stops all fetches. Returns the jobs that are still open.
     pub(crate) fn close(&mut self) -> Vec<Arc<JobState>> {
         self.fetches.close();
         std::mem::take(&mut self.jobs).into_values().map(|expected| expected.state).collect()
@@ -185,7 +178,6 @@ impl Completion {
 }
 
 impl Fetch {
-    /// On a fetcher's thread.
     pub(crate) fn run(self, fetcher: &Fetcher, places: &Places, driver: &ClientDriver) {
         let outcome = self.outcome(fetcher, places);
         if let Err(error) = &outcome {
@@ -200,7 +192,7 @@ impl Fetch {
         });
     }
 
-    /// The task's outcome, unless another attempt may still get the value: one that has no room here would not.
+    /// An error means that another attempt may succeed; lack of room here is final.
     pub(super) fn outcome(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
         match self.fetch(fetcher, places) {
             Err(FetchError::TooLarge { length, max }) => Ok(Err(TaskError::TooLarge { length, max })),

@@ -1,4 +1,4 @@
-//! Bytes that a client keeps for executors beside the arguments of its tasks.
+//! Bytes that a client keeps for executors in addition to its tasks' arguments.
 
 use super::Client;
 use crate::blob::BlobLease;
@@ -7,7 +7,7 @@ use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that executors may fetch for as long as this lives; see [`Client::share`].
+/// Bytes that executors may fetch while this lives; see [`Client::share`].
 #[derive(Debug)]
 pub struct SharedBlob {
     _lease: BlobLease,
@@ -15,7 +15,7 @@ pub struct SharedBlob {
 }
 
 impl SharedBlob {
-    /// What an executor needs to fetch them, beside the client's IP address.
+    /// The reference with which, and the client's IP address, an executor fetches them.
     #[must_use]
     pub fn reference(&self) -> BlobRef {
         self.reference
@@ -23,11 +23,12 @@ impl SharedBlob {
 }
 
 impl Client {
-    /// Keeps bytes that arguments of many tasks refer to, up to 4 GiB − 1 and
+    /// Keeps bytes to which the arguments of many tasks refer: up to 4 GiB − 1 and
     /// [`BlobOptions::max_bytes`](crate::BlobOptions::max_bytes).
     ///
     /// # Errors
-    /// Where they are too many, or have no room.
+    ///
+    /// If they are too many or have no room.
     pub fn share(&self, bytes: impl Into<Arc<Vec<u8>>>) -> Result<SharedBlob, Error> {
         let bytes = bytes.into();
         let (length, max) = (bytes.len(), RESULT_BLOB_MAX as usize);
@@ -40,8 +41,8 @@ impl Client {
         Ok(SharedBlob { _lease: lease, reference })
     }
 
-    /// Polls the socket for a short while (`ClientOptions::busy_poll`), until `done` or `timeout`: for a thread that waits for an
-    /// outcome which a sink gets. Then the network thread goes on.
+    /// Polls the socket for up to `ClientOptions::busy_poll`, until `done` or `timeout`, on behalf of a sink. Then the network thread
+    /// continues.
     pub fn poll_until(&self, timeout: Duration, done: &dyn Fn() -> bool) {
         let deadline = Instant::now().checked_add(timeout);
         self.shared.poller.poll_until(&self.shared.driver, deadline, done, |endpoint| endpoint.open() > 0);

@@ -1,4 +1,4 @@
-//! Space that a full disk keeps for what must go on: deletes, and what elections write.
+//! Disk space reserved for deletes and the writes of elections when the disk is full.
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
@@ -6,16 +6,15 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Given up at once: others may take it.
+/// Released at a time; other processes may take it.
 const STEP: u64 = 1 << 20;
 
-/// A file whose only use is the space that it takes.
 #[derive(Debug)]
 pub(super) struct Reserve {
     directory: PathBuf,
-    /// `None`: it cannot be made.
+    /// `None` if it cannot be created.
     file: Option<File>,
-    /// How long it should be.
+    /// Target length.
     whole: u64,
 }
 
@@ -35,14 +34,13 @@ impl Reserve {
         self.file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len())
     }
 
-    /// Gives up a part. Returns whether there was one.
     pub(super) fn give_up(&mut self) -> bool {
         let length = self.length();
         let Some(file) = self.file.as_ref().filter(|_| length > 0) else { return false };
         file.set_len(length.saturating_sub(STEP)).is_ok()
     }
 
-    /// Makes it whole, if as much again stays free: else the next write would find the disk full again. Returns whether it is whole.
+    /// Restores the reserve if as much again stays free; otherwise the next write would fill the disk. Returns whether it is complete.
     pub(super) fn refill(&mut self) -> bool {
         let missing = self.whole.saturating_sub(self.length());
         if missing == 0 && self.whole > 0 {
@@ -55,7 +53,7 @@ impl Reserve {
         }
         let Some(file) = &self.file else { return true };
         match fallocate(file, FallocateFlags::empty(), 0, self.whole) {
-            // Without a reserve, what is free has to do.
+            // The file system has no `fallocate`: go on without a reserve.
             Ok(()) | Err(Errno::OPNOTSUPP) => true,
             Err(_) => false,
         }

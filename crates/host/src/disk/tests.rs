@@ -1,9 +1,9 @@
-//! Tests of the disk: real files, and small file systems that are full.
+//! The disk on real files and on small, full file systems.
 
 use super::*;
 use std::time::{Duration, Instant};
 
-/// A directory that is removed at the end.
+/// Removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -21,7 +21,7 @@ impl Drop for Place {
     }
 }
 
-/// A process that another test is starting has our locks for a moment, between fork and exec.
+/// Retries, because a child that another test forks holds our locks until it calls exec.
 fn take(place: &Place) -> Directory {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
@@ -109,7 +109,7 @@ fn two_processes_never_share_a_directory() {
     take(&place);
 }
 
-/// A file system of one mebibyte, unmounted at the end; `None` where it cannot be had.
+/// A file system of 1 MiB, unmounted at the end; `None` without root.
 struct SmallDisk(Place);
 
 impl SmallDisk {
@@ -142,7 +142,7 @@ fn r5_a_full_disk_takes_what_the_reserve_is_for_and_all_again_when_there_is_room
     let disk = Disk::start(take(&small.0), true, 256 << 10, || ()).unwrap();
     disk.write(append(1, File::Log(1), &[1; 100_000]));
     wait_for(&disk, 1);
-    // No more than the reserve is left.
+    // Fills the disk except for the reserve.
     let mut filler = fs::File::create(&other).unwrap();
     while filler.write_all(&[7; 4096]).is_ok() {}
     drop(filler);

@@ -1,4 +1,4 @@
-//! What a command writes to its outputs: in memory, and in a file from a bound on.
+//! The outputs of a command: in memory, and in a file if long.
 
 use super::OUTPUT_MAX;
 use super::run::until;
@@ -13,50 +13,44 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes of one output that are kept in memory; of a longer one all are in a file.
+/// Longest output kept in memory, in bytes.
 const MEMORY_MAX: usize = 512 << 10;
-/// Bytes that a pipe of Linux holds.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// The outputs of a command that runs.
 #[derive(Debug)]
 pub(super) struct Capture {
     streams: [Stream; 2],
     room: Arc<SpillRoom>,
-    /// Empty until something comes: many commands write nothing.
+    /// Empty until something arrives: many commands write nothing.
     buffer: Vec<u8>,
-    /// Why not all is kept. From then on nothing is.
+    /// Why an output could not be kept; later output is dropped.
     lost: Option<String>,
 }
 
 #[derive(Debug)]
 struct Stream {
-    /// `None` when it is closed.
+    /// `None` once closed.
     pipe: Option<OwnedFd>,
     kept: Kept,
 }
 
-/// What one output has written.
 #[derive(Debug)]
 pub(super) enum Kept {
     Memory(Vec<u8>),
     File(SpillFile),
 }
 
-/// What a wait for outputs brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
     Something,
-    /// The deadline has passed.
     Late,
-    /// The command is to be stopped.
     Stopped,
-    /// What cannot be kept; [`Capture::into_kept`] says why.
+    /// An output cannot be kept; [`Capture::into_kept`] says why.
     Lost,
 }
 
 impl Capture {
-    /// Of a child whose outputs are pipes.
+    /// Takes the child's pipes.
     pub(super) fn new(child: &mut Child, room: Arc<SpillRoom>) -> Self {
         let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         let streams = pipes.map(|pipe| Stream { pipe, kept: Kept::Memory(Vec::new()) });
@@ -67,7 +61,7 @@ impl Capture {
         self.streams.iter().any(|stream| stream.pipe.is_some())
     }
 
-    /// Waits until something comes or closes, and takes it; or until somebody wakes `stop`, or the deadline passes.
+    /// Waits for output and reads it; returns early on `stop` or at the deadline.
     pub(super) fn wait(&mut self, deadline: Option<Instant>, stop: Option<&Waker>) -> Took {
         let open = self.streams.iter().filter_map(|stream| stream.pipe.as_ref()).map(AsFd::as_fd);
         let fds = open.chain(stop.map(Waker::as_fd));
@@ -93,7 +87,6 @@ impl Capture {
         }
     }
 
-    /// Takes what one output has, or closes it.
     fn take(&mut self, index: usize, events: PollFlags) {
         let Stream { pipe, kept } = &mut self.streams[index];
         if !events.contains(PollFlags::IN) {
@@ -124,7 +117,7 @@ impl Capture {
         }
     }
 
-    /// Takes what is in the pipes now, and closes them, whoever still has the other ends.
+    /// Reads what the pipes hold and closes them, whichever processes have the write ends.
     pub(super) fn let_go(&mut self) {
         self.wait(Some(Instant::now()), None);
         for stream in &mut self.streams {
@@ -132,7 +125,7 @@ impl Capture {
         }
     }
 
-    /// stdout and stderr.
+    /// Returns stdout and stderr.
     pub(super) fn into_kept(self) -> Result<(Kept, Kept), String> {
         if let Some(why) = self.lost {
             return Err(format!("{OUTPUT_NOT_KEPT}, and the command was ended: {why}; let it write to a file"));

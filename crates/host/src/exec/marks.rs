@@ -1,27 +1,25 @@
-//! Marks: a variable in the environment of each command, which all that it starts inherit, also what leaves its process
-//! group.
+//! Marks: an environment variable that all descendants of a command inherit, even outside its process group.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 
-/// The variable that holds the mark.
+/// The variable's name.
 pub(crate) const VARIABLE: &str = "MIDFLIGHT_RUN";
 
-/// How often to look for processes that were started while others were killed.
+/// Rounds of killing, for processes started during the round before.
 const ROUNDS: usize = 10;
 
-/// Names one run of a command in this machine: `LIFE-NUMBER`, 16 hexadecimal digits each.
+/// Identifies one run of a command on this machine: `LIFE-NUMBER`, 16 hexadecimal digits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
-    /// Of the executor's process.
     pub(crate) life: u64,
     pub(crate) number: u64,
 }
 
 impl Mark {
-    /// The length of its text.
+    /// Length of the text.
     pub(crate) const BYTES: usize = 33;
 
     fn parse(text: &[u8]) -> Option<Self> {
@@ -30,7 +28,7 @@ impl Mark {
         Some(Self { life: number_of(life)?, number: number_of(number)? })
     }
 
-    /// The mark in an environment, as `/proc/PID/environ` shows it.
+    /// Finds the mark in the content of `/proc/PID/environ`.
     fn in_environment(environment: &[u8]) -> Option<Self> {
         let value = |variable: &'_ [u8]| -> Option<Self> {
             Self::parse(variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?)
@@ -45,7 +43,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// Kills all processes that bear one of these marks, as far as `/proc` shows them to this user.
+/// Kills all processes with one of these marks that `/proc` shows to this user.
 pub(crate) fn kill_marked(marks: &HashSet<Mark>) {
     if marks.is_empty() {
         return;
@@ -57,7 +55,7 @@ pub(crate) fn kill_marked(marks: &HashSet<Mark>) {
             return;
         }
         for pid in marked {
-            let _ = kill_process(pid, Signal::KILL); // an error means that it has ended already
+            let _ = kill_process(pid, Signal::KILL); // fails if it has ended
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Command lines for which a shell would only find the program and run it. They run without one, which halves what a short command
-//! costs. Whenever in doubt, the shell gets the line.
+//! Command lines that need no shell and run without one, at half the cost. In doubt, the shell gets the line.
 
 use midflight_tasks::functions::ExecRequest;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Words that shells execute themselves, or read as syntax: of POSIX, dash, bash and BusyBox.
+/// Builtins and reserved words of POSIX, dash, bash and BusyBox.
 const OF_SHELLS: &str = "\
     . : [ alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc \
     declare dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function \
@@ -16,20 +15,20 @@ const OF_SHELLS: &str = "\
     readonly return select set shift shopt source suspend test then time times trap true type typeset ulimit umask \
     unalias unset until wait while";
 
-/// Whether a shell would change this process's environment, or heed it: a `PATH` with dash's `%func`, or none.
+/// Whether a shell would change or interpret this process's environment, such as a `PATH` with dash's `%func`, or none.
 static NEEDS_SHELL: LazyLock<bool> = LazyLock::new(|| {
     let path = std::env::var_os("PATH");
     let heeds_path = path.is_none_or(|path| path.as_bytes().contains(&b'%'));
     heeds_path || std::env::vars_os().any(|(name, _)| is_of_shells(name.as_bytes()))
 });
 
-/// Whether a shell would drop a variable, as it is no name for one, such as a function that bash exports; or sets it itself.
+/// Whether a shell would set the variable, or drop it for an invalid name such as that of a bash function.
 fn is_of_shells(variable: &[u8]) -> bool {
     let is_name = variable.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
     !is_name || variable.first().is_none_or(u8::is_ascii_digit) || variable == b"PPID"
 }
 
-/// What a shell would set `PWD` to in a directory; `None` if it would leave it as it is, because it leads there.
+/// The `PWD` that a shell would set in a directory; `None` if the inherited one is right.
 fn working_directory(directory: &Path) -> std::io::Result<Option<OsString>> {
     let place = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
     let here = place(directory)?;
@@ -38,14 +37,12 @@ fn working_directory(directory: &Path) -> std::io::Result<Option<OsString>> {
     if is_right { Ok(None) } else { directory.canonicalize().map(|path| Some(path.into_os_string())) }
 }
 
-/// A program, its arguments, and what `PWD` is to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plain<'a> {
     pub(super) words: Vec<&'a OsStr>,
     pub(super) working_directory: Option<OsString>,
 }
 
-/// What a request executes, if no shell is needed for it.
 pub(super) fn plain(request: &ExecRequest) -> Option<Plain<'_>> {
     let words = words(&request.command_line)?;
     let needs_shell = |name: &[u8]| is_of_shells(name) || name == b"PATH" || name == b"PWD";
@@ -53,11 +50,11 @@ pub(super) fn plain(request: &ExecRequest) -> Option<Plain<'_>> {
         return None;
     }
     let directory = request.directory.as_ref().map_or(Path::new("."), |path| Path::new(OsStr::from_bytes(path)));
-    // Where there is no such directory, starting fails too, and says why.
+    // If the directory does not exist, the start fails too and says why.
     Some(Plain { words, working_directory: working_directory(directory).ok()? })
 }
 
-/// The words of a line that has nothing in it but words, blanks between them, and a program in front.
+/// The words of a line that consists of ordinary words and blanks.
 fn words(line: &[u8]) -> Option<Vec<&OsStr>> {
     if !line.iter().all(|&byte| is_ordinary(byte) || is_blank(byte)) {
         return None;
@@ -66,11 +63,11 @@ fn words(line: &[u8]) -> Option<Vec<&OsStr>> {
         line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()).map(OsStr::from_bytes).collect();
     let program = words.first()?.as_bytes();
     let is_builtin = || OF_SHELLS.split(' ').any(|word| word.as_bytes() == program);
-    // A first word with `=` is an assignment, one that begins with `%` a job.
+    // `NAME=` would be an assignment, `%` a job.
     (!program.contains(&b'=') && !program.starts_with(b"%") && !is_builtin()).then_some(words)
 }
 
-/// Bytes that no shell gives a meaning, except `=` and `%` in the first word.
+/// Bytes without a meaning for shells, except `=` and `%` in the first word.
 fn is_ordinary(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./,:+@%=".contains(&byte)
 }

@@ -1,5 +1,5 @@
-//! Kills the commands of this process when it has died, whatever ended it: another process, `/bin/sh` with a short script,
-//! which reads a table of what runs. `docs/internals/commands.md` says what happens at each step, and why it is done so.
+//! Kills the commands of this process after its death: another process, `/bin/sh` with a short script, reads a table of running commands.
+//! See `docs/internals/commands.md`.
 
 use super::marks::{Mark, VARIABLE};
 use crate::driver::lock;
@@ -13,18 +13,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
 
 const SCRIPT: &str = include_str!("reaper.sh");
-/// Bytes of a line in the table. It divides the size of a page: a write inside a page is done as a whole, or not at all,
-/// even where this process is killed meanwhile.
+/// Divides the page size: a write within a page is atomic, even if this process is killed.
 const RECORD_BYTES: usize = 64;
-/// Where the group stands in a line.
+/// Offset of the process group in a line.
 const GROUP_AT: usize = Mark::BYTES + 1;
 
-/// The reaper of this process, shared by its executors, for as long as one of them has commands or may have some.
+/// The reaper of this process, shared by its executors while one of them may have commands.
 static OF_THIS_PROCESS: Mutex<Weak<Reaper>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
 pub(crate) struct Reaper {
-    /// Random: distinguishes the marks of this process from those of all others.
+    /// Random; distinguishes the marks of this process.
     life: u64,
     table: File,
     state: Mutex<State>,
@@ -33,16 +32,14 @@ pub(crate) struct Reaper {
 #[derive(Debug, Default)]
 struct State {
     process: Option<Child>,
-    /// The number of the next mark.
     next: u64,
-    /// Lines that were used and are free again.
+    /// Free lines that were used before.
     vacant: Vec<u64>,
-    /// Lines that were ever used.
+    /// Lines ever used.
     lines: u64,
 }
 
-/// A line of the table: a command that the reaper would kill. Drop it when the command has ended, and before its status is
-/// collected: after that its number may be that of another process.
+/// A command that the reaper would kill. Drop it between the command's end and the collection of its status, which frees the process id.
 #[derive(Debug)]
 pub(crate) struct Record {
     reaper: Arc<Reaper>,
@@ -51,7 +48,6 @@ pub(crate) struct Record {
 }
 
 impl Reaper {
-    /// The reaper of this process.
     pub(crate) fn of_this_process() -> io::Result<Arc<Self>> {
         let mut shared = lock(&OF_THIS_PROCESS);
         if let Some(reaper) = shared.upgrade() {
@@ -63,7 +59,7 @@ impl Reaper {
         Ok(reaper)
     }
 
-    /// Enters a command that is to be started now, with the mark in its environment.
+    /// Enters a command that is about to start with the mark in its environment.
     pub(crate) fn enter(self: &Arc<Self>) -> io::Result<Record> {
         let mut state = lock(&self.state);
         self.watch(&mut state)?;
@@ -79,24 +75,22 @@ impl Reaper {
         Ok(record)
     }
 
-    /// The process, if one was started.
     #[cfg(test)]
     pub(crate) fn process(&self) -> Option<Pid> {
         lock(&self.state).process.as_ref().map(Pid::from_child)
     }
 
-    /// Starts the process unless it runs.
     fn watch(&self, state: &mut State) -> io::Result<()> {
         if let Some(process) = &mut state.process
             && process.try_wait()?.is_none()
         {
             return Ok(());
         }
-        // The process reads from the table's own position: a former one may have moved it.
+        // The process reads from the table's position, which an earlier one may have moved.
         (&self.table).rewind()?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT, "midflight-reaper"]).current_dir("/").process_group(0);
-        // The mark would be there if this process itself is a command of another executor, which would kill the reaper.
+        // Otherwise an outer executor whose command this process is would kill the reaper by its mark.
         command.env_remove(VARIABLE).env("LC_ALL", "C");
         command.stdin(Stdio::piped()).stdout(self.table.try_clone()?).stderr(Stdio::null());
         state.process = Some(command.spawn()?);
@@ -105,12 +99,11 @@ impl Reaper {
 }
 
 impl Drop for Reaper {
-    /// No command runs, so the process has nothing to do. Killing it is safer than closing its stdin: a program that forks may have
-    /// copied the other end.
+    /// Killed, because closing its stdin may not end it: a forked program may hold the other end.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(mut process) = state.process.take() {
-            let _ = process.kill().and_then(|()| process.wait()); // an error means that it has ended already
+            let _ = process.kill().and_then(|()| process.wait()); // fails if it has ended
         }
     }
 }
@@ -120,7 +113,6 @@ impl Record {
         self.mark
     }
 
-    /// The command runs, as leader of this group.
     pub(crate) fn started(&self, group: Pid) -> io::Result<()> {
         self.write(&group.to_string(), GROUP_AT)
     }
@@ -132,7 +124,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // The file has this line already, in memory: writing it again cannot fail.
+        // Overwrites an existing line of a file in memory, which cannot fail.
         let _ = self.write(&" ".repeat(RECORD_BYTES - 1), 0);
         lock(&self.reaper.state).vacant.push(self.line);
     }

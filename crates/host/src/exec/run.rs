@@ -16,40 +16,34 @@ use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a command that is ended early has after SIGTERM, before SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
-/// A command that runs.
 #[derive(Debug)]
 pub(super) struct Run {
     child: Child,
     group: Pid,
     record: Record,
     capture: Capture,
-    /// `None` when it has been heeded.
+    /// `None` after it was obeyed.
     stop: Option<Arc<Waker>>,
     began: Instant,
 }
 
-/// Why a command was ended before it ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Early {
     TimedOut,
-    /// Its task is cancelled.
     Stopped,
-    /// Its outputs could not be kept.
     NotKept,
 }
 
-/// How its process ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status {
-    /// The exit code, or 128 + the signal.
+    /// Exit code, or 128 + signal.
     pub(super) code: i32,
     pub(super) signal: Option<u8>,
 }
 
-/// Why a wait is over.
 #[derive(Clone, Copy, Debug)]
 enum Woken {
     Ended,
@@ -59,11 +53,10 @@ enum Woken {
 }
 
 impl Run {
-    /// A command that was started as leader of a process group.
     pub(super) fn new(mut child: Child, record: Record, outputs: Arc<SpillRoom>, stop: Arc<Waker>) -> Self {
         let group = Pid::from_child(&child);
         if let Err(error) = record.started(group) {
-            // If this process dies, the reaper still finds the command by its mark.
+            // The reaper still finds the command by its mark.
             tracing::warn!("the group of a command is not in the reaper's table: {error}");
         }
         let capture = Capture::new(&mut child, outputs);
@@ -78,9 +71,9 @@ impl Run {
         self.group
     }
 
-    /// Waits until it has ended, and ends it early if it must be. Its status is still to be collected.
+    /// Waits for the end, or ends the command early. Its status is collected later.
     pub(super) fn wait_to_end(&mut self, timeout: Option<Duration>) -> Option<Early> {
-        // No deadline where the clock does not reach that far.
+        // No deadline beyond the clock's range.
         let deadline = timeout.and_then(|timeout| self.began.checked_add(timeout));
         let early = match self.wait(deadline) {
             Woken::Ended => return None,
@@ -91,7 +84,7 @@ impl Run {
         self.stop = None;
         self.signal(Signal::TERM);
         self.wait(Some(Instant::now() + GRACE));
-        // What ignored SIGTERM, also where the process itself has ended: its number is its own until its status is collected.
+        // Also for the group of an ended process, whose id stays reserved until its status is collected.
         self.signal(Signal::KILL);
         kill_marked(&HashSet::from([self.mark()]));
         self.capture.let_go();
@@ -99,10 +92,10 @@ impl Run {
     }
 
     fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.group, signal); // an error means that all of it has ended
+        let _ = kill_process_group(self.group, signal); // fails if the whole group has ended
     }
 
-    /// Waits until it has ended or the deadline has passed, or an output cannot be kept.
+    /// Waits for the end or the deadline, or until an output cannot be kept.
     fn wait(&mut self, deadline: Option<Instant>) -> Woken {
         while self.capture.is_open() {
             match self.capture.wait(deadline, self.stop.as_deref()) {
@@ -115,13 +108,12 @@ impl Run {
         self.wait_for_process(deadline)
     }
 
-    /// Waits until its process has exited, or the deadline has passed.
     fn wait_for_process(&self, deadline: Option<Instant>) -> Woken {
         if self.exited(WaitIdOptions::NOHANG) {
             return Woken::Ended;
         }
         let Ok(pidfd) = pidfd_open(self.group, PidfdFlags::empty()) else {
-            self.exited(WaitIdOptions::empty()); // too many files are open: then nothing else ends the wait
+            self.exited(WaitIdOptions::empty()); // too many open files: wait without a deadline
             return Woken::Ended;
         };
         loop {
@@ -139,18 +131,18 @@ impl Run {
         }
     }
 
-    /// Whether its process has exited, or waits until it has. Its status stays to be collected.
+    /// Whether the process has exited; waits unless `how` has NOHANG. Does not collect its status.
     fn exited(&self, how: WaitIdOptions) -> bool {
         loop {
             match waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | how) {
                 Err(Errno::INTR) => {}
                 Ok(None) => return false,
-                Ok(Some(_)) | Err(_) => return true, // an error: collecting the status will say which
+                Ok(Some(_)) | Err(_) => return true, // collecting the status will report an error
             }
         }
     }
 
-    /// Waits for its process and collects its status. `unlist` is called when it has exited, while its number is still its own.
+    /// Collects the status. `unlist` runs before the process id can be reused.
     pub(super) fn collect(self, unlist: impl FnOnce()) -> io::Result<(Status, Capture)> {
         self.exited(WaitIdOptions::empty());
         let Self { mut child, record, capture, .. } = self;
@@ -170,9 +162,9 @@ impl From<ExitStatus> for Status {
     }
 }
 
-/// The time that is left.
+/// The time left.
 pub(super) fn until(deadline: Instant) -> Timespec {
     let left = deadline.saturating_duration_since(Instant::now());
-    // Nobody waits for longer than the kernel's clock can say.
+    // Beyond the kernel's range: for ever.
     Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }

@@ -7,10 +7,10 @@ use crate::counted::{CountedResource, Holding};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// No test waits longer for anything.
+/// Longest wait of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Of a task that is not cancelled yet.
+/// The context of a task that is not cancelled.
 pub(crate) fn context() -> TaskContext {
     let (client, run) = (([127, 0, 0, 1], 1).into(), RunKey { slot: 3, run: 4 });
     let cancellation = CancellationToken::default();
@@ -49,7 +49,6 @@ fn within(command_line: &str, timeout: Duration) -> ExecRequest {
     ExecRequest { timeout: Some(timeout), ..ExecRequest::new(command_line) }
 }
 
-/// Waits until something is so.
 #[track_caller]
 fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -59,14 +58,14 @@ fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process whose number a command has written there is alive.
+/// Whether the process whose id is in the file is alive.
 fn is_alive(file: &Path) -> bool {
     let pid = std::fs::read_to_string(file).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// A file that a test's commands may write.
+/// A temporary file for a test's commands.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -115,7 +114,7 @@ fn a_request_has_a_directory_and_variables() {
     assert_eq!(run(&request).unwrap().stdout, b"/usr/lib\ndark blue\nmine\n");
 }
 
-/// A line behind `:;` needs a shell.
+/// A line that begins with `:;` needs a shell.
 #[test]
 fn a_command_sees_the_same_with_and_without_a_shell() {
     let directory = Scratch::new("plain");
@@ -139,7 +138,7 @@ fn a_command_sees_the_same_with_and_without_a_shell() {
         let by = |line: String| {
             let request = ExecRequest { directory: directory.clone(), ..ExecRequest::new(line) };
             let result = run(&request).unwrap();
-            // The order of variables in an environment is nobody's promise.
+            // The order of environment variables is not defined.
             let mut lines: Vec<_> = result.stdout.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
             lines.sort();
             (lines, result.stderr, result.code, result.signal)
@@ -193,7 +192,7 @@ fn what_ignores_the_first_signal_or_left_the_group_is_killed_a_second_later() {
 
 #[test]
 fn an_output_is_let_go_whoever_holds_it() {
-    // A new session with an empty environment: nothing names this process as the command's.
+    // A new session with an empty environment: no mark.
     let escaped = Scratch::new("escaped");
     let line = format!("setsid env -i sh -c 'echo $$ > {}; exec sleep 100' & wait", escaped.0.display());
     let result = run(&within(&line, Duration::from_millis(200))).unwrap();

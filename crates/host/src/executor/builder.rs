@@ -1,4 +1,4 @@
-//! Describes and starts an executor.
+//! Configuration and start of an executor.
 
 use super::handler::{RunHandler, Runner, Started};
 use super::{Executor, Status};
@@ -28,13 +28,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The span of asking ahead with Python: tasks of `map` take four milliseconds ([`ExecutorBuilder::ahead_span`]).
+/// Prefetch span with Python; tasks of `map` take 4 ms ([`ExecutorBuilder::ahead_span`]).
 const PYTHON_SPAN: Duration = Duration::from_millis(8);
 
-/// Default limit of tasks that wait for other tasks: four per slot, but at least this many.
+/// Default minimum of tasks that may wait for others; more with four per slot.
 const WAITING: u32 = 64;
 
-/// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin`, `exec` and `command`.
+/// Builds an [`Executor`] with the registered functions, `noop`, `sleep`, `spin`, `exec` and `command`.
 #[derive(Default)]
 pub struct ExecutorBuilder {
     switches: Vec<SocketAddr>,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for ExecutorBuilder {
     }
 }
 
-/// The numbers of these places; 0 where there is none.
+/// Ids of the places; 0 for none.
 fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
     if names.len() > SLOT_PLACES {
         let error = format!(
@@ -73,93 +73,90 @@ fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
 }
 
 impl ExecutorBuilder {
-    /// A switch to take tasks from; the next ones are used when it falls silent.
+    /// Adds a switch. The first is preferred; the others are used when it fails.
     #[must_use]
     pub fn switch(mut self, address: SocketAddr) -> Self {
         self.switches.push(address);
         self
     }
 
-    /// The local UDP address, also for the TCP server of results. Default: loopback where all switches are on
-    /// loopback, else all interfaces.
+    /// Local UDP address, also for the TCP server of results. Default: loopback if all switches are on loopback, else all interfaces.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.bind = Some(address);
         self
     }
 
-    /// Tasks that may run at once: 1 to 4,096. Default: the number of cores.
+    /// Concurrent tasks: 1 to 4,096. Default: the number of cores.
     #[must_use]
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = Some(slots);
         self
     }
 
-    /// What this executor offers, one bit a resource. Default nothing.
+    /// Resources that this executor offers, one bit each. Default: none.
     #[must_use]
     pub fn resources(mut self, mask: u8) -> Self {
         self.resources = mask;
         self
     }
 
-    /// A resource that this executor offers and counts: each task that requires it has a bundle of its own, by
-    /// [`TaskContext::bundle`], and commands by their environment.
+    /// Adds a counted resource: each task that requires it gets its own bundle, by [`TaskContext::bundle`] or, for commands, in the
+    /// environment.
     #[must_use]
     pub fn count(mut self, resource: CountedResource) -> Self {
         self.counted.push(resource);
         self
     }
 
-    /// Where it is, such as its machine or its rack: tasks may prefer a place ([`JobBuilder::prefer`](crate::JobBuilder::prefer)).
-    /// At most two. Default none.
+    /// Adds a place, such as a machine or rack, that tasks may prefer ([`JobBuilder::prefer`](crate::JobBuilder::prefer)). At most two.
+    /// Default: none.
     #[must_use]
     pub fn place(mut self, name: &str) -> Self {
         self.places.push(name.to_owned());
         self
     }
 
-    /// Whether it asks ahead, where its tasks take less than a round trip, for those that it runs next. A task may then wait
-    /// at this executor for up to two round trips, or twice [`Self::ahead_span`], and goes back if it could not start. Default yes.
+    /// Whether to prefetch tasks that take less than a round trip. A prefetched task may wait two round trips, or twice
+    /// [`Self::ahead_span`], before it is returned. Default: yes.
     #[must_use]
     pub fn ahead(mut self, asks: bool) -> Self {
         self.never_ahead = !asks;
         self
     }
 
-    /// Asks ahead also where tasks take longer than a round trip, up to this: then for one task a slot. Worth it where the next
-    /// task is prepared for long, such as a call of Python. Such a task may wait at this executor for twice this time, and goes
-    /// back if it could not start. At most 20 ms. Default zero; with [`Self::python`] 8 ms.
+    /// Also prefetches longer tasks, up to this time, one per slot: useful if starting takes long, such as a Python call. A prefetched task
+    /// may wait twice this time before it is returned. At most 20 ms. Default: zero; with [`Self::python`] 8 ms.
     #[must_use]
     pub fn ahead_span(mut self, longest: Duration) -> Self {
         self.ahead_span = Some(longest);
         self
     }
 
-    /// Tasks that may wait for other tasks at a time, each of which [lends its slot](TaskContext::lend_slot): 0 to 4,096. Beyond it
-    /// they are told so. Each has a thread of this process, and a task of Python its worker. Default four times the slots, at least 64.
+    /// Limit of tasks that wait for other tasks and [lend their slots](TaskContext::lend_slot): 0 to 4,096; each has a thread, a Python
+    /// task also a worker. Default: four times the slots, at least 64.
     #[must_use]
     pub fn waiting(mut self, most: u32) -> Self {
         self.waiting = Some(most);
         self
     }
 
-    /// Bounds of results by reference, and of outputs of commands.
+    /// Bounds of results by reference and of command outputs.
     #[must_use]
     pub fn blobs(mut self, options: BlobOptions) -> Self {
         self.blobs = options;
         self
     }
 
-    /// How long the network thread polls the socket before it sleeps, while packets come in intervals shorter than that: a
-    /// task that comes so soon costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    /// How long the network thread polls the socket before it sleeps, while packets arrive at shorter intervals, yielding the core to
+    /// others; saves wake-ups. Default 100 µs; zero: never.
     #[must_use]
     pub fn busy_poll(mut self, longest: Duration) -> Self {
         self.busy_poll = Some(longest);
         self
     }
 
-    /// Registers a function that runs on worker threads. Its errors and panics reach the caller as
-    /// [`crate::TaskError::Failed`].
+    /// Registers a function for worker threads. Errors and panics end as [`crate::TaskError::Failed`].
     #[must_use]
     pub fn register<F, E>(self, name: &str, function: F) -> Self
     where
@@ -169,7 +166,7 @@ impl ExecutorBuilder {
         self.with(name, Function::Worker(wrap(function)))
     }
 
-    /// Registers a function of microseconds that never blocks: it runs on the network thread, with less latency.
+    /// Registers a nonblocking function of microseconds for the network thread, with lower latency.
     #[must_use]
     pub fn register_inline<F, E>(self, name: &str, function: F) -> Self
     where
@@ -179,16 +176,15 @@ impl ExecutorBuilder {
         self.with(name, Function::Inline(wrap(function)))
     }
 
-    /// Runs the functions of Midflight's Python package, in worker processes: at most one a slot.
+    /// Runs functions of Midflight's Python package in worker processes, at most one per slot.
     #[must_use]
     pub fn python(mut self, options: PythonOptions) -> Self {
         self.python = Some(options);
         self
     }
 
-    /// Registers an asynchronous function. It runs on a runtime of one thread (tokio's, with time and I/O), which all these
-    /// functions share: it must not block. As many run at once as there are slots. One whose task is cancelled is dropped at
-    /// its next `.await`.
+    /// Registers an asynchronous function. All such functions share a tokio runtime of one thread, with time and I/O, and must not block
+    /// it. As many run at once as there are slots. A cancelled one is dropped at its next `.await`.
     ///
     /// ```
     /// # use midflight_host::Executor;
@@ -213,10 +209,11 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Starts it; it registers its slots by itself, now and whenever a switch was restarted.
+    /// Starts the executor. It registers its slots now and whenever a switch has restarted.
     ///
     /// # Errors
-    /// Where the description is out of range or the kernel refuses sockets or threads.
+    ///
+    /// If an option is out of range or the kernel refuses sockets or threads.
     pub fn start(self) -> Result<Executor, Error> {
         let config = self.config()?;
         let (ordinary, waiting) = (config.slots, config.waiting);
@@ -278,7 +275,7 @@ impl ExecutorBuilder {
         })
     }
 
-    /// What the protocol knows of it.
+    /// The protocol's configuration.
     fn config(&self) -> Result<ExecutorConfig, Error> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let slots = self.slots.unwrap_or_else(cores);
@@ -294,7 +291,7 @@ impl ExecutorBuilder {
     }
 }
 
-/// The executor offers each counted resource, and the protocol counts its bundles.
+/// Offers each counted resource and gives the protocol its number of bundles.
 fn count_bundles(config: &mut ExecutorConfig, counted: &[CountedResource]) -> Result<(), Error> {
     for resource in counted {
         let (bit, name, count) = (resource.bit(), resource.name(), resource.bundles());

@@ -1,5 +1,4 @@
-//! How an executor handles the events of the protocol: each run goes to the thread of its function, and its result comes
-//! back.
+//! Handles the protocol's events: each run goes to the thread of its function, and its result comes back.
 
 use super::{ExecutorDriver, Status};
 use crate::blob::{ArgumentCounts, Arguments, BlobLease, BlobStore, Content};
@@ -26,49 +25,44 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// An inline function that takes longer than this is counted, and now and then reported.
+/// Longer calls of inline functions are counted, and occasionally reported.
 const INLINE_MAX_NS: Nanos = 1_000_000;
-/// How long a worker waits for room among the results that are kept for clients.
+/// How long a worker waits for room for its result.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs what the switch assigns.
 pub(crate) struct RunHandler {
     functions: Functions,
-    /// Where the function of each slot's last run is.
+    /// The function of each slot's last run.
     places: Vec<usize>,
     workers: Arc<Workers>,
     status: Arc<Status>,
     runner: Arc<Runner>,
     local: SocketAddr,
-    /// Sleeping tasks: when they end, which, since when.
+    /// Sleeping tasks: end, run, begin.
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Began)>>,
-    /// Runs that worker threads have, and how those are told to stop.
+    /// Runs on worker threads, with their cancellation.
     running: HashMap<RunKey, CancellationToken>,
     started: Started,
-    /// Results that are kept for their clients.
+    /// Results kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
     overruns: u64,
-    /// What still runs is about to be killed.
+    /// The running tasks are about to be killed.
     is_ending: bool,
 }
 
-/// Processes that tasks run in.
 pub(crate) struct Started {
-    /// Of commands.
     pub(crate) processes: Arc<Processes>,
     /// `None` without Python.
     pub(crate) pythons: Option<Arc<Pythons>>,
 }
 
 impl Started {
-    /// Ends what a run has there, if it has something.
     fn stop(&self, run: RunKey) {
         self.processes.stop(run);
         self.pythons.iter().for_each(|pythons| pythons.stop(run));
     }
 }
 
-/// What a worker needs.
 pub(crate) struct Runner {
     pub(crate) driver: Weak<ExecutorDriver>,
     pub(crate) blobs: Arc<BlobStore>,
@@ -115,8 +109,7 @@ impl RunHandler {
         self.runner.arguments.counts()
     }
 
-    /// From now on no run ends: how a killed command ends is not its result. The switch gives its task to another executor when
-    /// the lease has run out (T10).
+    /// Suppresses further results, such as those of killed commands. The switch reassigns the tasks after the lease (T10).
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
         self.sleeping.clear();
@@ -151,7 +144,6 @@ impl RunHandler {
         }
     }
 
-    /// Calls a function on this thread.
     fn call_here(&mut self, executor: &mut Executor, run: &Run, call: &Call, argument: &[u8]) {
         let context = TaskContext { driver: Weak::new(), ..self.runner.context_of(run, CancellationToken::never()) };
         let ended = self.runner.call(call, &context, argument, Duration::ZERO);
@@ -159,7 +151,7 @@ impl RunHandler {
         self.finish(executor, run.key, ended);
     }
 
-    /// The function that a run is of; it is remembered for the run's slot.
+    /// The function of a run, remembered for its slot.
     fn function_of(&mut self, run: &Run) -> Option<Function> {
         let place = self.functions.place(run.task.function.get());
         let slot = run.key.slot as usize;
@@ -170,14 +162,12 @@ impl RunHandler {
         self.functions.at(place?).cloned()
     }
 
-    /// A run has ended.
     fn note_time(&mut self, run: RunKey, end: &End) {
         if let Some(&place) = self.places.get(run.slot as usize) {
             self.functions.ran(place, end.ended.saturating_sub(end.started), end.status);
         }
     }
 
-    /// Of each function that ran, how long its runs took.
     pub(crate) fn times(&self) -> Vec<(String, RunTimes)> {
         self.functions.times()
     }
@@ -195,7 +185,7 @@ impl RunHandler {
         }
     }
 
-    /// A worker fetches the argument before, if it is not at hand.
+    /// If the argument needs a fetch, a worker does it first.
     #[cfg(feature = "async")]
     fn give_to_runtime(&mut self, executor: &mut Executor, run: Run, call: Arc<AsyncCall>, argument: Argument) {
         let token = CancellationToken::default();
@@ -213,7 +203,7 @@ impl RunHandler {
         }
     }
 
-    /// The client wants a run to be stopped. A worker is told, and its command ended; it then reports the end.
+    /// Signals the worker and ends the command. The worker then reports the end.
     fn stop(&mut self, executor: &mut Executor, run: RunKey) {
         if let Some(token) = self.running.get(&run) {
             token.cancel();
@@ -311,14 +301,13 @@ impl Handler<Executor> for RunHandler {
     }
 }
 
-/// How a run ended, and the lease of its result.
 pub(crate) struct Ended {
     end: End,
     lease: Option<BlobLease>,
 }
 
 impl Ended {
-    /// Before it began.
+    /// Ended before it began.
     fn now(status: EndStatus) -> Self {
         let now = clock::now();
         Self { end: End { status, result: Output::Inline(Vec::new()), started: now, ended: now }, lease: None }
@@ -348,7 +337,6 @@ impl Runner {
         }
     }
 
-    /// On a worker's thread.
     fn run(&self, call: &Call, context: &TaskContext, argument: &Argument) -> Ended {
         match self.argument(context, argument) {
             Some(bytes) => self.call(call, context, &bytes, ROOM_PATIENCE),
@@ -356,7 +344,6 @@ impl Runner {
         }
     }
 
-    /// Its bytes, if no fetch is needed.
     fn at_hand<'a>(&self, run: &Run, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
         match argument {
             Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
@@ -364,7 +351,6 @@ impl Runner {
         }
     }
 
-    /// The same; fetches them if need be.
     fn argument<'a>(&self, context: &TaskContext, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
         match argument {
             Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
@@ -375,7 +361,7 @@ impl Runner {
         }
     }
 
-    /// A function that fails after its task was cancelled has stopped; one that returns a value has not.
+    /// After a cancellation, an error means stopped, a value success.
     fn call(&self, call: &Call, context: &TaskContext, argument: &[u8], patience: Duration) -> Ended {
         if context.cancelled() {
             return Ended::now(EndStatus::Cancelled);
@@ -385,7 +371,7 @@ impl Runner {
         self.ended(context, started, result, patience)
     }
 
-    /// It has just ended; its value waits this long for room.
+    /// Completes a run now. The value may wait `patience` for room.
     fn ended(&self, context: &TaskContext, started: Nanos, result: Result<Value, String>, patience: Duration) -> Ended {
         let ended = clock::now();
         let (status, result, lease) = match result.and_then(|value| self.keep(value, patience)) {
@@ -396,14 +382,14 @@ impl Runner {
         Ended { end: End { status, result, started, ended }, lease }
     }
 
-    /// On any thread but the network's.
+    /// Must not run on the network thread.
     fn finish(&self, run: RunKey, ended: Ended) {
         if let Some(driver) = self.driver.upgrade() {
             driver.with(|_, executor, handler| handler.finish(executor, run, ended));
         }
     }
 
-    /// Starts an asynchronous function. Where its task is cancelled it is dropped.
+    /// Starts an asynchronous function; a cancellation drops it.
     #[cfg(feature = "async")]
     fn start(self: &Arc<Self>, call: &AsyncCall, context: TaskContext, argument: Vec<u8>) {
         let Some(runtime) = &self.runtime else { return };
@@ -429,7 +415,7 @@ impl Runner {
         });
     }
 
-    /// A value as it travels.
+    /// Keeps a value that exceeds a packet.
     fn keep(&self, value: Value, patience: Duration) -> Result<(Output, Option<BlobLease>), String> {
         let content = match value {
             Value::Bytes(bytes) if bytes.len() <= RESULT_MAX => return Ok((Output::Inline(bytes), None)),
@@ -450,7 +436,7 @@ impl Runner {
     }
 }
 
-/// Messages travel in the packet.
+/// Messages must fit into the packet.
 fn cut_message(message: String) -> Vec<u8> {
     let mut length = message.len().min(RESULT_MAX);
     while !message.is_char_boundary(length) {

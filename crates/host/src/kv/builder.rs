@@ -1,4 +1,4 @@
-//! Describes and starts a client of the store.
+//! Configuration and start of a store client.
 
 use super::client::KvClient;
 use super::handler::AnswerHandler;
@@ -13,7 +13,7 @@ use midflight_reads::client::{Client, ClientConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// See [`KvClient::builder`].
+/// Builds a [`KvClient`]; see [`KvClient::builder`].
 #[derive(Clone, Debug, Default)]
 pub struct KvBuilder {
     switches: Vec<SocketAddr>,
@@ -25,50 +25,50 @@ pub struct KvBuilder {
 }
 
 impl KvBuilder {
-    /// A switch of the set; the next ones are used when it does not serve the set. At least one is needed.
+    /// Adds a switch of the set, at least one. The next is used if one does not serve the set.
     #[must_use]
     pub fn switch(mut self, address: SocketAddr) -> Self {
         self.switches.push(address);
         self
     }
 
-    /// All of these switches.
+    /// Adds switches.
     #[must_use]
     pub fn switches(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.switches.extend(addresses);
         self
     }
 
-    /// The number of the replica set. Default 1.
+    /// Number of the replica set. Default 1.
     #[must_use]
     pub fn set(mut self, number: u16) -> Self {
         self.set = Some(number);
         self
     }
 
-    /// The local UDP address. Default: loopback where all switches are on loopback, else all interfaces.
+    /// Local UDP address. Default: loopback if all switches are on loopback, else all interfaces.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.bind = Some(address);
         self
     }
 
-    /// Writes that may be under way at once: 1 to 256. Each takes a client id of the store. Default 16.
+    /// Writes in flight: 1 to 256. Each takes a client id of the store. Default 16.
     #[must_use]
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.lanes = Some(lanes);
         self
     }
 
-    /// After this time without an answer an operation fails. Default 10 s.
+    /// Timeout of an operation. Default 10 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long a thread that waits for an answer polls the socket itself before it sleeps: an answer that comes within that
-    /// time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    /// How long a waiting thread polls the socket before it sleeps, yielding the core to others; saves wake-ups. Default 100 µs; zero:
+    /// never.
     #[must_use]
     pub fn busy_poll(mut self, longest: Duration) -> Self {
         self.busy_poll = Some(longest);
@@ -78,7 +78,8 @@ impl KvBuilder {
     /// Starts the client. It sends nothing before the first operation.
     ///
     /// # Errors
-    /// Where a bound is out of range, or the kernel refuses sockets or threads.
+    ///
+    /// If a bound is out of range or the kernel refuses sockets or threads.
     pub fn connect(self) -> Result<KvClient, Error> {
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let mut config = ClientConfig::new(self.switches, self.set.unwrap_or(1), rand::random());

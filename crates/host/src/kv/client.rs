@@ -1,4 +1,4 @@
-//! The operations of a client of the store.
+//! The operations of a store client.
 
 use super::builder::KvBuilder;
 use super::handler::AnswerHandler;
@@ -15,36 +15,36 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The network thread does not poll: threads that wait for answers do.
+/// Waiting threads poll, the network thread does not.
 const NO_POLLING: Duration = Duration::ZERO;
 
-/// What came of a CAS.
+/// Result of a compare-and-swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cas {
-    /// The value was as expected, and is the new one now.
+    /// The value was as expected and has been replaced.
     Done,
-    /// There is no such key.
+    /// The key does not exist.
     NotFound,
     /// The key has another value.
     Conflict {
-        /// This one.
+        /// The present value.
         present: Vec<u8>,
     },
 }
 
-/// What a client of the store has counted.
+/// All counts of a store client.
 #[derive(Clone, Copy, Debug)]
 pub struct KvCounts {
-    /// Of the protocol.
+    /// Protocol.
     pub protocol: Counters,
-    /// Of the socket.
+    /// Socket.
     pub socket: SocketCounts,
 }
 
-/// A client of a replica set, to be used from any number of threads. Dropping it closes it.
+/// A client of a replica set, for any number of threads. Dropping it closes it.
 ///
-/// Every operation is linearizable, and a write is applied once, however often it had to be sent. A method returns when the
-/// answer is there; [`submit`](Self::submit) does not wait.
+/// Every operation is linearizable, and a write is applied once even if sent repeatedly. All methods but [`submit`](Self::submit) wait for
+/// the answer.
 pub struct KvClient {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -57,7 +57,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The caller polls the socket for a short while, until `done`, and leaves it to the network thread then.
+    /// Polls the socket briefly or until `done`, then hands it to the network thread.
     pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
         self.driver.watch();
@@ -71,7 +71,7 @@ impl std::fmt::Debug for KvClient {
 }
 
 impl KvClient {
-    /// Describes a client: switches, replica set, bounds.
+    /// Describes a client.
     #[must_use]
     pub fn builder() -> KvBuilder {
         KvBuilder::default()
@@ -84,10 +84,11 @@ impl KvClient {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// The value of a key; `None` where there is no such key.
+    /// The value of a key; `None` if the key does not exist.
     ///
     /// # Errors
-    /// Where there is no answer: see [`KvError`].
+    ///
+    /// If there is no answer: see [`KvError`].
     pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, KvError> {
         match self.run(Operation::Get { key: key.into() })? {
             Answer::Value(value) => Ok(Some(value)),
@@ -96,9 +97,10 @@ impl KvClient {
         }
     }
 
-    /// Whether there is such a key.
+    /// Whether a key exists.
     ///
     /// # Errors
+    ///
     /// As [`get`](Self::get).
     pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, KvError> {
         match self.run(Operation::Exists { key: key.into() })? {
@@ -110,7 +112,8 @@ impl KvClient {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// Where there is no answer. [`KvError::is_unknown`] says whether the write may have taken place.
+    ///
+    /// If there is no answer. [`KvError::is_unknown`] says whether the write may have taken place.
     pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), KvError> {
         match self.run(Operation::Put { key: key.into(), value: value.into() })? {
             Answer::Done => Ok(()),
@@ -118,9 +121,10 @@ impl KvClient {
         }
     }
 
-    /// Removes a key. Returns whether there was one.
+    /// Removes a key. Returns whether it existed.
     ///
     /// # Errors
+    ///
     /// As [`put`](Self::put).
     pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, KvError> {
         match self.run(Operation::Delete { key: key.into() })? {
@@ -132,6 +136,7 @@ impl KvClient {
     /// Sets the value of a key if the present one is `expected`.
     ///
     /// # Errors
+    ///
     /// As [`put`](Self::put).
     pub fn cas(
         &self,
@@ -147,9 +152,10 @@ impl KvClient {
         }
     }
 
-    /// Adds to a number and returns the sum; a key that does not exist counts as 0.
+    /// Adds to a number and returns the sum; a missing key counts as 0.
     ///
     /// # Errors
+    ///
     /// As [`put`](Self::put).
     pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, KvError> {
         match self.run(Operation::Incr { key: key.into(), by })? {
@@ -158,10 +164,11 @@ impl KvClient {
         }
     }
 
-    /// Begins an operation. Those that are under way at once may take place in any order.
+    /// Begins an operation. Concurrent operations may take place in any order.
     ///
     /// # Errors
-    /// Where it cannot be begun: a bound, too many that wait, or the client is closed.
+    ///
+    /// If a bound is exceeded, too many operations wait, or the client is closed.
     pub fn submit(&self, operation: Operation) -> Result<KvHandle, KvError> {
         let handle = self.begin(operation)?;
         self.shared.driver.watch();
@@ -190,26 +197,26 @@ impl KvClient {
         self.shared.driver.socket.local_addr()
     }
 
-    /// The switch in use.
+    /// The current switch.
     #[must_use]
     pub fn switch(&self) -> SocketAddr {
         self.shared.driver.peek(|client, _| client.switch())
     }
 
-    /// Operations that have not ended.
+    /// Operations not yet ended.
     #[must_use]
     pub fn open(&self) -> usize {
         self.shared.driver.peek(|client, _| client.open())
     }
 
-    /// What was counted so far.
+    /// Counts since the start.
     #[must_use]
     pub fn counts(&self) -> KvCounts {
         let driver = &self.shared.driver;
         KvCounts { protocol: driver.peek(|client, _| *client.counters()), socket: driver.socket.counts() }
     }
 
-    /// Ends the client. Who still waits gets [`KvError::Closed`].
+    /// Closes the client. Open operations fail with [`KvError::Closed`].
     pub fn close(self) {
         drop(self);
     }
@@ -229,7 +236,7 @@ impl Drop for KvClient {
     }
 }
 
-/// The protocol passes on only answers that fit the operation.
+/// The protocol passes on only answers that match the operation.
 fn not_of(operation: &str, answer: &Answer) -> ! {
     unreachable!("{answer:?} is no answer to {operation}")
 }

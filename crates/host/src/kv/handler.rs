@@ -1,4 +1,4 @@
-//! Passes the answers of the store to those who wait for them.
+//! Completes operations with the store's answers.
 
 use super::pending::Outcome;
 use crate::clock;
@@ -9,11 +9,10 @@ use midflight_reads::client::{Client, Event, OperationKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Knows who waits for which operation.
 #[derive(Default)]
 pub(super) struct AnswerHandler {
     open: HashMap<OperationKey, Arc<Pending<Outcome>>>,
-    /// Operations that have ended, and whoever waits for them has not been told.
+    /// Ended operations whose callers have not been told.
     ended: Vec<(Arc<Pending<Outcome>>, Outcome)>,
 }
 
@@ -22,20 +21,20 @@ impl AnswerHandler {
         self.open.insert(key, pending);
     }
 
-    /// Expects nothing any more. Returns who still waits.
+    /// Returns the operations that are still open.
     pub(super) fn close(&mut self) -> Vec<Arc<Pending<Outcome>>> {
         std::mem::take(&mut self.open).into_values().collect()
     }
 }
 
 impl Handler<Client> for AnswerHandler {
-    /// The store keeps a client's id for a time in which this machine may be suspended.
+    /// Client ids expire at the store while this machine is suspended, too.
     const CLOCK: fn() -> Nanos = clock::now_counting_suspension;
 
     fn event(&mut self, _client: &mut Client, event: Event) {
         match event {
             Event::Done { key, outcome } => {
-                let waits = self.open.remove(&key); // nobody, once it is closed
+                let waits = self.open.remove(&key); // absent after `close`
                 self.ended.extend(waits.map(|pending| (pending, outcome.map_err(Into::into))));
             }
             Event::SwitchChanged { switch } => tracing::info!("switch {switch} serves the set"),

@@ -1,7 +1,4 @@
-//! A client of the store: operations that wait for their answers, from any number of threads.
-//!
-//! `builder` describes and starts a client; `client` has the operations; `pending` is what one waits on; `handler` passes answers
-//! to those who wait.
+//! A client of the store: blocking operations, from any number of threads.
 
 mod builder;
 mod client;

@@ -1,4 +1,4 @@
-//! An operation that is under way, and waiting for it.
+//! An operation in flight, and waiting for it.
 
 use super::client::Shared;
 use crate::pending::Pending;
@@ -13,16 +13,16 @@ pub enum KvError {
     /// It was not begun.
     #[error(transparent)]
     NotBegun(#[from] SubmitError),
-    /// The store refused it, or nobody answered. [`Failure::is_unknown`] says whether a write may have taken place.
+    /// The store refused it or did not answer. [`Failure::is_unknown`] says whether a write may have taken place.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// The client was closed first. A write may have taken place, or may yet.
+    /// The client was closed. A write may have taken place, or may yet.
     #[error("the client was closed before the answer came; connect a new one")]
     Closed,
 }
 
 impl KvError {
-    /// Whether a write that failed in this way may have taken place, or may yet.
+    /// Whether the failed write may have taken place, or may yet.
     #[must_use]
     pub fn is_unknown(self) -> bool {
         match self {
@@ -33,10 +33,9 @@ impl KvError {
     }
 }
 
-/// What came of an operation.
 pub(super) type Outcome = Result<Answer, KvError>;
 
-/// An operation that is under way. Dropping it does not end the operation.
+/// An operation in flight. Dropping it does not cancel the operation.
 pub struct KvHandle {
     pub(super) pending: Arc<Pending<Outcome>>,
     pub(super) client: Arc<Shared>,
@@ -58,13 +57,14 @@ impl KvHandle {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// Where there is none: see [`KvError`].
+    ///
+    /// If there is none: see [`KvError`].
     pub fn wait(&self) -> Result<Answer, KvError> {
-        // Without a deadline it waits until there is an outcome.
+        // Without a deadline there is always an outcome.
         self.wait_until(None).unwrap_or(Err(KvError::Closed))
     }
 
-    /// As [`wait`](Self::wait), but `None` when this time passes first. The operation goes on.
+    /// Like [`wait`](Self::wait), but returns `None` after `timeout`. The operation continues.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<Answer, KvError>> {
         self.wait_until(Instant::now().checked_add(timeout))

@@ -1,4 +1,4 @@
-//! One connection: made or accepted, hellos, then messages both ways until it ends.
+//! One TCP connection: hellos, then messages both ways until it ends.
 
 use super::hello::{HELLO_BYTES, Hello};
 use super::state::{Live, Shared, count};
@@ -13,18 +13,17 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// The pause after a connection has ended or was not made: at first, and at most. It doubles.
+/// Pauses between attempts to connect: initial and longest. They double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
-/// The kernel counts these times in seconds.
+/// The kernel counts these times in whole seconds.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
-/// A message's memory is taken as it arrives, at first so much.
+/// First allocation for a message; it grows as the message arrives.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// How often the node with the higher number looks whether the other has made the link.
+/// How often the higher node checks whether the lower one has connected.
 const LOOKS: Duration = Duration::from_millis(200);
 
-/// Connects again and again. Of two nodes the lower one connects; the other does so too while it has no link, as the lower one may not
-/// know of it yet.
+/// Reconnects for ever. The higher node connects only while there is no link: the lower one may not know it yet.
 pub(super) async fn keep(shared: Arc<Shared>, peer: u64, address: SocketAddr, lane: Lane) {
     let mut pause = PAUSES.0;
     loop {
@@ -57,7 +56,7 @@ async fn connect(shared: &Shared, peer: u64, address: SocketAddr, lane: Lane) ->
     (answer == hello.answer()).then_some((stream, Link { peer, lane, generation }))
 }
 
-/// A peer, or whoever, has connected.
+/// Handles an incoming connection.
 pub(super) async fn accepted(shared: &Shared, mut stream: TcpStream) -> Option<(TcpStream, Link)> {
     prepare(&stream, shared.options.patience).ok()?;
     let hello = read_hello(shared, &mut stream).await?;
@@ -69,7 +68,6 @@ pub(super) async fn accepted(shared: &Shared, mut stream: TcpStream) -> Option<(
     Some((stream, Link { peer: hello.from, lane: hello.lane, generation: hello.generation }))
 }
 
-/// What counts a hello that is not for us.
 fn refusal(shared: &Shared, hello: Hello) -> Option<&AtomicU64> {
     let (options, counts) = (&shared.options, &shared.counts);
     if (hello.cluster, hello.set) != (options.cluster, options.set) {
@@ -78,7 +76,7 @@ fn refusal(shared: &Shared, hello: Hello) -> Option<&AtomicU64> {
     if hello.to != options.node || hello.from == options.node {
         return Some(&counts.not_for_us);
     }
-    // The connection that the lower node has made is the one that stays.
+    // The lower node's connection takes precedence.
     let is_second = hello.from > options.node && shared.has_link(hello.from, hello.lane);
     if is_second {
         return Some(&counts.second);
@@ -86,7 +84,7 @@ fn refusal(shared: &Shared, hello: Hello) -> Option<&AtomicU64> {
     (!shared.has_place(hello.from, hello.lane)).then_some(&counts.too_many)
 }
 
-/// A peer that is silent for too long is gone; small messages go at once.
+/// Sets timeouts for silent peers and disables Nagle's algorithm.
 fn prepare(stream: &TcpStream, patience: Duration) -> io::Result<()> {
     let socket = SockRef::from(stream);
     let idle = patience.max(KEEPALIVE_MIN);
@@ -110,7 +108,7 @@ async fn read_hello(shared: &Shared, stream: &mut TcpStream) -> Option<Hello> {
     hello
 }
 
-/// Breaks the link when it goes, whatever ends its task.
+/// Breaks the link when its task ends for any reason.
 struct Guard<'a>(&'a Shared, Arc<Live>);
 
 impl Drop for Guard<'_> {
@@ -119,7 +117,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Carries messages both ways, until the connection ends or another has taken its place.
+/// Carries messages both ways, until the connection ends or is replaced.
 pub(super) async fn serve(shared: &Arc<Shared>, stream: TcpStream, link: Link) {
     let Some(live) = shared.up(link) else { return };
     let guard = Guard(shared, live);

@@ -1,13 +1,11 @@
-//! How the two ends of a connection find out that they belong together.
+//! The hello that both ends of a connection send.
 
 use midflight_endpoint::Lane;
 
 const MAGIC: [u8; 4] = *b"MFLK";
-/// Counts up when the stream's format changes.
 const VERSION: u8 = 1;
 pub(super) const HELLO_BYTES: usize = 40;
 
-/// What each end says first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) cluster: u64,
@@ -15,7 +13,7 @@ pub(super) struct Hello {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) lane: Lane,
-    /// Drawn by the end that connects, repeated by the other.
+    /// Chosen by the end that connects, repeated by the other.
     pub(super) generation: u64,
 }
 
@@ -42,7 +40,7 @@ impl Hello {
         Some(Self { cluster, set: u16::from_be_bytes([*s0, *s1]), from, to, lane, generation })
     }
 
-    /// What the other end of the same connection says.
+    /// The hello of the other end of the same connection.
     pub(super) fn answer(self) -> Self {
         Self { from: self.to, to: self.from, ..self }
     }

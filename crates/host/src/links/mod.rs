@@ -1,6 +1,6 @@
-//! Links between peers (`midflight_endpoint::Linked`): one TCP connection for each peer and lane. Of two nodes, the one with the lower
-//! number connects, or the other while there is no link: the first may not know yet that a peer has come. One thread runs all
-//! connections; the driver takes events, and hands over messages while there is room.
+//! Links between peers (`midflight_endpoint::Linked`): one TCP connection per peer and lane. The node with the lower number connects; the
+//! other one only while there is no link. One thread runs all connections; the driver takes events and hands over messages while there is
+//! room.
 
 mod connection;
 mod hello;
@@ -24,28 +24,27 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// Who we are, and the bounds.
+/// Identity and bounds of a node's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
     /// The cluster; others are refused.
     pub cluster: u64,
     /// The replica set; others are refused.
     pub set: u16,
-    /// Our number.
+    /// This node's number.
     pub node: u64,
-    /// A number that is another one each time this node starts, such as a random one: generations begin with it.
+    /// A different number at each start, such as a random one; prefix of generations.
     pub start: u32,
-    /// Longer messages are refused; [`MESSAGE_MAX`] unless told.
+    /// Longest message in bytes. Default [`MESSAGE_MAX`].
     pub message_max: usize,
-    /// Bytes that wait to be sent, or to be taken, on each link; a single message may be longer. 4 MiB unless told.
+    /// Bytes waiting per link and direction; a single message may be longer. Default 4 MiB.
     pub room: usize,
-    /// How long an end has to say hello, to connect, or to take what was sent: one that is stopped for longer loses its links; 5 s
-    /// unless told.
+    /// Timeout for connecting, a hello, and the acknowledgement of sent data. Default 5 s.
     pub patience: Duration,
 }
 
 impl LinkOptions {
-    /// With the defaults.
+    /// The defaults.
     #[must_use]
     pub fn new(cluster: u64, set: u16, node: u64, start: u32) -> Self {
         let patience = Duration::from_secs(5);
@@ -53,7 +52,7 @@ impl LinkOptions {
     }
 }
 
-/// The links of a node. Dropping it ends them.
+/// The links of a node. Dropping it closes them.
 #[derive(Debug)]
 pub struct Links {
     shared: Arc<Shared>,
@@ -64,10 +63,11 @@ pub struct Links {
 }
 
 impl Links {
-    /// Listens, and starts the thread. It calls `wake` when there is an event, or room where there was none.
+    /// Listens and starts the thread, which calls `wake` on events and new room.
     ///
     /// # Errors
-    /// If the address cannot be had, or there is no thread.
+    ///
+    /// If the address cannot be bound or there is no thread.
     pub fn start(
         address: SocketAddr,
         options: LinkOptions,
@@ -94,13 +94,13 @@ impl Links {
         Ok(Self { shared, peers, address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where peers reach it.
+    /// The listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The peers to have links to. Links to those that were peers before, and are none any more, are broken.
+    /// Sets the peers to link to. Links to removed peers are closed.
     pub fn set_peers(&self, peers: &[(u64, SocketAddr)]) {
         let peers: BTreeMap<_, _> =
             peers.iter().copied().filter(|(peer, _)| *peer != self.shared.options.node).collect();
@@ -124,23 +124,23 @@ impl Links {
         self.shared.events() > 0
     }
 
-    /// Whether [`Links::send`] takes a message now. If not, `wake` is called when it does.
+    /// Whether [`Links::send`] takes a message now. If not, `wake` follows.
     #[must_use]
     pub fn has_room(&self, link: Link) -> bool {
         self.shared.has_room(link)
     }
 
-    /// Sends a message. It is lost if the link is gone, as with whatever is on its way.
+    /// Sends a message. It is lost if the link breaks.
     pub fn send(&self, link: Link, message: &[u8]) {
         self.shared.send(link, message);
     }
 
-    /// Ends a link. Its peer may make another.
+    /// Closes a link. The peer may connect again.
     pub fn end(&self, link: Link) {
         self.shared.end(link);
     }
 
-    /// What was refused, or failed, by name.
+    /// Counts by name.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {
         self.shared.counters()
@@ -156,7 +156,6 @@ impl Drop for Links {
     }
 }
 
-/// Returns only if it cannot begin.
 async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -165,7 +164,7 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     let serve = |stream, place| {
         let shared = Arc::clone(shared);
         async move {
-            // A link is in nobody's way: a peer has one a lane, and there are few to others.
+            // Frees the place: established links have limits of their own.
             if let Some((stream, link)) = connection::accepted(&shared, stream).await {
                 drop(tokio::spawn(async move { connection::serve(&shared, stream, link).await }));
             }
@@ -175,7 +174,6 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     match shared.connections.accept(&listener, &[], serve).await {}
 }
 
-/// Keeps a task for each lane to each peer.
 async fn connect(shared: &Arc<Shared>, mut wanted: watch::Receiver<BTreeMap<u64, SocketAddr>>) {
     let mut tasks: BTreeMap<(u64, SocketAddr), Vec<AbortHandle>> = BTreeMap::new();
     loop {

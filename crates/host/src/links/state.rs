@@ -1,4 +1,4 @@
-//! What the driver and the thread of the links share.
+//! State shared by the driver and the links' thread.
 
 use super::LinkOptions;
 use crate::driver::lock;
@@ -9,53 +9,51 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Connections at a time, those included that have not said hello.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Links at a time to nodes that are no peers of ours: one that has joined while we were away, and leads, may make some.
+/// A leader that joined while we were away may link to us before we know it.
 const STRANGERS_MAX: usize = 16;
-/// Events that the driver has not taken; from then on no link comes up.
+/// Beyond this many events not taken, no link comes up.
 const EVENTS_MAX: usize = 65_536;
-/// What a message takes of a link's room beside its bytes: so short ones are bounded, too.
+/// Room of a message in addition to its bytes, to bound short ones.
 const MESSAGE_COST: usize = 64;
 
-/// What has happened on a link.
+/// An event on a link.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// It is there.
+    /// The link is up.
     Up(Link),
-    /// It is gone.
+    /// The link is down.
     Broken(Link),
-    /// A message has arrived.
+    /// A message arrived.
     Message(Link, Vec<u8>),
 }
 
-/// Counts of links, by name.
+/// Counts of links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Refused: of another cluster or replica set.
+    /// Refused: another cluster or replica set.
     pub foreign: u64,
     /// Refused: meant for another node.
     pub not_for_us: u64,
-    /// Refused: there is a link to that peer.
+    /// Refused: there is already a link to that peer.
     pub second: u64,
-    /// Refused: too many links to nodes that are no peers, or the driver has not taken what happened on others.
+    /// Refused: too many links to non-peers, or too many events not taken.
     pub too_many: u64,
-    /// Refused: not the beginning of a link.
+    /// Refused: not a valid hello.
     pub malformed: u64,
-    /// Broken: the next message would have been too long.
+    /// Broken: the next message was too long.
     pub too_long: u64,
-    /// Given up: no hello in time.
+    /// Closed: no hello in time.
     pub silent: u64,
-    /// Attempts to connect that failed.
+    /// Failed attempts to connect.
     pub not_reached: u64,
-    /// Links that broke.
+    /// Broken links.
     pub broken: u64,
-    /// Messages for a link that was gone.
+    /// Messages for a link that was down.
     pub late: u64,
 }
 
-/// The counts, as they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) foreign: AtomicU64,
@@ -87,7 +85,7 @@ pub(super) struct Shared {
 struct State {
     peers: BTreeSet<u64>,
     live: BTreeMap<(u64, Lane), Arc<Live>>,
-    /// A message keeps its share of the link's room until the driver takes it.
+    /// Each message keeps its share of the link's room until the driver takes it.
     events: VecDeque<(LinkEvent, Option<OwnedSemaphorePermit>)>,
 }
 
@@ -99,14 +97,12 @@ impl State {
     }
 }
 
-/// A link that is up.
 pub(super) struct Live {
     pub(super) link: Link,
-    /// Notified when the link has to end.
+    /// Notified when the link must end.
     pub(super) end: Notify,
-    /// Notified when there is something to send.
     pub(super) filled: Notify,
-    /// Bytes that may arrive before the driver has taken others.
+    /// Room for messages that the driver has not taken.
     pub(super) arriving: Arc<Semaphore>,
     sending: Mutex<Sending>,
 }
@@ -137,17 +133,16 @@ impl Shared {
         }
     }
 
-    /// The generation of a link that this node makes: no other link to that peer has it, whoever makes it.
+    /// A generation unique among all links to that peer, from either side.
     pub(super) fn next_generation(&self, peer: u64) -> u64 {
         self.generations.fetch_add(2, Relaxed) + 2 + u64::from(self.options.node < peer)
     }
 
-    /// Whether there is a link.
     pub(super) fn has_link(&self, peer: u64, lane: Lane) -> bool {
         lock(&self.state).live.contains_key(&(peer, lane))
     }
 
-    /// The peers to have links to. Links to those that are none any more end; others, which they have made, stay.
+    /// Sets the peers. Links to removed peers end; links opened by other nodes stay.
     pub(super) fn set_peers(&self, peers: BTreeSet<u64>) {
         let mut state = lock(&self.state);
         let former = std::mem::replace(&mut state.peers, peers);
@@ -156,12 +151,11 @@ impl Shared {
         live.values().filter(is_gone).for_each(|live| live.end.notify_one());
     }
 
-    /// Whether a link to this peer may come up.
     pub(super) fn has_place(&self, peer: u64, lane: Lane) -> bool {
         lock(&self.state).has_place(peer, lane)
     }
 
-    /// A link is up. One that was there before, to the same peer, is broken: the peer has given it up. `None`: it may not.
+    /// Registers a link and replaces an earlier one, which the peer has given up. `None`: not allowed.
     pub(super) fn up(&self, link: Link) -> Option<Arc<Live>> {
         let live = Arc::new(Live {
             link,
@@ -186,12 +180,12 @@ impl Shared {
         Some(live)
     }
 
-    /// What a message of this length takes of a link's room.
+    /// Room that a message of this length takes.
     pub(super) fn cost(&self, length: usize) -> u32 {
         length.saturating_add(MESSAGE_COST).min(self.options.room) as u32
     }
 
-    /// A link has ended, unless another has taken its place already.
+    /// Removes a link, unless another has replaced it.
     pub(super) fn broken(&self, live: &Arc<Live>) {
         let (key, mut state) = ((live.link.peer, live.link.lane), lock(&self.state));
         if state.live.get(&key).is_some_and(|present| Arc::ptr_eq(present, live)) {
@@ -203,7 +197,7 @@ impl Shared {
         }
     }
 
-    /// A message has arrived; what arrives on a link that has been replaced is dropped with it.
+    /// Queues a message, unless its link has been replaced.
     pub(super) fn arrived(&self, live: &Arc<Live>, message: Vec<u8>, share: OwnedSemaphorePermit) {
         let (key, mut state) = ((live.link.peer, live.link.lane), lock(&self.state));
         if state.live.get(&key).is_some_and(|present| Arc::ptr_eq(present, live)) {
@@ -213,7 +207,6 @@ impl Shared {
         }
     }
 
-    /// Events that the driver has not taken.
     pub(super) fn events(&self) -> usize {
         lock(&self.state).events.len()
     }
@@ -248,12 +241,10 @@ impl Shared {
         live.filled.notify_one();
     }
 
-    /// The next message to write on a link.
     pub(super) fn next_message(live: &Live) -> Option<Vec<u8>> {
         lock(&live.sending).messages.pop_front()
     }
 
-    /// A message was written, so there is room for others.
     pub(super) fn written(&self, live: &Live, bytes: usize) {
         let mut sending = lock(&live.sending);
         sending.bytes -= bytes;

@@ -11,7 +11,7 @@ const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr:
 const SHORT: Duration = Duration::from_millis(500);
 const LONG: Duration = Duration::from_secs(20);
 
-/// A node, and how often it was woken.
+/// A node, with the number of its wake-ups.
 struct Node {
     links: Links,
     wakes: Arc<AtomicU64>,
@@ -138,7 +138,7 @@ fn a_peer_that_is_not_known_yet_makes_the_link() {
     assert_eq!(high.message(), (to_low[0], b"known now".to_vec()));
 }
 
-/// Says hello as this node, and keeps the connection.
+/// Sends a hello as node `from` and keeps the connection.
 fn greet(node: &Node, from: u64, to: u64) -> (TcpStream, bool) {
     let lane = Lane::Prompt;
     let hello = hello::Hello { cluster: 0xc1, set: 7, from, to, lane, generation: 9 };

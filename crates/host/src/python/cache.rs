@@ -1,6 +1,5 @@
-//! Functions and shared arguments that were fetched from clients, for all workers. One thread fetches a blob; others that need
-//! the same one wait for it. If that fails, one of them tries once more, and if that fails, too, all give up: they may be large, so no more
-//! than one is fetched at a time, and a client that is gone must not occupy one slot after the other.
+//! Functions and shared arguments fetched from clients, for all workers. One thread fetches a blob while others wait. If that fails, one of
+//! them retries; then all give up: blobs may be large, and a client that has left must not occupy slot after slot.
 
 use super::counts::{Counters, count};
 use super::memory::{Memory, Reserved};
@@ -18,20 +17,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longer blobs are in memory that workers map.
+/// Longer blobs are in shared memory that workers map.
 pub(super) const INLINE_MAX: usize = 64 << 10;
 
-/// Who has it, and its name there. An id is random: nobody can give others' blobs another content.
+/// Server and id. Ids are random, so no client can replace another's content.
 type Name = (IpAddr, u16, u64);
 
-/// A blob that is here.
 #[derive(Debug)]
 pub(super) struct Blob {
-    /// Its name between executor and workers.
     pub(super) number: u32,
     pub(super) length: u64,
     pub(super) content: Content,
-    /// Workers that map the content have it, too.
+    /// Also held by workers that map the content.
     pub(super) reserved: Arc<Reserved>,
 }
 
@@ -42,14 +39,14 @@ pub(super) enum Content {
     Memory(OwnedFd),
 }
 
-/// Blobs that are kept, at most: small functions are many before they are many bytes.
+/// Most blobs kept; bounds many small functions.
 const ENTRIES_MAX: usize = 65_536;
-/// How often a thread that waits for another one's fetch looks whether its task is cancelled.
+/// How often a thread that waits for another's fetch checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// For how many fetches by others, one after the other, a thread waits.
+/// Most fetches by others that a thread waits for.
 const OTHERS_MAX: u32 = 2;
 
-/// At most [`ENTRIES_MAX`] blobs, but for what tasks use.
+/// Holds at most [`ENTRIES_MAX`] blobs, apart from those in use.
 pub(super) struct Cache {
     fetcher: Fetcher,
     memory: Arc<Memory>,
@@ -61,7 +58,7 @@ pub(super) struct Cache {
 #[derive(Default)]
 struct Kept {
     entries: HashMap<Name, Entry>,
-    /// Those that are here, the least recently used first.
+    /// Cached blobs, least recently used first.
     by_use: BTreeMap<u64, Name>,
     next_number: u32,
     fetches: u64,
@@ -70,7 +67,7 @@ struct Kept {
 }
 
 enum Entry {
-    /// By another thread; its number, among all fetches.
+    /// Number of another thread's fetch.
     Fetching(u64),
     Here {
         blob: Arc<Blob>,
@@ -78,15 +75,14 @@ enum Entry {
     },
 }
 
-/// Where a blob is.
 enum Found {
     Here(Arc<Blob>),
-    /// Another thread fetches it; which fetch that is.
+    /// Number of another thread's fetch.
     Coming(u64),
     Nowhere,
 }
 
-/// A fetch under way. However it ends, those that wait go on.
+/// A fetch in progress. Dropping it wakes the waiting threads.
 struct Fetch<'a> {
     cache: &'a Cache,
     name: Name,
@@ -98,7 +94,7 @@ impl Cache {
         Self { fetcher, memory, counters, kept: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The blob, fetched if it is not here; else why it cannot be had.
+    /// The blob, fetched if necessary, or why it cannot be had.
     pub(super) fn get(
         &self,
         ip: IpAddr,
@@ -137,12 +133,12 @@ impl Cache {
         Ok(fetch.keep(reference, content))
     }
 
-    /// How many blobs have made room for others: workers that have one of these may forget it.
+    /// Number of evicted blobs; workers may hold some of these.
     pub(super) fn drops(&self) -> u64 {
         self.counters.blobs_dropped.load(Ordering::Relaxed)
     }
 
-    /// Drops what was used least recently and no task uses; `false` if there is nothing.
+    /// Evicts the least recently used blob that no task uses; `false` if there is none.
     pub(super) fn drop_oldest(&self) -> bool {
         let dropped = lock(&self.kept).take_oldest();
         self.counters.blobs_dropped.fetch_add(dropped.is_some().into(), Ordering::Relaxed);
@@ -177,7 +173,7 @@ impl Drop for Fetch<'_> {
     fn drop(&mut self) {
         let mut kept = lock(&self.cache.kept);
         if let Some(Entry::Fetching(_)) = kept.entries.get(&self.name) {
-            kept.entries.remove(&self.name); // it has failed
+            kept.entries.remove(&self.name); // the fetch failed
         }
         drop(kept);
         self.cache.changed.notify_all();
@@ -199,7 +195,6 @@ impl Kept {
         }
     }
 
-    /// A fetch.
     fn begin(&mut self, name: Name) {
         self.fetches += 1;
         self.entries.insert(name, Entry::Fetching(self.fetches));
@@ -228,7 +223,6 @@ impl Kept {
     }
 }
 
-/// Memory with these bytes, which nobody can change.
 fn memory(bytes: &[u8]) -> std::io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("midflight-blob", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.write_all(bytes)?;
@@ -274,7 +268,7 @@ mod tests {
         assert_eq!(cache.drops(), 1);
     }
 
-    /// Its client has ended, and who has its port now accepts connections and says nothing.
+    /// The client has ended; another process has its port, accepts connections and says nothing.
     #[test]
     fn t8_a_client_that_is_gone_occupies_all_slots_for_two_fetches_and_not_one_after_the_other() {
         let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -1,4 +1,4 @@
-//! What executor and worker say to each other: frames over a socket, as long as the worker lives and its task is wanted.
+//! The channel between executor and worker: frames over a socket, while the worker lives and its task is wanted.
 
 use super::frames::{HEADER_BYTES, Header};
 use crate::functions::TaskContext;
@@ -14,18 +14,16 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a task has after SIGINT, and a worker after its last one.
+/// Time for a task to stop after SIGINT, and for a worker to end.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// How often a task that is cancelled gets SIGINT in that time: a worker ignores it while it unpickles or imports.
+/// Repeated, because a worker ignores SIGINT while it unpickles or imports.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(100);
-/// The longest answer: what a result by reference may hold.
+/// Longest answer: that of a result by reference.
 const ANSWER_MAX: u64 = midflight_wire::RESULT_BLOB_MAX as u64;
-/// A short frame has at most so many bytes.
 const BUFFER_BYTES: usize = 16 << 10;
-/// The largest part of an answer that is allocated before it comes.
+/// Largest part of an answer that is allocated in advance.
 const FIRST_ALLOCATION: usize = 1 << 20;
 
-/// One end of the socket of a worker.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: UnixStream,
@@ -34,44 +32,42 @@ pub(super) struct Channel {
     /// Woken when the task is cancelled.
     stop: Arc<Waker>,
     told: Option<Told>,
-    /// What came behind the last frame.
+    /// Bytes after the last frame.
     left: Vec<u8>,
-    /// Used again for each short frame.
+    /// Reused for short frames.
     buffer: Vec<u8>,
 }
 
-/// A worker was told to stop its task.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// If it does not stop.
+    /// The error if it does not stop.
     error: ChannelError,
-    /// When it is told again.
+    /// Time of the next SIGINT.
     again: Instant,
-    /// When it is given up.
+    /// Time to give up.
     until: Instant,
 }
 
-/// Until when to wait, and for which cancelling.
+/// How long to wait, and for which cancellation.
 #[derive(Clone, Copy)]
 pub(super) struct Patience<'a> {
-    /// If there is a task, it is told to stop then.
+    /// When it passes, a task is told to stop.
     pub(super) deadline: Option<Instant>,
-    /// Of the task that runs.
     pub(super) task: Option<&'a TaskContext>,
 }
 
-/// Why there is no answer; the worker is to be ended.
+/// Why there is no answer. The worker must be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChannelError {
-    /// Its task was cancelled: it was told to stop, and did not within [`GRACE`].
+    /// Cancelled, and not stopped within [`GRACE`].
     Cancelled,
-    /// There was no answer until the deadline; if it had a task, it was told to stop then, and did not within [`GRACE`].
+    /// No answer by the deadline; a task was told to stop, and did not within [`GRACE`].
     TimedOut,
-    /// It has died, or has closed the socket.
+    /// The worker died or closed the socket.
     Died,
-    /// What it sent is no answer.
+    /// The worker's answer is invalid.
     InvalidAnswer,
-    /// Files of modules that it has imported have changed: it has not begun, and another worker is to have the calls.
+    /// Modules that it imported have changed. It has not begun; another worker must run the calls.
     Stale,
 }
 
@@ -84,29 +80,26 @@ impl Channel {
         &self.stop
     }
 
-    /// A task begins: what the one before was told is over. Returns whether it was told to stop.
+    /// Begins a task. Returns whether the previous one was told to stop.
     pub(super) fn begin(&mut self) -> bool {
         self.told.take().is_some()
     }
 
-    /// Whether its task was told to stop because its time was over.
     pub(super) fn has_timed_out(&self) -> bool {
         self.told.is_some_and(|told| told.error == ChannelError::TimedOut)
     }
 
-    /// Whether the worker lives and is silent, as an idle one is.
+    /// Whether the worker lives and is silent, as an idle one should.
     pub(super) fn is_quiet(&self) -> bool {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.left.is_empty() && matches!(poll(&mut fds, Some(&now)), Ok(0))
     }
 
-    /// Nothing more is said: a worker that is sane ends.
     pub(super) fn close(&self) {
-        let _ = self.socket.shutdown(std::net::Shutdown::Both); // an error means that the other end is gone
+        let _ = self.socket.shutdown(std::net::Shutdown::Both); // fails if the other end has left
     }
 
-    /// Waits until the worker has ended; whether it has in time.
     pub(super) fn has_ended_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
@@ -120,7 +113,7 @@ impl Channel {
         }
     }
 
-    /// The socket has ended. Python closes it while it ends itself: then how it ends is to be seen, before it is killed.
+    /// Python closes the socket while it exits: wait for its status before killing it.
     fn died(&self) -> ChannelError {
         self.has_ended_within(GRACE);
         ChannelError::Died
@@ -140,7 +133,6 @@ impl Channel {
         Ok(())
     }
 
-    /// One byte with a descriptor.
     pub(super) fn send_descriptor(&mut self, memory: &OwnedFd, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -156,7 +148,7 @@ impl Channel {
         }
     }
 
-    /// A frame. What is short comes in one piece, into a buffer that is used again.
+    /// Receives a frame. Short ones use a shared buffer.
     pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<(Header, Vec<u8>), ChannelError> {
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
@@ -187,7 +179,6 @@ impl Channel {
         Ok((header, body))
     }
 
-    /// Appends what there is, as far as there is room for it; waits for it.
     fn read(&mut self, bytes: &mut Vec<u8>, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             match recv(&self.socket, rustix::buffer::spare_capacity(bytes), RecvFlags::empty()) {
@@ -200,8 +191,7 @@ impl Channel {
         }
     }
 
-    /// Waits until the socket is ready, or has nothing more because the process has ended. What the worker was told holds for the
-    /// whole task, not only for this wait.
+    /// Waits for the socket or the end of the process. A stop request applies to the whole task, not only to this wait.
     fn wait(&mut self, ready: PollFlags, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             let mut fds = [
@@ -211,11 +201,11 @@ impl Channel {
             ];
             let due = self.told.map(|told| told.again.min(told.until)).or(patience.deadline);
             let left = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
-            let polled = poll(&mut fds, left.as_ref()); // an error: a signal
+            let polled = poll(&mut fds, left.as_ref()); // an error is a signal
             let is_set = |fd: usize| polled.is_ok() && !fds[fd].revents().is_empty();
             let (is_ready, has_ended, is_stopped) = (is_set(0), is_set(1), is_set(2));
             if is_stopped {
-                self.stop.sleep(0); // takes the wake-up, which may be of the task before
+                self.stop.sleep(0); // resets the wake-up, which may be that of the previous task
                 if self.told.is_none() && patience.task.is_some_and(TaskContext::cancelled) {
                     self.told = Some(Told::now(ChannelError::Cancelled));
                 }
@@ -234,7 +224,7 @@ impl Channel {
                     }
                     if told.again <= now {
                         told.again = now + INTERRUPT_EVERY;
-                        let _ = kill_process(self.worker, Signal::INT); // an error means that it has ended
+                        let _ = kill_process(self.worker, Signal::INT); // fails if it has ended
                     }
                 }
                 None if polled != Ok(0) => {}
@@ -264,10 +254,9 @@ mod tests {
     use std::io::Read;
     use std::process::{Child, Command, Stdio};
 
-    /// No test waits longer for anything.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A process that ignores SIGINT, and the two ends of a socket.
+    /// A process that ignores SIGINT, and both ends of a socket.
     fn deaf() -> (Child, Channel, UnixStream) {
         let script = "trap '' INT; echo ready; exec sleep 600";
         let mut child = Command::new("/bin/sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
@@ -286,7 +275,7 @@ mod tests {
         context.cancellation().cancel();
         channel.stop().wake();
         channel.begin();
-        // The worker reads all, and does not answer.
+        // The worker reads everything and does not answer.
         let reads = std::thread::spawn(move || std::io::copy(&mut other, &mut std::io::sink()));
         let (ended, answer) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

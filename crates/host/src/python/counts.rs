@@ -1,38 +1,38 @@
-//! What happened to the workers of an executor, by name.
+//! Counts of an executor's Python workers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of the Python workers of an executor.
+/// Counts of an executor's Python workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PythonCounts {
-    /// Workers that were started.
+    /// Workers started.
     pub started: u64,
-    /// Starts that failed.
+    /// Failed starts.
     pub starts_failed: u64,
-    /// Workers that died, or sent an invalid answer, in a task.
+    /// Workers that died, or sent an invalid answer, during a task.
     pub died: u64,
-    /// Workers that did not stop their task when they were told, and were killed.
+    /// Workers killed because they did not stop their task.
     pub killed: u64,
-    /// Tasks that were told to stop because their timeout was over.
+    /// Tasks told to stop at their timeout.
     pub timed_out: u64,
-    /// Workers that were found dead while they had no task.
+    /// Workers found dead while idle.
     pub died_idle: u64,
-    /// Workers that were replaced because files of modules that they had imported have changed.
+    /// Workers replaced because imported modules had changed.
     pub stale: u64,
-    /// Bytes of their outputs that were not printed, because they wrote too much.
+    /// Bytes of output dropped because a worker wrote too much.
     pub output_dropped: u64,
-    /// Functions and shared arguments that were fetched.
+    /// Functions and shared arguments fetched.
     pub blobs_fetched: u64,
-    /// Those that could not be.
+    /// Functions and shared arguments that could not be fetched.
     pub blobs_not_fetched: u64,
-    /// Those that made room for others.
+    /// Functions and shared arguments evicted.
     pub blobs_dropped: u64,
-    /// What workers had of them, and have forgotten to make room.
+    /// Workers' copies of them evicted.
     pub copies_dropped: u64,
 }
 
 impl PythonCounts {
-    /// All of them, by name.
+    /// Every counter with its name.
     #[must_use]
     pub fn by_name(&self) -> [(&'static str, u64); 12] {
         [
@@ -52,7 +52,6 @@ impl PythonCounts {
     }
 }
 
-/// The same, while threads count.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) started: AtomicU64,
@@ -89,7 +88,6 @@ impl Counters {
     }
 }
 
-/// One more.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

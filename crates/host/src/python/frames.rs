@@ -1,10 +1,8 @@
-//! The frames between executor and worker. `docs/internals/python.md` has the layout.
+//! The frames between executor and worker; see `docs/internals/python.md`.
 
-/// Version of the frames.
 pub(super) const FRAMES: u32 = 3;
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// Kinds of frames to a worker.
 pub(super) mod to {
     pub(crate) const BLOB: u8 = 1;
     pub(crate) const MEMORY: u8 = 2;
@@ -13,12 +11,11 @@ pub(super) mod to {
     pub(crate) const ENVIRONMENT: u8 = 5;
     pub(crate) const LENT: u8 = 6;
 
-    /// Flags of a `CALL`: the worker says when it begins; the task before was told to stop.
+    /// Flags of a `CALL`: the worker reports the begin; the previous task was told to stop.
     pub(crate) const SAYS_WHEN: u8 = 1;
     pub(crate) const WAS_STOPPED: u8 = 2;
 }
 
-/// Kinds of frames of a worker.
 pub(super) mod from {
     pub(crate) const HELLO: u8 = 1;
     pub(crate) const READY: u8 = 2;
@@ -31,23 +28,20 @@ pub(super) mod from {
     pub(crate) const STALE: u8 = 9;
     pub(crate) const LOADED: u8 = 10;
 
-    /// Flag of a `WAITS`: it is not answered.
+    /// Flag of a `WAITS`: no reply is expected.
     pub(crate) const SILENT: u8 = 1;
 }
 
-/// A frame's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: u8,
     pub(super) flag: u8,
     pub(super) count: u16,
     pub(super) number: u32,
-    /// Of what follows.
     pub(super) length: u64,
 }
 
 impl Header {
-    /// Of a frame that nothing follows.
     pub(super) fn alone(kind: u8, number: u32) -> Self {
         Self { kind, number, ..Self::default() }
     }

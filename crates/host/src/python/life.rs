@@ -1,4 +1,4 @@
-//! A worker's process: that it ends with all that it has started, and how.
+//! A worker's process, and ending it with all its descendants.
 
 use super::channel::Channel;
 use super::places::{Place, Room};
@@ -10,31 +10,28 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::Duration;
 
-/// How long the kernel may take to end a process that was killed, before nobody waits for it.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A process that was started, until its status is collected.
+/// A process whose status has not been collected.
 #[derive(Debug)]
 pub(super) struct Life {
     child: Child,
-    /// Dropped before the status is collected: then the number is nobody's.
+    /// Dropped before the status is collected, which frees the process id.
     record: Option<Record>,
     place: Place,
 }
 
-/// How a worker has ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ended {
     pub(super) signal: Option<u8>,
     pub(super) code: i32,
-    /// It was killed, and lives: the kernel waits for something, such as a disk.
+    /// Killed, but alive: the kernel waits for something, such as a disk.
     pub(super) is_stuck: bool,
-    /// The last lines that it wrote.
     pub(super) lines: String,
 }
 
 impl Ended {
-    /// For people: "signal 11, SIGSEGV", "exit code 3".
+    /// For users: "signal 11, SIGSEGV", "exit code 3".
     pub(super) fn how(&self) -> String {
         if self.is_stuck {
             return "it was killed, and does not end".to_owned();
@@ -53,7 +50,6 @@ impl Ended {
     }
 }
 
-/// As people know it.
 fn name(signal: Signal) -> String {
     format!("{signal:?}").trim_matches('"').replace("Signal::", "SIG")
 }
@@ -63,7 +59,7 @@ impl Life {
         Self { child, record: Some(record), place }
     }
 
-    /// It waits for other tasks, which may need a worker.
+    /// Allows another worker while this one waits for other tasks.
     pub(super) fn make_room(&self) -> Room {
         self.place.make_room()
     }
@@ -76,10 +72,9 @@ impl Life {
         self.record.as_ref().map(Record::mark)
     }
 
-    /// Kills it with all that it has started. The process may have died by itself: then this kills what it left. Its number is its own until
-    /// its status is collected.
+    /// Also kills descendants of a process that died by itself. Its id stays reserved until its status is collected.
     fn kill(&self) {
-        let _ = kill_process_group(self.group(), Signal::KILL); // an error means that it has ended already
+        let _ = kill_process_group(self.group(), Signal::KILL); // fails if it has ended
         kill_marked(&self.mark().into_iter().collect::<HashSet<_>>());
     }
 
@@ -91,13 +86,12 @@ impl Life {
         Ended { signal, code, ..Ended::default() }
     }
 
-    /// Ends what was just started, and cannot be used.
+    /// Ends a process that was just started and cannot be used.
     pub(super) fn discard(self) {
         self.kill();
         self.collect();
     }
 
-    /// Kills it, and says how it ended.
     pub(super) fn end(self, channel: &Channel) -> Ended {
         self.kill();
         if channel.has_ended_within(KILL_PATIENCE) {
@@ -107,7 +101,7 @@ impl Life {
             "the Python worker {} was killed and does not end: is a disk or a network file system slow?",
             self.child.id()
         );
-        // It keeps its place as long as it lives.
+        // It keeps its place while it lives.
         let waits = std::thread::Builder::new().name("mf-python-end".into()).spawn(move || {
             let _ = waitid(WaitId::Pid(self.group()), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             self.collect()

@@ -1,16 +1,14 @@
-//! One bound for the memory of functions and shared arguments, whoever of executor and workers has it.
+//! One memory limit for functions and shared arguments at executor and workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of an executor.
 #[derive(Debug)]
 pub(super) struct Memory {
     max: u64,
     used: AtomicU64,
 }
 
-/// A part of it, which is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Reserved {
     memory: Arc<Memory>,
@@ -26,12 +24,11 @@ impl Memory {
         self.max
     }
 
-    /// Whether something must be dropped.
     pub(super) fn is_exceeded(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.max
     }
 
-    /// Never fails: what tasks use may exceed the bound.
+    /// Never fails: data in use may exceed the limit.
     pub(super) fn reserve(self: &Arc<Self>, bytes: u64) -> Reserved {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         Reserved { memory: Arc::clone(self), bytes }

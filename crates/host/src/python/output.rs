@@ -1,4 +1,4 @@
-//! What workers write to their outputs: to this process's stderr, so much at once and so much a second.
+//! Copies the workers' output to this process's stderr, limited in rate and burst.
 
 use super::counts::Counters;
 use midflight_children::{Listener, Outputs};
@@ -8,26 +8,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a worker may write at once.
 const BURST_BYTES: u64 = 1 << 20;
-/// What it may write a second, in the long run.
 const BYTES_PER_SECOND: u64 = 256 << 10;
-/// Of what a dead worker wrote, for its client.
+/// Last output of a dead worker, for its client.
 const TAIL_BYTES: usize = 2 << 10;
 
-/// Where outputs go.
 trait Sink: Send + 'static {
     fn print(&mut self, bytes: &[u8]);
-    /// So many bytes of a worker are not printed, because it wrote too much.
     fn dropped(&mut self, bytes: u64);
 }
 
-/// This process's stderr, and a counter of what is dropped.
+/// This process's stderr, and the counter of dropped bytes.
 struct Stderr(Arc<Counters>);
 
 impl Sink for Stderr {
     fn print(&mut self, bytes: &[u8]) {
-        let _ = std::io::stderr().lock().write_all(bytes); // where it cannot be written there is nobody to tell
+        let _ = std::io::stderr().lock().write_all(bytes); // a failure cannot be reported anywhere
     }
 
     fn dropped(&mut self, bytes: u64) {
@@ -38,7 +34,6 @@ impl Sink for Stderr {
     }
 }
 
-/// Copies what comes out of the pipe of one worker.
 pub(super) fn copy(pipe: OwnedFd, counters: &Arc<Counters>) -> io::Result<Outputs> {
     copy_to(Stderr(Arc::clone(counters)), pipe)
 }
@@ -64,7 +59,7 @@ impl<S: Sink> Listener for Copier<S> {
         self.allowance.dropped > 0
     }
 
-    /// Says what was dropped.
+    /// Reports dropped output once the worker is silent.
     fn silent(&mut self) {
         let dropped = std::mem::take(&mut self.allowance.dropped);
         if dropped > 0 {
@@ -73,11 +68,11 @@ impl<S: Sink> Listener for Copier<S> {
     }
 }
 
-/// What may be written.
+/// A token bucket.
 struct Allowance {
     left: u64,
     at: Instant,
-    /// Bytes that were not allowed, and of which nothing was said yet.
+    /// Dropped bytes not yet reported.
     dropped: u64,
 }
 
@@ -86,7 +81,6 @@ impl Allowance {
         Self { left: BURST_BYTES, at: Instant::now(), dropped: 0 }
     }
 
-    /// Whether so many bytes may be written now.
     fn takes(&mut self, bytes: u64, now: Instant) -> bool {
         let since = now.saturating_duration_since(self.at);
         if since > Duration::from_millis(10) {
@@ -108,12 +102,10 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// No test waits longer for anything.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     const CHUNK_BYTES: u64 = 16 << 10;
 
-    /// Tells a test what was dropped.
     struct Told(std::sync::mpsc::Sender<u64>);
 
     impl Sink for Told {

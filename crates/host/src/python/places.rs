@@ -1,11 +1,9 @@
-//! Limits the number of live workers, including those that are about to end: one per slot, and one more for each that waits for
-//! other tasks.
+//! Limits the live workers, including those that are ending: one per slot, and one more for each that waits for other tasks.
 
 use crate::driver::lock;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Shared by all workers of an executor.
 #[derive(Debug)]
 pub(super) struct Places {
     count: Mutex<Count>,
@@ -18,11 +16,11 @@ struct Count {
     taken: usize,
 }
 
-/// Room for a further worker, while another one waits.
+/// Place for another worker while one waits for other tasks.
 #[derive(Debug)]
 pub(super) struct Room(Arc<Places>);
 
-/// A worker's place; dropped when its status is collected.
+/// A worker's place, freed when its status is collected.
 #[derive(Debug)]
 pub(super) struct Place(Arc<Places>);
 
@@ -31,7 +29,6 @@ impl Places {
         Arc::new(Self { count: Mutex::new(Count { max, taken: 0 }), changed: Condvar::new() })
     }
 
-    /// A place, if one is free.
     pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
         let mut count = lock(&self.count);
         (count.taken < count.max).then(|| {
@@ -40,7 +37,7 @@ impl Places {
         })
     }
 
-    /// Sleeps until a worker has ended or is idle, but not for longer than this. It may have been so before.
+    /// Waits up to `longest` for a worker to end or become idle. Returns at once if a place is free.
     pub(super) fn wait(&self, longest: Duration) {
         let count = lock(&self.count);
         if count.taken >= count.max {
@@ -48,20 +45,19 @@ impl Places {
         }
     }
 
-    /// Whether a worker that is idle now should end: one that waited has gone on.
+    /// Whether an idle worker should end, because one that waited continues.
     pub(super) fn are_too_many(&self) -> bool {
         let count = lock(&self.count);
         count.taken > count.max
     }
 
-    /// A worker is idle: who waits for a place may want it.
+    /// Wakes waiting tasks: a worker has become idle.
     pub(super) fn tell(&self) {
         self.changed.notify_all();
     }
 }
 
 impl Place {
-    /// Its worker waits for other tasks, which may need a worker.
     pub(super) fn make_room(&self) -> Room {
         lock(&self.0.count).max += 1;
         self.0.changed.notify_all();
@@ -96,7 +92,7 @@ mod tests {
         let third = places.take().unwrap();
         assert!(places.take().is_none());
         drop((second, third));
-        places.wait(Duration::MAX); // returns at once: there are places
+        places.wait(Duration::MAX); // returns at once: there are free places
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The workers of an executor: tracks which are idle and which run a call, and limits their number.
+//! The workers of an executor: tracks idle and running ones, and limits their number.
 
 use super::PythonOptions;
 use super::channel::{ChannelError, Patience};
@@ -20,16 +20,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a task waits until another worker has ended in whose place its own can start.
+/// How long a task waits for a place for its worker.
 const PLACE_PATIENCE: Duration = Duration::from_secs(30);
-/// How long one that is retired may take, before a further one is.
+/// How long a retired worker may take to end before another one is retired.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// How often it looks whether it is cancelled meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Others may write to a directory with this permission.
+/// Permission bit of a directory that all users may write to.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Holds at most one worker per slot, and one more for each task that waits for others.
+/// Holds at most one worker per slot, and one more per task that waits for others.
 pub(super) struct Pool {
     options: PythonOptions,
     trusts_directory: bool,
@@ -42,16 +41,15 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// The last one was used last.
+    /// The most recently used one is last.
     idle: Vec<Process>,
-    /// How to stop the worker of each run.
+    /// Wakers that stop the worker of a run.
     running: HashMap<RunKey, Arc<Waker>>,
-    /// All workers that live: `kill_all` ends them.
+    /// All live workers, for `kill_all`.
     groups: HashMap<Mark, Pid>,
     refused: bool,
 }
 
-/// Why a task has no worker.
 pub(super) enum NoWorker {
     Cancelled,
     /// One line that says what to do.
@@ -59,7 +57,7 @@ pub(super) enum NoWorker {
 }
 
 impl Pool {
-    /// Without workers.
+    /// Starts no worker yet.
     pub(super) fn new(
         options: PythonOptions,
         slots: u32,
@@ -79,7 +77,7 @@ impl Pool {
         Ok(Self { options, trusts_directory, reaper, places, memory, counters, state: Mutex::default() })
     }
 
-    /// Starts one worker: what is wrong with the interpreter is known at once. Returns what it says of itself.
+    /// Starts one worker, to report a bad interpreter at once. Returns its description.
     pub(super) fn start_first(&self) -> Result<String, String> {
         let place = self.places.take().ok_or_else(|| "an executor without slots runs no Python".to_owned())?;
         let first = self.start(Vec::new(), place)?;
@@ -88,7 +86,6 @@ impl Pool {
         Ok(about)
     }
 
-    /// An idle worker with this environment, or a new one.
     pub(super) fn take(&self, context: &TaskContext, environment: Vec<(String, String)>) -> Result<Process, NoWorker> {
         let deadline = Instant::now() + PLACE_PATIENCE;
         let mut next_end = Instant::now();
@@ -99,12 +96,12 @@ impl Pool {
             if let Some(place) = self.places.take() {
                 return self.start(environment, place).map_err(NoWorker::Because);
             }
-            // A worker of another environment makes room: the one that was used least recently.
+            // Retires the least recently used worker of another environment.
             if Instant::now() >= next_end
                 && let Some(oldest) = self.take_oldest()
             {
                 self.retire(oldest);
-                next_end = Instant::now() + END_PATIENCE; // another task may get that place
+                next_end = Instant::now() + END_PATIENCE; // another task may take that place
             }
             if context.cancelled() {
                 return Err(NoWorker::Cancelled);
@@ -151,7 +148,7 @@ impl Pool {
         Ok(worker)
     }
 
-    /// From now on a cancelling of the run wakes the worker, which may take so long.
+    /// Lets a cancellation of the run wake the worker. `timeout`: of the calls.
     pub(super) fn begin(&self, context: &TaskContext, worker: &mut Process, timeout: Option<Duration>) {
         worker.begin(timeout);
         let stop = worker.stop();
@@ -161,12 +158,11 @@ impl Pool {
         }
     }
 
-    /// The run has ended.
     pub(super) fn ended(&self, context: &TaskContext) {
         lock(&self.state).running.remove(&context.run);
     }
 
-    /// A worker has done its task. `drops`: how many blobs the cache has dropped.
+    /// `drops`: number of blobs evicted from the cache.
     pub(super) fn give_back(&self, mut worker: Process, drops: u64) {
         let is_spent = self.options.max_tasks.is_some_and(|max| worker.tasks >= max);
         if is_spent || self.places.are_too_many() || worker.forget_dropped(drops, at_once()).is_err() {
@@ -181,7 +177,6 @@ impl Pool {
         self.places.tell();
     }
 
-    /// Ends a worker that has no task, without waiting for it.
     pub(super) fn retire(&self, worker: Process) {
         self.unlist(&worker);
         let retired = std::thread::Builder::new().name("mf-python-end".into()).spawn(move || worker.retire());
@@ -190,19 +185,18 @@ impl Pool {
         }
     }
 
-    /// It is about to be ended.
     pub(super) fn unlist(&self, worker: &Process) {
         if let Some((mark, _)) = worker.names() {
             lock(&self.state).groups.remove(&mark);
         }
     }
 
-    /// The cache has dropped so many blobs: idle workers forget those that they have; the others do with their next task.
+    /// Makes idle workers forget blobs evicted from the cache; others do so with their next task.
     pub(super) fn forget_dropped(&self, drops: u64) {
         self.tell_idle(|worker| worker.forget_dropped(drops, at_once()));
     }
 
-    /// Idle workers forget what they have, those first that are idle for longest, until the executor has memory.
+    /// Makes idle workers evict copies, the longest idle first, until the memory limit is met.
     pub(super) fn make_room(&self) {
         self.tell_idle(|worker| worker.make_room(&[], at_once()));
     }
@@ -220,19 +214,17 @@ impl Pool {
         }
     }
 
-    /// A task is cancelled: its worker, if it has one, is told.
     pub(super) fn stop(&self, run: RunKey) {
         if let Some(stop) = lock(&self.state).running.get(&run) {
             stop.wake();
         }
     }
 
-    /// Kills all workers and refuses new ones.
     pub(super) fn kill_all(&self) {
         let mut state = lock(&self.state);
         state.refused = true;
         for group in state.groups.values() {
-            let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
+            let _ = kill_process_group(*group, Signal::KILL); // fails if it has ended
         }
         let marks: HashSet<Mark> = state.groups.keys().copied().collect();
         let idle = std::mem::take(&mut state.idle);
@@ -242,12 +234,12 @@ impl Pool {
     }
 }
 
-/// For the few bytes that the socket of an idle worker has room for, if it is sane.
+/// No waiting: an idle, sane worker's socket has room for a few bytes.
 fn at_once() -> Patience<'static> {
     Patience { deadline: Some(Instant::now()), task: None }
 }
 
-/// Whether all users of the machine may put files there.
+/// Whether all users of this machine may create files there.
 fn is_open_to_others(directory: &Path) -> bool {
     directory.metadata().is_ok_and(|found| found.mode() & OTHERS_WRITE != 0)
 }

@@ -1,4 +1,4 @@
-//! A worker: its start, what it is asked and answers, and its end.
+//! A worker process: start, calls and end.
 
 use super::PythonOptions;
 use super::cache::{Blob, Content};
@@ -27,74 +27,62 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// No process has more memory: what workers say cannot make the sum overflow.
+/// Beyond any process; keeps reported sizes from overflowing the sum.
 const OWN_BYTES_MAX: u64 = 1 << 47;
-/// Blobs that one worker may have.
 const BLOBS_MAX: usize = 1024;
 
-/// A worker that runs. Dropping it kills it.
+/// A running worker. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// `None` when it has ended.
+    /// `None` once ended.
     life: Option<Life>,
     channel: Channel,
     output: Outputs,
-    /// What of resources it has in its environment.
     pub(super) environment: Vec<(String, String)>,
     pub(super) hello: Hello,
-    /// Of what is installed, once it was asked.
+    /// Digest of the installed packages, once known.
     digest: Option<u64>,
-    /// Blobs that it has, by their numbers.
+    /// Its blobs by number.
     has: HashMap<u32, Held>,
     memory: Arc<Memory>,
     counters: Arc<Counters>,
-    /// How many blobs the cache had dropped when it was last told which of its blobs are dropped.
+    /// The cache's number of evictions when the worker was last told of them.
     drops: u64,
-    /// Tasks that it was given; the number of the last one's `call`.
+    /// Number of tasks it was given; identifies the latest `call`.
     pub(super) tasks: u64,
-    /// Of its task.
     time_limit: TimeLimit,
-    /// Its former task was told to stop.
+    /// Its previous task was told to stop.
     was_stopped: bool,
 }
 
-/// A blob that a worker has.
 #[derive(Debug)]
 struct Held {
-    /// Gone where the cache has dropped it.
+    /// Expires when the cache evicts the blob.
     blob: Weak<Blob>,
-    /// Of a content that it maps.
+    /// Share of mapped content.
     _shared: Option<Arc<Reserved>>,
-    /// Of what is its own: a copy of the content, or what it has unpickled.
+    /// Memory of its copy or of the unpickled objects.
     own: Reserved,
-    /// In which of its tasks it was used last.
+    /// Number of the task that last used it.
     used: u64,
 }
 
-/// What a worker says of itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hello {
-    /// Major and minor version.
     pub(super) python: (u8, u8),
-    /// For people.
     pub(super) about: String,
 }
 
-/// An answer to calls.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) result: Vec<u8>,
-    /// Whether one of the calls ended with an exception.
     pub(super) has_raised: bool,
 }
 
-/// What a call needs.
 pub(super) struct Calls<'a> {
     pub(super) function: &'a Arc<Blob>,
     pub(super) shared: &'a [Arc<Blob>],
-    /// As the client has pickled them.
     pub(super) pickled: &'a [u8],
 }
 
@@ -104,17 +92,16 @@ impl Calls<'_> {
     }
 }
 
-/// How workers are started.
 pub(super) struct Start<'a> {
     pub(super) options: &'a PythonOptions,
-    /// Whether modules may be taken from the working directory.
+    /// Whether modules may be imported from the working directory.
     pub(super) trusts_directory: bool,
     pub(super) memory: &'a Arc<Memory>,
     pub(super) counters: &'a Arc<Counters>,
 }
 
 impl Start<'_> {
-    /// Starts a worker and waits for its first word; else one line that says what to do.
+    /// Starts a worker and waits for its hello. The error is one line that says what to do.
     pub(super) fn worker(
         &self,
         environment: Vec<(String, String)>,
@@ -131,7 +118,7 @@ impl Start<'_> {
         let child = command
             .spawn()
             .map_err(|error| format!("cannot start {python}: {error}; give --python PYTHON or --venv DIR"))?;
-        drop(command); // it has the pipe's other end
+        drop(command); // closes the pipe's other end
         let group = Pid::from_child(&child);
         if let Err(error) = record.started(group) {
             tracing::warn!("the group of a Python worker is not in the reaper's table: {error}");
@@ -176,7 +163,7 @@ impl Start<'_> {
 
     fn command(&self, environment: &[(String, String)], mark: Mark) -> Command {
         let mut command = Command::new(&self.options.interpreter);
-        // -P: without the working directory; unlike PYTHONSAFEPATH not for what tasks start.
+        // -P excludes the working directory; PYTHONSAFEPATH would also affect child processes.
         command.args(if self.trusts_directory { [].as_slice() } else { &["-P"] });
         command.args(["-m", "midflight.worker"]).process_group(0);
         command.env("PYTHONUNBUFFERED", "1").envs(environment.iter().map(|(name, value)| (name, value)));
@@ -219,35 +206,34 @@ impl Process {
         }
     }
 
-    /// Its mark and group, until it has ended.
+    /// Mark and group, until it has ended.
     pub(super) fn names(&self) -> Option<(Mark, Pid)> {
         let life = self.life.as_ref()?;
         Some((life.mark()?, life.group()))
     }
 
-    /// Woken when its task is cancelled.
+    /// Wakes the worker when its task is cancelled.
     pub(super) fn stop(&self) -> Arc<Waker> {
         Arc::clone(self.channel.stop())
     }
 
-    /// Whether it can be given a task.
     pub(super) fn is_alive(&self) -> bool {
         self.channel.is_quiet()
     }
 
-    /// A task begins, whose calls may take so long. After an error in it, the worker must be ended.
+    /// Begins a task. After an error in it, the worker must be ended.
     pub(super) fn begin(&mut self, timeout: Option<Duration>) {
         self.tasks += 1;
         self.time_limit = TimeLimit::new(timeout);
         self.was_stopped |= self.channel.begin();
     }
 
-    /// Why its task was told to stop, if it was because of the time that it took.
+    /// The message if its task was told to stop at its timeout.
     pub(super) fn overtime(&self) -> Option<String> {
         self.channel.has_timed_out().then(|| self.time_limit.exceeded())
     }
 
-    /// The digest of what is installed; the worker computes it when it is asked first.
+    /// Digest of the installed packages, computed on first request.
     pub(super) fn digest(&mut self, context: &TaskContext) -> Result<u64, ChannelError> {
         if let Some(digest) = self.digest {
             return Ok(digest);
@@ -262,7 +248,6 @@ impl Process {
         }
     }
 
-    /// Has it do calls. `drops`: how many blobs the cache has dropped.
     pub(super) fn call(&mut self, context: &TaskContext, calls: &Calls<'_>, drops: u64) -> Result<Done, ChannelError> {
         let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
         self.forget_dropped(drops, patience)?;
@@ -282,20 +267,20 @@ impl Process {
         self.answer(context, number)
     }
 
-    /// Handles the worker's messages about a call until the call has ended.
+    /// Handles the worker's messages until the call has ended.
     fn answer(&mut self, context: &TaskContext, number: u32) -> Result<Done, ChannelError> {
         let mut lent = None;
         loop {
             let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
             let (header, body) = self.channel.receive(patience)?;
-            // Another number: of a process that a former task has forked.
+            // Another number comes from a process forked by an earlier task.
             if header.number != number {
                 return Err(ChannelError::InvalidAnswer);
             }
             match header.kind {
                 from::DONE => return Ok(Done { result: body, has_raised: header.flag != 0 }),
                 from::BEGUN if self.time_limit.waits_for_begin() => {
-                    // One that was told to stop meanwhile has loaded for too long.
+                    // After a timeout while loading, the limit must not restart.
                     if !self.channel.has_timed_out() {
                         self.time_limit.begin();
                     }
@@ -310,7 +295,7 @@ impl Process {
                 }
                 from::GOES_ON => lent = None,
                 from::LOADED => self.loaded(&body).ok_or(ChannelError::InvalidAnswer)?,
-                // One without a former task has imported nothing that could be stale.
+                // Without an earlier task, no imported module can be stale.
                 from::STALE if self.tasks > 1 => return Err(ChannelError::Stale),
                 from::NOT_BEGUN => context.give_back_part(body),
                 _ => return Err(ChannelError::InvalidAnswer),
@@ -318,7 +303,7 @@ impl Process {
         }
     }
 
-    /// Reserves memory for the objects that the worker unpickled from a blob. `None` if the message is invalid.
+    /// Accounts for objects that the worker unpickled from a blob. `None`: invalid message.
     fn loaded(&mut self, body: &[u8]) -> Option<()> {
         let (blob, bytes) = body.split_first_chunk()?;
         let bytes = u64::from_le_bytes(bytes.try_into().ok()?).min(OWN_BYTES_MAX);
@@ -326,7 +311,7 @@ impl Process {
         Some(())
     }
 
-    /// Has it forget what the cache has dropped since it was last told.
+    /// Makes the worker forget blobs evicted from the cache since the last time.
     pub(super) fn forget_dropped(&mut self, drops: u64, patience: Patience<'_>) -> Result<(), ChannelError> {
         if self.drops == drops {
             return Ok(());
@@ -336,7 +321,7 @@ impl Process {
         self.forget(&gone.collect::<Vec<_>>(), patience)
     }
 
-    /// Makes the worker evict its least recently used blobs, except `needed`, until it and the executor are within their limits.
+    /// Makes the worker evict its least recently used blobs, except `needed`, until the limits are met.
     pub(super) fn make_room(&mut self, needed: &[u32], patience: Patience<'_>) -> Result<(), ChannelError> {
         while self.has.len() > BLOBS_MAX || self.memory.is_exceeded() {
             let others = self.has.iter().filter(|(number, _)| !needed.contains(number));
@@ -354,7 +339,6 @@ impl Process {
         Ok(())
     }
 
-    /// Sends a blob that it lacks.
     fn provide(&mut self, blob: &Arc<Blob>, patience: Patience<'_>) -> Result<(), ChannelError> {
         if let Some(held) = self.has.get_mut(&blob.number) {
             held.used = self.tasks;
@@ -381,14 +365,14 @@ impl Process {
         Ok(())
     }
 
-    /// Lets it end by itself, for a while, and kills what is left.
+    /// Lets the worker end by itself for a while, then kills it.
     pub(super) fn retire(mut self) {
         self.channel.close();
         self.channel.has_ended_within(GRACE); // killed in any case
         self.end();
     }
 
-    /// Kills it with all that it has started, and says how it ended.
+    /// Kills the worker and its descendants; returns how it ended.
     pub(super) fn end(&mut self) -> Ended {
         let Some(life) = self.life.take() else { return Ended::default() };
         let ended = life.end(&self.channel);

@@ -1,4 +1,4 @@
-//! Workers that are shell scripts: they say what a test wants.
+//! Workers that are shell scripts.
 
 use super::*;
 use crate::blob::{BlobLease, BlobOptions, BlobServer, BlobStore};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A worker's first word, by `printf`: version 3 of the frames, Python 3.11, no description.
+/// A worker's hello for `printf`: version 3 of the frames, Python 3.11, no description.
 const HELLO: &str = r"printf '\1\0\0\0\3\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
 
 /// An interpreter that runs this script.
@@ -19,7 +19,7 @@ impl Interpreter {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("midflight-python-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
-        // Another process writes it: a thread that forks meanwhile would keep it open for writing, and it could not be executed.
+        // By another process: a concurrent fork of this one would keep the file open for writing, and it could not be executed.
         let write = r#"printf '%s\n' "$1" > "$0""#;
         let script = format!("#!/bin/sh\n{script}");
         let written = std::process::Command::new("/bin/sh").arg("-c").arg(write).arg(&path).arg(script).status();
@@ -39,7 +39,7 @@ impl Drop for Interpreter {
     }
 }
 
-/// A client's function, which it serves.
+/// A client's function, with its server.
 struct Function {
     lease: BlobLease,
     server: BlobServer,
@@ -53,7 +53,7 @@ impl Function {
         Self { lease, server }
     }
 
-    /// The argument of a call, of Python 3.11, with one attempt.
+    /// The argument of a call from Python 3.11, with one attempt.
     fn argument(&self) -> Vec<u8> {
         self.argument_within(None)
     }
@@ -90,7 +90,7 @@ fn an_answer_to_another_call_is_invalid() {
     assert!(said.contains("an invalid answer"), "{said}");
 }
 
-/// The client is told of the timeout, however the worker takes it: it goes on, dies, or answers with an exception.
+/// The client learns of the timeout whether the worker continues, dies, or raises an exception.
 #[test]
 fn a_call_is_stopped_at_its_timeout() {
     let begun = r"printf '\5\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0' >&0";
@@ -107,7 +107,7 @@ fn a_call_is_stopped_at_its_timeout() {
     }
 }
 
-/// What comes behind a frame is the next one's; an answer that nobody has asked for is not the next task's.
+/// Bytes after a frame belong to the next frame; an unexpected answer must not reach the next task.
 #[test]
 fn frames_that_come_at_once_are_told_apart() {
     let begun = r"\5\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0";
@@ -123,7 +123,7 @@ fn frames_that_come_at_once_are_told_apart() {
     assert_eq!([counts.started, counts.died_idle], [2, 1]);
 }
 
-/// What the executor sends with a first call: the function and the call; with a further one only the call.
+/// Bytes of a first call, with the function, and of later calls.
 const FIRST_CALL_BYTES: usize = 16 + 100 + 16 + 4 + 5;
 const NEXT_CALL_BYTES: usize = 16 + 4 + 5;
 
@@ -143,13 +143,13 @@ fn a_worker_with_stale_modules_is_replaced_before_the_calls_begin() {
     assert_eq!([counts.started, counts.stale, counts.died, counts.killed], [2, 1, 0, 0]);
 }
 
-/// Its object is many times as large as its pickle.
+/// The object is many times as large as its pickle.
 #[test]
 fn what_a_worker_has_unpickled_is_part_of_the_memory_of_the_executor() {
     let loaded = r"printf '\12\0\0\0\1\0\0\0\14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0' >&0"; // 8 GiB
     let done = |number| format!(r"printf '\3\0\0\0\{number}\0\0\0\2\0\0\0\0\0\0\0ok' >&0");
     let takes = |bytes| format!("head -c {bytes} <&0 >/dev/null");
-    let (first, next) = (takes(FIRST_CALL_BYTES), takes(16 + FIRST_CALL_BYTES)); // it is told to forget the first blob
+    let (first, next) = (takes(FIRST_CALL_BYTES), takes(16 + FIRST_CALL_BYTES)); // it forgets the first blob
     let script = format!("{HELLO}; {first}; {loaded}; {}; {next}; {}; head -c 1 <&0", done(1), done(2));
     let interpreter = Interpreter::new(&script);
     let pythons = interpreter.start().unwrap();

@@ -1,12 +1,10 @@
-//! How long a worker may take for a task.
+//! The time limit of a worker's task.
 
 use std::time::{Duration, Instant};
 
-/// How long it may take until it begins calls that have a timeout, or as long as that is, if it is longer: it unpickles them, and imports
-/// the modules that they need. An import that was interrupted would begin anew in the next attempt.
+/// Least time to unpickle and import before calls with a timeout begin. An interrupted import would start over in the next attempt.
 const LOADING_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of one task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimeLimit {
     timeout: Option<Duration>,
@@ -15,17 +13,16 @@ pub(super) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// The worker is told now of calls that may take so long; `None`: for ever.
+    /// Starts the limit of calls with this timeout; `None`: unlimited.
     pub(super) fn new(timeout: Option<Duration>) -> Self {
         Self { timeout, deadline: timeout.map(for_loading).and_then(after), has_begun: false }
     }
 
-    /// Whether the worker is to say when the calls begin, and has not yet.
+    /// Whether the worker has yet to report that the calls begin.
     pub(super) fn waits_for_begin(&self) -> bool {
         self.timeout.is_some() && !self.has_begun
     }
 
-    /// The calls begin now.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
         self.deadline = self.timeout.and_then(after);
@@ -35,7 +32,6 @@ impl TimeLimit {
         self.deadline
     }
 
-    /// What a client is told when the deadline has passed.
     pub(super) fn exceeded(&self) -> String {
         match self.timeout {
             Some(timeout) if self.has_begun => format!("it ran for longer than its timeout of {timeout:?}"),
@@ -51,7 +47,7 @@ fn for_loading(timeout: Duration) -> Duration {
     timeout.max(LOADING_PATIENCE)
 }
 
-/// `None`: never, as that is beyond what a clock can tell.
+/// `None` beyond the clock's range: never.
 fn after(duration: Duration) -> Option<Instant> {
     Instant::now().checked_add(duration)
 }

@@ -1,4 +1,4 @@
-//! The first state of a replica of a new store.
+//! The founding state of a new store's replica.
 
 use crate::clock;
 use crate::disk::{Directory, Disk};
@@ -8,15 +8,14 @@ use midflight_reads::replica::{Replica, ReplicaConfig};
 use std::fmt::Display;
 use std::path::Path;
 
-/// The index, and the term, of the first state of a replica.
 const FIRST: u64 = 1;
 
-/// Gives a replica of a new store its founding state, safe on disk unless `fsync` is off, and does not run it. `config` has the numbers
-/// that were drawn for the disks of all first members. What is left of an earlier try is removed: it may be only a part, or that of
-/// other members.
+/// Writes the founding state of a new store's replica, durable unless `fsync` is off. `config` has the disk numbers drawn for all founding
+/// members. Removes what an earlier attempt left, which may be partial or for other members.
 ///
 /// # Errors
-/// If its directory has more than a first state, which a client may have been told of; or if it is not usable.
+///
+/// If the directory is unusable, or has more than a founding state, which a client may rely on.
 pub fn found(config: ReplicaConfig, data: &Path, fsync: bool) -> Result<(), Error> {
     let failed = |why: &dyn Display| Error::Replica(format!("{}: {why}", data.display()));
     let directory = Directory::take(data).map_err(|error| Error::Replica(error.to_string()))?;
@@ -52,7 +51,6 @@ mod tests {
         ReplicaConfig { founds: true, founders: (1..=members).map(|id| (id, 70 + id)).collect(), ..config }
     }
 
-    /// How many members the replica has whose data this is.
     fn members(data: &Path) -> usize {
         wait_until_free(data);
         let files = Directory::take(data).unwrap().read().unwrap();
@@ -60,7 +58,7 @@ mod tests {
         Replica::new(config, files, 1).unwrap().status(1).members.len()
     }
 
-    /// A process that another test starts has our locks for a moment, between fork and exec.
+    /// Waits, because a child that another test forks holds our locks until it calls exec.
     fn wait_until_free(data: &Path) {
         let end = Instant::now() + Duration::from_secs(10);
         while data.exists() && Directory::take(data).is_err() && Instant::now() < end {

@@ -1,6 +1,6 @@
-//! A replica of a store as a process: one thread that drives it, with a UDP socket, a thread for its disk, and links to its peers.
+//! A replica of a store: one thread that drives it, with a UDP socket, a disk thread, and links to its peers.
 //!
-//! `thread` is the loop; `orders` brings it what an operator wants. `found` makes the data of one that is new.
+//! `thread` has the loop, `orders` the operator's orders, `found` the founding state.
 
 mod found;
 mod orders;
@@ -28,29 +28,28 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::{Parts, ReplicaThread};
 
-/// Of answers that wait to be sent to clients directly, with the kernel's overhead.
+/// Send buffer for direct answers to clients, in bytes with the kernel's overhead.
 const DIRECT_BYTES: usize = 2 << 20;
-/// Of the disk, for the time when it is full.
 const RESERVE_BYTES: u64 = 16 << 20;
 
-/// How a replica runs. [`ReplicaOptions::new`] has the defaults.
+/// Options of a replica. [`ReplicaOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
-    /// Identity, neighbours, times and bounds.
+    /// Identity, peers, times and bounds.
     pub config: ReplicaConfig,
-    /// Where switches reach it, UDP.
+    /// UDP address for switches.
     pub address: SocketAddr,
-    /// Where the other replicas reach it, TCP.
+    /// TCP address for the other replicas.
     pub links: SocketAddr,
-    /// The directory of its log and snapshots. It is made if there is none.
+    /// Directory of log and snapshots, created if necessary.
     pub data: PathBuf,
-    /// Whether what it acknowledges survives a power cut of all replicas at once. Default yes.
+    /// Whether acknowledged writes survive a power failure of all replicas at once. Default yes.
     pub fsync: bool,
-    /// Bytes of the disk that are kept for deletes and elections when it is full. Default 16 MiB.
+    /// Disk space in bytes reserved for deletes and elections on a full disk. Default 16 MiB.
     pub reserve_bytes: u64,
-    /// Sizes of the kernel's buffers of its UDP socket.
+    /// Sizes of the UDP socket's kernel buffers.
     pub buffers: SocketBuffers,
-    /// How long the thread polls the socket before it sleeps, while packets come in intervals shorter than that. Default 100 µs.
+    /// How long the thread polls the socket before it sleeps, while packets arrive at shorter intervals. Default 100 µs.
     pub busy_poll: Duration,
 }
 
@@ -63,24 +62,24 @@ impl ReplicaOptions {
     }
 }
 
-/// What a replica says of itself.
+/// The state of a replica.
 #[derive(Clone, Debug)]
 pub struct ReplicaReport {
-    /// Its state.
+    /// Status.
     pub status: StatusReport,
-    /// What it has done.
+    /// Event counts.
     pub counters: Counters,
-    /// How long it took.
+    /// Durations.
     pub times: ReplicaTimes,
-    /// Of its links.
+    /// Counts of the links.
     pub links: LinkCounters,
-    /// Of its UDP socket.
+    /// Counts of the UDP socket.
     pub socket: SocketCounts,
-    /// Of the socket for answers that go to clients directly.
+    /// Counts of the socket for direct answers.
     pub direct: SocketCounts,
 }
 
-/// A replica that runs. Dropping it ends it; its data stays.
+/// A running replica. Dropping it stops it; its data stays.
 #[derive(Debug)]
 pub struct ReplicaProcess {
     shared: Arc<Shared>,
@@ -91,16 +90,16 @@ pub struct ReplicaProcess {
 #[derive(Debug)]
 struct Shared {
     socket: Socket,
-    /// For answers that go to clients directly. Those to clients that are gone fill it, and heartbeats must not wait behind them.
+    /// For direct answers: those to clients that have left fill its buffer, and must not delay heartbeats.
     direct: Socket,
     waker: Arc<Waker>,
     orders: Orders,
     stop: AtomicBool,
     /// At most 100 ms old.
     published: Mutex<Published>,
-    /// When the thread last took its turn.
+    /// Time of the thread's last turn.
     turned: AtomicU64,
-    /// Why the thread ended by itself, if it did.
+    /// Why the thread failed.
     failure: OnceLock<String>,
 }
 
@@ -113,11 +112,11 @@ struct Published {
 }
 
 impl ReplicaProcess {
-    /// Starts a replica with what its directory holds. The thread calls `on_failure` if it has to end by itself;
-    /// [`failure`](Self::failure) then says why.
+    /// Starts a replica with the data in its directory. On a later failure the thread calls `on_failure`; see [`failure`](Self::failure).
     ///
     /// # Errors
-    /// If its files are not usable or another process has them, an address cannot be had, or its configuration is wrong.
+    ///
+    /// If its files are unusable or locked, an address cannot be bound, or its configuration is wrong.
     pub fn start(options: ReplicaOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let ReplicaOptions { config, address, links, data, fsync, reserve_bytes, buffers, busy_poll } = options;
         let unusable = |why: &dyn std::fmt::Display| Error::Replica(why.to_string());
@@ -153,19 +152,19 @@ impl ReplicaProcess {
         Ok(Self { shared, links: links_address, thread: Some(thread) })
     }
 
-    /// Where switches reach it.
+    /// The UDP address for switches.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// Where the other replicas reach it.
+    /// The TCP address for the other replicas.
     #[must_use]
     pub fn links_addr(&self) -> SocketAddr {
         self.links
     }
 
-    /// What it says of itself, at most 100 ms ago.
+    /// The state, at most 100 ms old.
     #[must_use]
     pub fn report(&self) -> ReplicaReport {
         let Published { status, counters, times, links } = lock(&self.shared.published).clone();
@@ -173,23 +172,23 @@ impl ReplicaProcess {
         ReplicaReport { status, counters, times, links, socket: socket.counts(), direct: direct.counts() }
     }
 
-    /// Time since its thread last took a turn, which it does at least every 100 ms.
+    /// Time since the thread's last turn; normally at most 100 ms.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.shared.turned.load(Ordering::Relaxed)))
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why the replica failed, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Begins what an operator wants; [`report`](Self::report) shows when it is done. A hand-over is done when this returns, which takes
-    /// ten promises at most.
+    /// Begins an order; see [`report`](Self::report) for its completion. Waits for a leadership transfer, at most ten promises.
     ///
     /// # Errors
-    /// If the replica cannot do it, does not lead, or has ended; or if another one leads than was wanted.
+    ///
+    /// If the replica cannot do it, does not lead, or has ended, or if the lead went to another replica than wanted.
     pub fn order(&self, order: ReplicaOrder) -> Result<(), Error> {
         self.shared.orders.carry_out(order, || self.shared.waker.wake()).map_err(Error::Replica)
     }
@@ -208,12 +207,12 @@ impl Drop for ReplicaProcess {
 fn run(shared: Arc<Shared>, parts: Parts, on_failure: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     spawn("mf-replica", move || {
         let of_thread = Arc::clone(&shared);
-        // A panic must end the process too: peers would go on to count on a replica whose thread is gone.
+        // A panic must end the process too: peers would keep relying on the replica.
         let run = AssertUnwindSafe(|| ReplicaThread::new(of_thread, parts).run());
         let ended =
             catch_unwind(run).unwrap_or_else(|_| Err("the replica has panicked: the log has the message".into()));
         if let Err(why) = ended {
-            // Cannot fail: nothing else sets it.
+            // Cannot fail: set only here.
             let _ = shared.failure.set(why);
             on_failure();
         }
@@ -225,7 +224,7 @@ fn waking(waker: &Arc<Waker>) -> impl Fn() + Send + Sync + 'static {
     move || waker.wake()
 }
 
-/// Links are known by a number that begins with a random one, so that no start takes an earlier one's for its own.
+/// A random prefix distinguishes the links of different starts.
 fn link_options(config: &ReplicaConfig) -> LinkOptions {
     LinkOptions::new(config.cluster, config.set, config.id, rand::random())
 }

@@ -1,28 +1,27 @@
-//! What an operator wants of a replica. Any thread may say so; the replica's thread begins it.
+//! An operator's orders. Any thread may give one; the replica's thread carries it out.
 
 use midflight_endpoint::Nanos;
 use midflight_reads::replica::{ChangeError, HandOverError, Member, Replica};
-// Not crossbeam's: only these drop what is queued when the receiver goes, so that whoever waits for it hears that.
+// Unlike crossbeam's channels, these drop queued orders with the receiver, which tells the callers.
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
 
-/// What an operator may want of a replica that leads.
+/// An order for a leading replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaOrder {
-    /// A new member, which waits for that or will.
+    /// Adds a member; its replica may start to wait for this before or after.
     Add(Member),
-    /// The member of this id leaves.
+    /// Removes the member of this id.
     Remove(u64),
-    /// The member of this id leads.
+    /// Transfers the leadership to this member.
     Transfer(u64),
-    /// All data goes.
+    /// Deletes all data.
     Flush,
 }
 
 impl ReplicaOrder {
-    /// Whether it is answered when it is done, by an event, and not when it is begun.
+    /// Whether completion is awaited, not only the begin.
     fn has_outcome(&self) -> bool {
         matches!(self, Self::Transfer(_))
     }
@@ -39,15 +38,14 @@ impl ReplicaOrder {
 
 type Begun = Result<(), ChangeError>;
 
-/// Where orders are given.
 #[derive(Debug)]
 pub(super) struct Orders(SyncSender<(ReplicaOrder, SyncSender<Begun>)>);
 
-/// Those that wait for the replica's thread. When it is dropped, all who wait hear that their order will not be begun.
+/// Dropping it tells the callers that their orders will not be carried out.
 #[derive(Debug)]
 pub(super) struct Waiting {
     orders: Receiver<(ReplicaOrder, SyncSender<Begun>)>,
-    /// Who waits for what comes of a hand-over. A replica has one at a time.
+    /// The caller of a transfer; a replica has one at a time.
     hand_over: Option<SyncSender<Begun>>,
 }
 
@@ -57,7 +55,7 @@ pub(super) fn queue() -> (Orders, Waiting) {
 }
 
 impl Orders {
-    /// Queues an order and waits until it is begun; a hand-over, until it is known what has come of it.
+    /// Waits until the order has begun; for a transfer, until its outcome is known.
     pub(super) fn carry_out(&self, order: ReplicaOrder, wake: impl FnOnce()) -> Result<(), String> {
         let ended = || "the replica has ended".to_owned();
         let (reply, answer) = sync_channel(1);
@@ -71,19 +69,17 @@ impl Orders {
 }
 
 impl Waiting {
-    /// Begins all that wait.
     pub(super) fn begin(&mut self, now: Nanos, replica: &mut Replica) {
         for (order, reply) in self.orders.try_iter() {
             let has_outcome = order.has_outcome();
             match order.begin(now, replica) {
                 Ok(()) if has_outcome => self.hand_over = Some(reply),
-                // It fails if the caller no longer waits, and then nobody needs the result.
+                // Fails if the caller no longer waits.
                 begun => drop(reply.try_send(begun)),
             }
         }
     }
 
-    /// What has come of a hand-over.
     pub(super) fn handed_over(&mut self, outcome: Result<(), HandOverError>) {
         if let Some(reply) = self.hand_over.take() {
             let _ = reply.try_send(outcome.map_err(ChangeError::from));

@@ -1,7 +1,7 @@
-//! The replica's thread: brings it datagrams, messages of peers and what the disk has made safe, and does what it asks for.
+//! The replica's thread: brings it datagrams, peer messages and completed disk writes, and carries out its requests.
 //!
-//! The clock counts suspension, and is read after each receipt: a promise runs from then, and must not have begun before the leader
-//! sent what it answers.
+//! The clock counts suspension and is read after each receipt: a promise runs from then, and must not begin before the leader's message was
+//! sent.
 
 use super::orders::Waiting;
 use super::{Published, Shared};
@@ -23,13 +23,12 @@ use std::time::Duration;
 
 const PUBLISH_EVERY: Nanos = 100 * MS;
 
-/// At its end a replica waits so long until all is safe.
+/// At the end, longest wait until everything is durable.
 const SEAL_PATIENCE: Nanos = 2 * SECOND;
 
-/// Of links in one turn: a peer that sends without pause must not keep the replica from its heartbeats.
+/// Link events per turn, so that a busy peer cannot delay heartbeats.
 const EVENTS_A_TURN: usize = 64;
 
-/// What the thread is made of.
 pub(super) struct Parts {
     pub(super) replica: Replica,
     pub(super) disk: Disk,
@@ -45,14 +44,13 @@ pub(super) struct ReplicaThread {
     links: Links,
     orders: Waiting,
     busy_poll: BusyPoll,
-    /// The links that are up.
     up: BTreeSet<Link>,
     peers: Vec<(u64, SocketAddr)>,
     sends: SendQueue,
     direct_sends: SendQueue,
     packet: Vec<u8>,
     message: Vec<u8>,
-    /// How long syncs took.
+    /// Durations of syncs.
     syncs: Times,
     next_publish: Nanos,
 }
@@ -78,9 +76,9 @@ impl ReplicaThread {
         }
     }
 
-    /// Runs until it is told to stop; an error says why it had to end before.
+    /// Runs until stopped; an error says why it ended early.
     pub(super) fn run(&mut self) -> Result<(), String> {
-        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        // The default timer slack of 50 µs would prolong every sleep.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut batch = ReceiveBatch::new();
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -103,7 +101,7 @@ impl ReplicaThread {
         self.seal()
     }
 
-    /// Writes where the log ends, once all is safe. A disk that is too slow for that is not waited for: then the next start knows less.
+    /// Writes the end of the log once everything is durable. With a slow disk it gives up, and the next start knows less.
     fn seal(&mut self) -> Result<(), String> {
         let end = now() + SEAL_PATIENCE;
         while !self.replica.is_safe() && now() < end {
@@ -120,12 +118,10 @@ impl ReplicaThread {
         Ok(())
     }
 
-    /// When the next turn is due at the latest.
     fn due(&self) -> Nanos {
         self.replica.poll_timeout().map_or(self.next_publish, |due| due.min(self.next_publish))
     }
 
-    /// Takes what the disk has to say.
     fn take_reports(&mut self) -> Result<(), String> {
         while let Some(report) = self.disk.report() {
             match report.map_err(|error| error.to_string())? {
@@ -139,7 +135,6 @@ impl ReplicaThread {
         Ok(())
     }
 
-    /// Takes what has happened apart from datagrams.
     fn take_all(&mut self) -> Result<(), String> {
         self.take_reports()?;
         for _ in 0..EVENTS_A_TURN {
@@ -240,7 +235,6 @@ impl ReplicaThread {
         }
     }
 
-    /// Does what the replica asks for.
     fn give_all(&mut self) {
         while let Some(batch) = self.replica.poll_persist() {
             self.disk.write(batch);

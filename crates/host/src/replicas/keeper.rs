@@ -1,7 +1,6 @@
-//! Takes a controller's orders for the operator of this process: streams over TCP, one answer to each message.
+//! Takes a controller's orders for this process's operator, over TCP streams, with one answer per message.
 //!
-//! A stream that breaks loses nothing but an answer: the controller repeats what had none. So a stream with anything wrong in it is
-//! closed, and counted by the reason.
+//! The controller repeats what was not answered. So any error closes the stream, and is counted by reason.
 
 use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
@@ -29,48 +28,46 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Connections at once, with those of others that are closed again.
+/// Connections at a time, including those about to be refused.
 const CONNECTIONS_MAX: usize = 256;
-/// Streams of one address at once: a controller has one, and those before it may not have ended yet. The oldest makes room.
+/// Streams per address. Older streams of a controller may not have ended; the oldest is evicted.
 const STREAMS_EACH: usize = 4;
-/// A stream without a message for this long is closed: a controller asks several times a second.
+/// Idle timeout of a stream; a controller sends several messages per second.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The other end of a stream must prove itself within this time. Until then, the stream is evicted for others of its address after
-/// `SILENT_FOR`: longer than the two round trips that the proof takes.
+/// Timeout of the peer's proof. Until then, other streams of its address may evict the stream after `SILENT_FOR`, which exceeds the proof's
+/// two round trips.
 const PROVED_WITHIN: Duration = Duration::from_secs(5);
 const SILENT_FOR: Duration = Duration::from_millis(100);
-/// How often it looks whether the selector still works.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
-/// What the thread does, for whoever reads why it has ended.
+/// What the thread does, for the message when it has ended.
 const TAKES: &str = "takes the orders of controllers";
 
-/// Where orders come from.
+/// Options of a keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperOptions {
-    /// TCP: where it listens.
+    /// Listening address, TCP.
     pub listen: SocketAddr,
-    /// Addresses of controllers; others are not listened to.
+    /// Addresses of controllers; others are refused.
     pub controllers: BTreeSet<IpAddr>,
-    /// What they prove to know.
+    /// Secret shared with the controllers.
     pub secret: Secret,
 }
 
-/// What became of streams.
+/// Counts of closed streams by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
-    /// From addresses that are no controller's.
+    /// From other addresses than a controller's.
     pub foreign: u64,
-    /// Closed because the other end did not prove that it knows the secret.
+    /// The peer did not prove the secret.
     pub unproved: u64,
-    /// Closed because of bytes that are no message, or of another version.
+    /// Malformed message or another version.
     pub malformed: u64,
-    /// Closed because nothing came for too long, or an answer was not read.
+    /// Idle, or an answer was not read.
     pub silent: u64,
-    /// Closed because their controller had further ones.
+    /// Evicted for newer streams of the same controller.
     pub made_room: u64,
-    /// Closed because the switch did not carry out an order, or not in time.
+    /// The switch did not carry out an order in time.
     pub without_switch: u64,
 }
 
@@ -84,22 +81,22 @@ struct StreamCounts {
     without_switch: AtomicU64,
 }
 
-/// What a keeper knows and has done.
+/// The state of a keeper.
 #[derive(Clone, Copy, Debug)]
 pub struct KeeperReport {
     /// The term that it follows.
     pub term: Term,
-    /// Time since a controller of that term said anything; `None`: none has.
+    /// Time since a controller of that term sent something; `None`: none has.
     pub heard: Option<Duration>,
-    /// Rules that the operator has.
+    /// Rules of the operator.
     pub rules: usize,
-    /// What became of messages.
+    /// Counts of messages.
     pub messages: KeeperCounters,
-    /// What became of streams.
+    /// Counts of streams.
     pub streams: StreamCounters,
 }
 
-/// A listener for controllers; nobody is served yet.
+/// A keeper that listens but does not serve yet.
 #[derive(Debug)]
 pub struct BoundKeeper {
     listener: std::net::TcpListener,
@@ -108,7 +105,7 @@ pub struct BoundKeeper {
     secret: Secret,
 }
 
-/// Serves controllers. Dropping it ends that.
+/// A running keeper. Dropping it stops it.
 #[derive(Debug)]
 pub struct Keeper {
     shared: Arc<Shared>,
@@ -117,7 +114,6 @@ pub struct Keeper {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a keeper said at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     term: Term,
@@ -135,24 +131,23 @@ impl Said {
 #[derive(Debug)]
 struct Shared {
     keeper: Mutex<RuleKeeper>,
-    /// What the keeper said last: who reads it does not wait for an order.
+    /// The latest snapshot, so that readers do not wait for an order.
     published: Mutex<Said>,
-    /// When the log may be told again of what is not taken: of a stream from elsewhere; without the secret; with bytes that are no message;
-    /// of a term that is not followed.
+    /// Limits of the log lines by [`Warning`].
     warnings: [LogLimit; 4],
-    /// The log was told of a selector at another address.
+    /// Whether the log has mentioned a selector at another address.
     has_warned_of_selector: AtomicBool,
     switch: Weak<Switch<ReplicasProgram>>,
     selected_by: SelectedBy,
-    /// A random number, which names the selection of the core.
+    /// Random; identifies the core's selection.
     incarnation: u64,
     controllers: BTreeSet<IpAddr>,
     secret: Secret,
     connections: Arc<Connections>,
-    /// By controller, the oldest first: dropping one ends the stream.
+    /// By controller, oldest first. Dropping a sender ends the stream.
     streams: Mutex<HashMap<IpAddr, VecDeque<oneshot::Sender<()>>>>,
     counts: StreamCounts,
-    /// Its rules would never change again, and nobody would hear of it.
+    /// Ends the process: otherwise the rules would silently never change again.
     failing: Failing,
 }
 
@@ -160,7 +155,8 @@ impl BoundKeeper {
     /// Listens.
     ///
     /// # Errors
-    /// If the address cannot be had.
+    ///
+    /// If the address cannot be bound.
     pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
         let KeeperOptions { listen: address, controllers, secret } = options;
         let controllers = controllers.iter().map(IpAddr::to_canonical).collect();
@@ -170,16 +166,17 @@ impl BoundKeeper {
         Ok(Self { listener, address, controllers, secret })
     }
 
-    /// Where it listens.
+    /// The listening address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves controllers: their orders go to this switch and whoever selects. The operator has no rules yet. Its thread calls
-    /// `on_failure` if it has to end by itself; [`Keeper::failure`] then says why.
+    /// Serves controllers: passes their orders to this switch and its selector. The operator has no rules yet. On a later failure the
+    /// thread calls `on_failure`; see [`Keeper::failure`].
     ///
     /// # Errors
+    ///
     /// If the system refuses a thread.
     pub fn serve(
         self,
@@ -226,26 +223,26 @@ impl BoundKeeper {
 }
 
 impl Keeper {
-    /// Where it listens.
+    /// The listening address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why the keeper failed, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failing.why()
     }
 
-    /// Its thread panics, as by a bug: for tests.
+    /// Makes its thread panic, for tests.
     #[doc(hidden)]
     pub fn panic_in_thread(&mut self) {
-        // It fails if the thread has ended.
+        // Fails if the thread has ended.
         let _ = self.stop.take().map(|stop| stop.send(()));
     }
 
-    /// What it knows and has done.
+    /// The current state.
     #[must_use]
     pub fn report(&self) -> KeeperReport {
         let Shared { published, counts, .. } = &*self.shared;
@@ -276,7 +273,6 @@ impl Drop for Keeper {
     }
 }
 
-/// Returns only if it cannot begin.
 async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -303,14 +299,13 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     match shared.connections.accept(&listener, &[], serve).await {}
 }
 
-/// A stream whose other end has proved that it knows the secret.
 struct Proved {
     sealer: Sealer,
     opener: Opener,
     come: Vec<u8>,
 }
 
-/// What the log is told of, each at most once a minute.
+/// Kinds of log lines, each at most once a minute.
 #[derive(Clone, Copy, Debug)]
 enum Warning {
     Foreign,
@@ -319,7 +314,6 @@ enum Warning {
     Term,
 }
 
-/// Why a stream has ended.
 #[derive(Clone, Copy, Debug)]
 enum Closed {
     /// By the controller, or broken.
@@ -348,7 +342,7 @@ impl StreamCounts {
 }
 
 impl Shared {
-    /// A stream of this controller begins. It is to end when what is returned comes.
+    /// The returned receiver completes when the stream must end.
     fn begin_stream(&self, controller: IpAddr) -> oneshot::Receiver<()> {
         let (end, ended) = oneshot::channel();
         let mut streams = lock(&self.streams);
@@ -361,7 +355,7 @@ impl Shared {
         ended
     }
 
-    /// Serves a stream from a controller's address until it ends. It has no place among that controller's streams before it is proved.
+    /// Only a proved stream takes one of the controller's places.
     async fn serve(&self, mut stream: TcpStream, from: IpAddr, place: &ConnectionPlace) -> Closed {
         let begun = timeout(PROVED_WITHIN, stream::begin(&mut stream, &self.secret, End::Keeper)).await;
         let (sealer, opener) = match begun {
@@ -395,7 +389,6 @@ impl Shared {
         }
     }
 
-    /// Answers messages until the stream ends.
     async fn converse(&self, stream: &mut TcpStream, from: IpAddr, proved: &mut Proved) -> Closed {
         let (mut answers, mut bytes) = (Vec::new(), Vec::new());
         loop {
@@ -410,7 +403,7 @@ impl Shared {
             answers.clear();
             control::write(&answer, &mut bytes);
             if !proved.sealer.seal(&bytes, &mut answers) {
-                return Closed::Ended; // the controller connects again
+                return Closed::Ended; // the controller reconnects
             }
             match timeout(PATIENCE, stream.write_all(&answers)).await {
                 Err(_) => return Closed::Silent,
@@ -449,7 +442,7 @@ impl Shared {
         }
     }
 
-    /// From the death of the selector on, requests for it reach their backups, also if no controller lives.
+    /// Redirects requests to their backups when the selector dies, even without a controller.
     async fn watch_selector(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -469,13 +462,13 @@ impl Shared {
             let before = keeper.clone();
             keeper.set_selector(present, parts);
             if parts.have_failed() {
-                // Tried again, as long as there is a switch.
+                // Retried while there is a switch.
                 *keeper = before;
             }
         }
     }
 
-    /// Carries a message out. It waits for the switch's thread, not for other machines, so other streams may wait for it.
+    /// Blocks other streams only for the switch's thread, never for another machine.
     fn answer(&self, message: &ControlMessage) -> Result<Option<ControlMessage>, NoSwitch> {
         let switch = self.switch.upgrade().ok_or(NoSwitch)?;
         let mut parts = self.parts(&switch);
@@ -484,7 +477,7 @@ impl Shared {
         let before = matches!(message, ControlMessage::Set(_)).then(|| keeper.clone());
         let answer = keeper.handle(clock::now(), message, &mut parts);
         if parts.have_failed() {
-            // The same orders will come again, and must not be taken for those that were carried out.
+            // The same orders will be repeated, and must not count as carried out.
             if let Some(before) = before {
                 *keeper = before;
             }

@@ -1,12 +1,12 @@
-//! What runs beside an operator of the replicas program, and its controller: `docs/internals/replicas-processes.md`.
+//! The threads of an operator of the replicas program, and its controller: see `docs/internals/replicas-processes.md`.
 //!
-//! | file | thread | what |
-//! |---|---|---|
+//! | file | thread | subject |
+//! | |---|---|---|
 //! | `selector` | `mf-selector` | chooses a server for each request |
 //! | `keeper` | `mf-keeper` | takes a controller's orders for the operator |
-//! | `parts` | `mf-keeper` | what these orders change: the switch, and whoever selects |
+//! | `parts` | `mf-keeper` | what the orders change: switch and selection |
 //! | `controller` | `mf-controller` | the controller of all operators |
-//! | `stream` | both | how a stream between the two begins |
+//! | `stream` | both | the handshake of their streams |
 
 mod controller;
 mod keeper;
@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Minimum interval between log lines of one kind, so that a peer cannot fill the log.
 const LOG_EVERY: Nanos = 60 * SECOND;
 
-/// Limits the rate of log lines of one kind.
 #[derive(Debug, Default)]
 struct LogLimit(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! The operator of this process, as its keeper sees it: the switch, and whoever selects beside it.
+//! This process's operator as its keeper sees it: the switch and the selection.
 
 use super::selector::Selector;
 use crate::switch::Switch;
@@ -12,23 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// An order that the switch does not carry out within this time counts as not carried out: it takes microseconds, and controllers take
-/// the operator for dead long before.
+/// An order takes microseconds; this is far below a controller's failure detection.
 const ORDER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who selects at an operator.
+/// How an operator selects servers.
 #[derive(Clone, Debug)]
 pub enum SelectedBy {
-    /// Nobody: it is never an RSNode.
+    /// Never: the operator is no RSNode.
     Nobody,
-    /// A selector in a thread of this process.
+    /// By a selector thread of this process.
     Thread(Arc<Selector>),
-    /// The operator's core, as its configuration says.
+    /// By the operator's core, as configured.
     Core,
 }
 
 impl SelectedBy {
-    /// The number of the selector that works.
     pub(super) fn incarnation(&self, of_core: u64) -> Option<u64> {
         match self {
             Self::Nobody => None,
@@ -38,7 +36,6 @@ impl SelectedBy {
     }
 }
 
-/// The operator of this process.
 pub(super) struct OperatorParts<'a> {
     switch: &'a Switch<ReplicasProgram>,
     selected_by: &'a SelectedBy,
@@ -48,7 +45,7 @@ pub(super) struct OperatorParts<'a> {
 }
 
 impl<'a> OperatorParts<'a> {
-    /// `has_warned`: whether the log was told of a selector at another address.
+    /// `has_warned`: whether the log has mentioned a selector at another address.
     pub(super) fn new(
         switch: &'a Switch<ReplicasProgram>,
         selected_by: &'a SelectedBy,
@@ -57,12 +54,12 @@ impl<'a> OperatorParts<'a> {
         Self { switch, selected_by, has_warned, has_failed: Cell::new(false) }
     }
 
-    /// Whether the switch has ended, hangs, or its engine cannot be called: what was ordered may not be in force.
+    /// Whether the switch failed: some orders may not be in force.
     pub(super) fn have_failed(&self) -> bool {
         self.has_failed.get()
     }
 
-    /// Whether the controller means another selector than there is: what is sent to it would reach nobody.
+    /// Whether the controller has another selector address than this process: packets to it would be lost.
     fn is_elsewhere(&self, rule: Rule) -> bool {
         let (Rule::Own { selector: Some(said), .. }, SelectedBy::Thread(_) | SelectedBy::Nobody) =
             (rule, self.selected_by)
@@ -83,7 +80,7 @@ impl<'a> OperatorParts<'a> {
         is_elsewhere
     }
 
-    /// After one that failed no further one is tried: together they would take too long.
+    /// Stops at the first failure, to bound the total time.
     fn order(&self, order: RuleOrder) -> Option<RuleOrder> {
         if self.has_failed.get() {
             return None;
@@ -99,7 +96,7 @@ impl Parts for OperatorParts<'_> {
         if self.is_elsewhere(rule) {
             return Outcome::Bad;
         }
-        // A core that selects sends nothing to a selector, wherever the controller believes it to be.
+        // A core that selects needs no selector, whatever the controller's address of it.
         let rule = match (rule, self.selected_by) {
             (Rule::Own { rack, .. }, SelectedBy::Core) => Rule::Own { rack, selector: None },
             (rule, _) => rule,
@@ -147,7 +144,7 @@ mod tests {
     use midflight_dataplane::replicas::ReplicasConfig;
     use std::time::Instant;
 
-    /// All orders of a message wait for a switch that hangs as long as one does.
+    /// All orders of a message together wait only once for a switch that hangs.
     #[test]
     fn n8_a_switch_that_hangs_is_waited_for_once() {
         let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReplicasConfig::default());

@@ -1,8 +1,5 @@
-//! The selector beside an operator (the accelerator of NetRS's section III): a thread that takes requests and copies of answers, and sends
-//! each request to the server that it has chosen.
-//!
-//! From a switch in this process they come through a ring, and from an engine in the kernel through the socket too. Requests leave by the
-//! socket.
+//! The selector of an operator (the accelerator of NetRS, section III): a thread that receives requests and copies of answers, and forwards
+//! each request to the server it chose. A switch in this process sends through a ring, a kernel engine also through the socket.
 
 use crate::busy_poll::{BUSY_POLL, BusyPoll};
 use crate::clock;
@@ -24,29 +21,29 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Datagrams that may wait in the ring: at the paper's 5 µs each, 20 ms.
+/// Ring size: 20 ms at the paper's 5 µs per datagram.
 const RING: usize = 4_096;
-/// Datagrams that are handled before the requests that follow from them are sent.
+/// Datagrams handled before the resulting requests are sent.
 const TURN: usize = 64;
-/// Servers that are looked at at once: requests wait meanwhile.
+/// Servers listed per lock, which blocks requests.
 const LOOK: usize = 256;
 
-/// Where a selector is, how it chooses, and its bounds.
+/// Options of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorOptions {
-    /// UDP: its own address, from which requests go to servers.
+    /// Its UDP address, the source of requests to servers.
     pub address: SocketAddr,
     /// Its operator, and bounds of requests.
     pub config: RsNodeConfig,
-    /// How it chooses.
+    /// The selection algorithm.
     pub algorithm: Algorithm,
-    /// Servers and replica groups that it may know.
+    /// Maximum numbers of servers and replica groups.
     pub most: Most,
-    /// Sizes of the kernel's buffers of its socket.
+    /// Sizes of the socket's kernel buffers.
     pub buffers: SocketBuffers,
     /// How long it polls before it sleeps. Default 100 µs.
     pub busy_poll: Duration,
-    /// Whether datagrams come by the socket too: from an engine in the kernel. Default: no, so nobody else can send it any.
+    /// Whether a kernel engine sends datagrams through the socket. Default: no, and the socket is not read.
     pub has_kernel_engine: bool,
 }
 
@@ -66,32 +63,32 @@ impl SelectorOptions {
     }
 }
 
-/// What a selector has done.
+/// Counts of a selector.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectorReport {
     /// Requests and answers.
     pub rsnode: RsNodeCounters,
-    /// What it did not believe.
+    /// Implausible data that was rejected.
     pub disbelieved: Counts,
-    /// Requests without an answer.
+    /// Requests without an answer yet.
     pub under_way: usize,
-    /// Requests and copies of answers that it has handled.
+    /// Requests and copies of answers handled.
     pub packets: u64,
-    /// How long it has worked on them.
+    /// Time spent on them.
     pub busy: Duration,
-    /// What found the ring full.
+    /// Datagrams dropped because the ring was full.
     pub ring_full: u64,
-    /// Of its socket.
+    /// Counts of the socket.
     pub socket: SocketCounts,
 }
 
-/// A selector with its socket, but without its thread.
+/// A selector with a socket, but without a thread.
 #[derive(Debug)]
 pub struct BoundSelector {
     shared: Arc<Shared>,
 }
 
-/// A running selector. Dropping it ends it.
+/// A running selector. Dropping it stops it.
 #[derive(Debug)]
 pub struct Selector {
     shared: Arc<Shared>,
@@ -116,9 +113,10 @@ struct Shared {
 }
 
 impl BoundSelector {
-    /// Takes the address. The switch of its operator is to divert what is for it.
+    /// Binds the address. The operator's switch must use the returned diversion.
     ///
     /// # Errors
+    ///
     /// If the address cannot be bound.
     pub fn bind(options: &SelectorOptions) -> Result<(Self, Diversion), Error> {
         let socket = Socket::bind_with(options.address, options.buffers)?;
@@ -145,21 +143,22 @@ impl BoundSelector {
         Ok((Self { shared }, diversion))
     }
 
-    /// Where it is.
+    /// Its address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// Starts its thread, which inherits the privileges of the caller's: give them up before.
+    /// Starts its thread, which inherits the caller's privileges: drop them before.
     ///
     /// # Errors
+    ///
     /// If the system refuses a thread.
     pub fn run(self) -> Result<Selector, Error> {
         let Self { shared } = self;
         let of_thread = Arc::clone(&shared);
         let thread = spawn("mf-selector", move || {
-            // Whatever ends it: the keeper notices, and the operator has no selector any more.
+            // However it ends, the keeper notices that the operator has no selector.
             let ended = catch_unwind(AssertUnwindSafe(|| SelectorThread::new(&of_thread).run()));
             of_thread.is_alive.store(false, Ordering::Release);
             if ended.is_err() {
@@ -173,38 +172,39 @@ impl BoundSelector {
 }
 
 impl Selector {
-    /// Where it is.
+    /// Its address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// How it chooses.
+    /// The selection algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.shared.algorithm
     }
 
-    /// The random number of this selector, while it works.
+    /// The random identity of this selector while it works.
     #[must_use]
     pub fn incarnation(&self) -> Option<u64> {
         self.shared.is_alive.load(Ordering::Acquire).then_some(self.shared.incarnation)
     }
 
-    /// Makes a replica group known to it.
+    /// Adds a replica group.
     ///
     /// # Errors
+    ///
     /// As [`RsNode::set_group`].
     pub fn set_group(&self, group: u32, servers: &[SocketAddr]) -> Result<(), GroupError> {
         lock(&self.shared.rsnode).set_group(group, servers)
     }
 
-    /// Tells it how many selectors choose among the same servers.
+    /// Sets the number of selectors that choose among the same servers.
     pub fn set_selectors(&self, selectors: u32) {
         lock(&self.shared.rsnode).set_selectors(selectors);
     }
 
-    /// Its servers as it sees them, for people who look.
+    /// The servers as this selector sees them, for display.
     #[must_use]
     pub fn servers(&self) -> Vec<SeenServer> {
         let mut all = Vec::new();
@@ -218,21 +218,21 @@ impl Selector {
         }
     }
 
-    /// It stands still until the result is dropped: for tests.
+    /// Blocks the selector until the result is dropped, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn hold(&self) -> impl Sized {
         lock(&self.shared.rsnode)
     }
 
-    /// Ends its thread, as a bug in it would: for tests.
+    /// Ends its thread as a bug would, for tests.
     #[doc(hidden)]
     pub fn end_thread(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.waker.wake();
     }
 
-    /// What it has done.
+    /// Counts since the start.
     #[must_use]
     pub fn report(&self) -> SelectorReport {
         let Shared { rsnode, socket, ring, packets, busy_ns, .. } = &*self.shared;
@@ -279,7 +279,7 @@ impl<'a> SelectorThread<'a> {
     }
 
     fn run(&mut self) {
-        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        // The default timer slack of 50 µs would prolong every sleep.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut due = Nanos::MAX;
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -298,7 +298,6 @@ impl<'a> SelectorThread<'a> {
     }
 }
 
-/// Handles what has come; returns how many datagrams that were.
 fn turn(shared: &Shared, batch: &mut ReceiveBatch, sends: &mut SendQueue, packet: &mut Vec<u8>) -> u64 {
     let began = clock::now();
     let mut rsnode = lock(&shared.rsnode);

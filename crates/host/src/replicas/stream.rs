@@ -1,22 +1,21 @@
-//! How a stream between a controller and a keeper begins, at either end.
+//! The handshake of a stream between controller and keeper.
 
 use midflight_control::replicas::Secret;
 use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, Unsealed, greeting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Why no stream has begun.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotBegun {
-    /// The other end has closed the connection, or it broke.
+    /// The peer closed the connection, or it broke.
     #[error("it was closed: {0}")]
     Closed(#[from] std::io::Error),
-    /// What came is not the beginning of a stream under this secret.
+    /// The peer's handshake is not valid under this secret.
     #[error(transparent)]
     Unsealed(#[from] Unsealed),
 }
 
-/// Exchanges greetings, then proofs that both ends know the secret. The caller bounds its time.
+/// Exchanges greetings, then proofs that both ends know the secret. The caller sets the timeout.
 pub(super) async fn begin(stream: &mut TcpStream, secret: &Secret, end: End) -> Result<(Sealer, Opener), NotBegun> {
     let (nonce, mut others) = (rand::random(), [0; GREETING_BYTES]);
     stream.write_all(&greeting(nonce)).await?;

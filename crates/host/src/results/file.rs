@@ -1,11 +1,11 @@
-//! Results that are too large for the memory.
+//! Results in files.
 
 use super::TaskResult;
 use crate::spill::SpillFile;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// A result in an unlinked file. Its bytes on the disk are given back when the last copy of this is dropped.
+/// A result in an unlinked file. Dropping the last clone frees its disk space.
 #[derive(Clone, Debug)]
 pub struct ResultFile(Arc<SpillFile>);
 
@@ -14,28 +14,29 @@ impl ResultFile {
         Self(Arc::new(file))
     }
 
-    /// Its bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads some bytes from this place on; 0 at the end.
+    /// Reads some bytes from `offset` on; 0 at the end.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    ///
+    /// If the file cannot be read.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buffer, offset)
     }
 }
 
-/// Whether it is the same file.
+/// Compares identity, not content.
 impl PartialEq for ResultFile {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -43,13 +44,13 @@ impl PartialEq for ResultFile {
 }
 
 impl TaskResult {
-    /// The bytes of the value, wherever it is.
+    /// Length of the value in bytes, in memory or in a file.
     #[must_use]
     pub fn value_len(&self) -> u64 {
         self.file.as_ref().map_or(self.value.len() as u64, ResultFile::len)
     }
 
-    /// Reads the value from its beginning, wherever it is.
+    /// Reads the value from its beginning, in memory or from a file.
     #[must_use]
     pub fn reader(&self) -> ResultReader<'_> {
         ResultReader { result: self, at: 0 }

@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Outcomes in the order in which they come, each with the task's place in its job; see [`JobHandle::stream`]. It ends after the
-/// last. A [`Stream`] for combinators; [`Self::next`] needs none.
+/// Outcomes in order of completion, each with the task's place in its job; see [`JobHandle::stream`]. A [`Stream`] for combinators;
+/// [`Self::next`] needs none.
 ///
 /// ```no_run
 /// # async fn example(job: midflight_host::JobHandle) {
@@ -28,7 +28,7 @@ impl CompletionStream {
         Self { completions }
     }
 
-    /// The next one; `None` after the last.
+    /// The next outcome; `None` after the last.
     pub async fn next(&mut self) -> Option<(usize, TaskOutcome)> {
         poll_fn(|context| self.poll(context)).await
     }

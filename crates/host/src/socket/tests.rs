@@ -31,8 +31,8 @@ fn runs_of_equal_datagrams_leave_by_gso_and_arrive_as_they_were() {
     assert_eq!(b.counts().received, sizes.len() as u64);
 }
 
-/// A route that was taken away, an address that has moved: the kernel refuses them as it refuses GSO where a device cannot do
-/// it (EINVAL). Anybody can have an answer sent to port 0.
+/// The kernel reports a removed route or a moved address with the same error (EINVAL) as missing GSO support. Anyone can cause an answer to
+/// port 0.
 #[test]
 fn t16_what_cannot_be_sent_does_not_end_gso() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
@@ -56,7 +56,7 @@ fn a_socket_knows_about_how_many_datagrams_wait_in_it() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
     let (a, b) = (a.unwrap(), b.unwrap());
     assert_eq!(b.waiting(), 0);
-    // Of other lengths in turns, so that none of them share a buffer.
+    // Alternating lengths, so that no datagrams share a buffer.
     for i in 0..100 {
         a.send(None, b.local_addr(), &vec![7; 100 + i % 2], 1_000);
     }
@@ -122,7 +122,7 @@ fn answers_leave_from_the_address_that_was_asked() {
     }
 }
 
-/// Who asks two of our addresses gets each answer from the one that it asked, also where both answers could leave together.
+/// A peer that asks two of our addresses gets each answer from the right one, even if both answers could leave together.
 #[test]
 fn t13_a_run_leaves_from_one_address_only() {
     let all = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();

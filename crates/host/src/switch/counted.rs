@@ -1,5 +1,5 @@
-//! What the switch's thread has counted, for other threads to read. The data path waits for nobody: it only tries to take the
-//! lock, and a reader who finds the counts old asks for new ones and waits.
+//! Counts of the switch's thread for other threads. The thread only tries the lock; a reader that needs newer counts requests a copy and
+//! waits.
 
 use super::ShellCounts;
 use super::hosted::Hosted;
@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A thread that has copied nothing for this long after it was asked hangs, or its machine is overloaded.
+/// After this time the thread hangs or its machine is overloaded.
 pub(super) const COPIED_WITHIN: Duration = Duration::from_millis(50);
 
-/// The last copy of the counts.
 #[derive(Debug)]
 pub(super) struct Counted<P: Program> {
     last: Mutex<Copied<P>>,
@@ -25,12 +24,12 @@ pub(super) struct Counted<P: Program> {
 struct Copied<P: Program> {
     stats: P::Stats,
     counts: ShellCounts,
-    /// Counts the copies.
+    /// Number of copies made.
     number: u64,
 }
 
 impl<P: SoftProgram> Counted<P> {
-    /// The counts of an engine that no thread runs yet.
+    /// For an engine that does not run yet.
     pub(super) fn new(engine: &dyn Hosted<P>) -> Self {
         let mut counts = ShellCounts::new();
         engine.counts(&mut counts);
@@ -38,12 +37,11 @@ impl<P: SoftProgram> Counted<P> {
         Self { last, wanted: AtomicBool::new(false), has_come: Condvar::new() }
     }
 
-    /// Whether a reader waits.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Copies the counts; not while one is reading, for which it returns `None`.
+    /// Copies the counts; `None` while a reader holds the lock.
     pub(super) fn copy(&self, engine: &dyn Hosted<P>) -> Option<P::Stats> {
         let mut last = self.last.try_lock().ok()?;
         let stats = engine.stats();
@@ -56,19 +54,17 @@ impl<P: SoftProgram> Counted<P> {
         Some(stats)
     }
 
-    /// Reads a copy that was made after this call; the last one if none comes in time. `wake` gets the thread to look at
-    /// [`is_wanted`](Self::is_wanted).
+    /// Reads a copy made after this call; the last one if none comes in time. `wake` makes the thread check [`is_wanted`](Self::is_wanted).
     pub(super) fn read<T>(&self, wake: impl FnOnce(), take: impl FnOnce(&P::Stats, &ShellCounts) -> T) -> T {
         let seen = lock(&self.last).number;
         self.wanted.store(true, Ordering::Relaxed);
-        // Without the lock, which the thread then finds free.
+        // Without the lock, so that the thread finds it free.
         wake();
         let waited = self.has_come.wait_timeout_while(lock(&self.last), COPIED_WITHIN, |last| last.number == seen);
         let (last, _in_time) = waited.unwrap_or_else(PoisonError::into_inner);
         take(&last.stats, &last.counts)
     }
 
-    /// Reads the last copy.
     pub(super) fn read_last<T>(&self, take: impl FnOnce(&P::Stats, &ShellCounts) -> T) -> T {
         let last = lock(&self.last);
         take(&last.stats, &last.counts)

@@ -1,9 +1,9 @@
-//! Datagrams of the program that stay in this process: what it sends to one address goes to a thread here, not through the kernel.
+//! Diverts the program's datagrams for one address to a thread of this process, bypassing the kernel.
 
 use crate::ring::RingSender;
 use std::net::SocketAddr;
 
-/// What goes to this address goes into this ring.
+/// Diverts datagrams for one address into a ring.
 #[derive(Debug)]
 pub struct Diversion {
     to: SocketAddr,
@@ -16,7 +16,6 @@ impl Diversion {
         Self { to, ring }
     }
 
-    /// Takes the datagram, if it is for that address.
     pub(super) fn takes(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         if to != self.to {
             return false;
@@ -25,7 +24,6 @@ impl Diversion {
         true
     }
 
-    /// Wakes the thread, if there is something for it.
     pub(super) fn flush(&mut self) {
         self.ring.flush();
     }

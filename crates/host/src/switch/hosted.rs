@@ -1,4 +1,4 @@
-//! What the switch's thread needs of an engine beyond `Engine`: of one that takes packets without this process, what it has to do with them.
+//! What the switch's thread needs of an engine beyond `Engine`, in particular of one in the kernel.
 
 use super::ShellCounts;
 use midflight_dataplane::program::{Called, Engine, SoftProgram};
@@ -7,42 +7,44 @@ use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-/// Sends a datagram: from which of our addresses (`None`: the kernel chooses), to whom, what.
+/// Sends a datagram. Arguments: source address (`None`: chosen by the kernel), destination, bytes.
 pub type SendFrom<'a> = dyn FnMut(Option<IpAddr>, SocketAddr, &[u8]) + 'a;
 
-/// An engine, wherever it runs. A failed call is like a datagram lost on the wire; the engine counts it.
+/// An engine, wherever it runs. A failed call counts as a lost datagram; the engine counts it.
 pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
-    /// Overwrites `counts` with the counts of the shells or the pipeline around the program.
+    /// Overwrites `counts` with those of the code around the program.
     fn counts(&self, _counts: &mut ShellCounts) {}
 
-    /// Whether datagrams come by the socket. Otherwise the socket takes nothing.
+    /// Whether datagrams arrive by the socket. If not, the socket drops all.
     fn uses_socket(&self) -> bool {
         true
     }
 
-    /// Sends the datagrams that the shells have left for this process, each from the address that its receiver expects, if that
-    /// is known. An error ends the switch.
+    /// Sends the datagrams left by the kernel programs, each from the address that its receiver expects, if known. An error ends the
+    /// switch.
     ///
     /// # Errors
-    /// Says what is gone, on one line.
+    ///
+    /// One line that says what is missing.
     fn send_handed_over(&mut self, _send: &mut SendFrom<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// A descriptor that is readable when the shells have left datagrams; `None` for an engine without shells.
+    /// A descriptor that is readable when the kernel programs have left datagrams; `None` for other engines.
     fn handover_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Our address that a peer sends to, if the shells have learned it from packets that never came here.
+    /// Our address that a peer sends to, if only the kernel programs have seen its packets.
     fn own_address(&self, _peer: SocketAddr) -> Option<IpAddr> {
         None
     }
 
-    /// Checks, once a second, that what the engine depends on is still there; an error ends the switch.
+    /// Checks once a second that the engine's prerequisites exist. An error ends the switch.
     ///
     /// # Errors
-    /// Says what is gone, on one line.
+    ///
+    /// One line that says what is missing.
     fn watch(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -50,7 +52,7 @@ pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
 
 impl<P: SoftProgram> Hosted<P> for Native<P> {}
 
-/// An engine that runs in this process, and has nothing around it.
+/// An engine in this process, without kernel programs.
 #[derive(Debug)]
 pub struct InProcess<E>(pub E);
 

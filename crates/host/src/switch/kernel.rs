@@ -1,5 +1,5 @@
-//! A program in the kernel. Its shells take packets at the interfaces, before these reach a socket. The thread here brings it the
-//! packets that the shells pass up, ticks it, sends the answers that the shells cannot send, and watches interfaces and addresses.
+//! A program in the kernel. This thread handles the packets passed up, ticks the program, sends the answers that the kernel cannot send,
+//! and watches interfaces and addresses.
 
 use super::hosted::{Hosted, SendFrom};
 use super::{Facts, Inheritance, KernelOptions, ShellCounts};
@@ -16,12 +16,12 @@ pub(super) struct InKernel<P> {
     engine: KernelEngine<P>,
     /// Calls for a datagram or a tick that the kernel refused; the protocol repeats them like lost packets.
     calls_failed: u64,
-    /// How many addresses of this machine the shells had no room for, when the user was last told.
+    /// Local addresses that did not fit, as last reported to the user.
     unserved: usize,
 }
 
 impl<P: SoftProgram> InKernel<P> {
-    /// Starts it. The facts returned are the actual ones: the epoch of a queue that was taken over, the interfaces as found.
+    /// Starts the engine. Returns the actual facts: the epoch of a queue taken over, the interfaces as found.
     pub(super) fn start(
         program: &P::Config,
         options: &KernelOptions,
@@ -42,7 +42,7 @@ impl<P: SoftProgram> InKernel<P> {
     }
 }
 
-/// The caller's time is not used: in the kernel the program reads its own clock, under the lock.
+/// Ignores the caller's time: in the kernel the program reads its own clock under the lock.
 impl<P: SoftProgram> Engine for InKernel<P> {
     type Program = P;
 
@@ -116,7 +116,7 @@ impl<P: SoftProgram> Hosted<P> for InKernel<P> {
                 }
             }
             Ok(_) => {}
-            // The addresses of before stay served.
+            // The previous addresses stay served.
             Err(error) => tracing::warn!("{error}"),
         }
         Ok(())

@@ -1,8 +1,6 @@
-//! The switch: a program, and a thread that brings it the datagrams that the socket receives, sends its answers, and ticks it
-//! every 10 ms. Between packets no lock is held and nothing is allocated.
-//!
-//! The program runs in this process, in the kernel, where most packets never reach the socket ([`kernel`]), or in an engine that the
-//! caller brings. The thread is the same for all.
+//! The switch: a program, and a thread that passes it the socket's datagrams, sends its answers, and ticks it every 10 ms. Between packets,
+//! no lock is held and nothing is allocated. The program runs in this process, in the kernel, where most packets bypass the socket
+//! ([`kernel`]), or in an engine of the caller.
 
 mod counted;
 mod diversion;
@@ -36,22 +34,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::SwitchThread;
 
-/// Counts of the shells or the pipeline around the program, by name.
+/// Counts of the code around the program, by name.
 pub type ShellCounts = Vec<(&'static str, u64)>;
 
 /// The state that a switch started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inheritance {
-    /// An empty one.
+    /// Empty.
     #[default]
     None,
-    /// The one that a former process had kept.
+    /// Kept by an earlier process, and taken over.
     TakenOver,
-    /// An empty one; the one that a former process had kept was thrown away.
+    /// Empty; the state kept by an earlier process was discarded.
     ThrownAway,
 }
 
-/// A running switch. Dropping it ends it, and its state is lost (T9) unless the kernel engine keeps it.
+/// A running switch. Dropping it stops it and loses its state (T9), unless the kernel engine keeps it.
 #[derive(Debug)]
 pub struct Switch<P: SoftProgram = TasksProgram> {
     shared: Arc<Shared<P>>,
@@ -59,7 +57,7 @@ pub struct Switch<P: SoftProgram = TasksProgram> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A switch that has its socket, memory and programs, but no thread yet. Everything that needs privileges is done.
+/// A switch with its socket, memory and programs, but no thread. Needs no more privileges.
 #[derive(Debug)]
 pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     shared: Arc<Shared<P>>,
@@ -72,7 +70,6 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     busy_poll: Duration,
 }
 
-/// What never changes after the start.
 #[derive(Clone, Debug)]
 struct Facts {
     epoch: u32,
@@ -87,32 +84,35 @@ struct Shared<P: SoftProgram> {
     orders: Orders<P>,
     stop: AtomicBool,
     counted: Counted<P>,
-    /// When the thread last ticked.
+    /// Time of the thread's last tick.
     ticked: AtomicU64,
-    /// Why the thread ended by itself, if it did.
+    /// Why the thread failed.
     failure: OnceLock<String>,
 }
 
 impl<P: SoftProgram> Switch<P> {
-    /// Starts a switch on a thread of its own.
+    /// Starts a switch and its thread.
     ///
     /// # Errors
+    ///
     /// If the address cannot be bound, a configured bound is out of range, or the engine cannot run here.
     pub fn start(config: &SwitchConfig<P>) -> Result<Self, Error> {
         Self::bind(config)?.run(|| ())
     }
 
-    /// Does every part of a start that may fail or needs privileges. The kernel engine's programs serve from here on.
+    /// Does all that may fail or needs privileges. The kernel engine serves from here on.
     ///
     /// # Errors
+    ///
     /// As [`start`](Self::start).
     pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
         Self::bind_with(config, |_| Err(Error::Configuration("this engine needs to be started by the caller".into())))
     }
 
-    /// The same; `start` starts an engine that this crate does not have ([`SwitchEngine::Other`]).
+    /// Like [`bind`](Self::bind); `start` starts an engine that is not part of this crate ([`SwitchEngine::Other`]).
     ///
     /// # Errors
+    ///
     /// As [`start`](Self::start).
     pub fn bind_with(
         config: &SwitchConfig<P>,
@@ -161,19 +161,19 @@ impl<P: SoftProgram> Switch<P> {
         })
     }
 
-    /// The address that it listens on.
+    /// The bound address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// Drawn at random at its start, or that of the state that it took over.
+    /// The epoch: random at each start, or that of the state taken over.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.facts.epoch
     }
 
-    /// Where the program runs. The interfaces of the kernel engine have the names that the kernel uses now.
+    /// The engine. Interfaces have the names that the kernel uses now.
     #[must_use]
     pub fn engine(&self) -> &SwitchEngine {
         &self.facts.engine
@@ -185,82 +185,85 @@ impl<P: SoftProgram> Switch<P> {
         self.facts.inheritance
     }
 
-    /// What the program has counted until now; if its thread hangs, until that began.
+    /// The program's counts, current unless the thread hangs.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
         self.counted(|stats, _| *stats)
     }
 
-    /// Time since its thread last ticked, which it does every 10 ms: much more means that the thread hangs.
+    /// Time since the thread's last tick. Ticks are 10 ms apart; much more means that the thread hangs.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.shared.ticked.load(Ordering::Relaxed)))
     }
 
-    /// What the socket has counted.
+    /// Counts of the socket.
     #[must_use]
     pub fn socket_counts(&self) -> SocketCounts {
         self.shared.socket.counts()
     }
 
-    /// Counts of the shells or the pipeline, as new as [`stats`](Self::stats); none for a program in user space.
+    /// Counts of the code around the program, as current as [`stats`](Self::stats); empty in user space.
     #[must_use]
     pub fn shell_counts(&self) -> ShellCounts {
         self.counted(|_, counts| counts.clone())
     }
 
     fn counted<T>(&self, take: impl FnOnce(&P::Stats, &ShellCounts) -> T) -> T {
-        // A thread that hangs is not waited for by each reader again.
+        // Only the first readers wait for a thread that hangs.
         if self.silent_for() > COPIED_WITHIN {
             return self.shared.counted.read_last(take);
         }
         self.shared.counted.read(|| self.shared.waker.wake(), take)
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why the switch failed, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Carries out an operator's order, and returns the order, with its results, when all of it is done.
+    /// Carries out an order. Returns it with its results once it is complete.
     ///
     /// # Errors
-    /// If the engine cannot do it, the switch ends before it is done, or too many orders wait already.
+    ///
+    /// If the engine cannot do it, the switch ends first, or too many orders wait.
     pub fn order(&self, order: P::Order) -> Result<P::Order, Error> {
         self.order_within(order, Duration::MAX)
     }
 
-    /// The same, and waits for at most so long.
+    /// Like [`order`](Self::order), but waits for at most `within`.
     ///
     /// # Errors
-    /// As [`order`](Self::order), and if it is not done in time: it may still be done then, before any later order.
+    ///
+    /// As [`order`](Self::order), and if it is not complete in time. It may still be completed then, before any later order.
     pub fn order_within(&self, order: P::Order, within: Duration) -> Result<P::Order, Error> {
         let done = self.shared.orders.carry_out(order, within, || self.shared.waker.wake());
         done.map_err(|why| Error::Order { why })
     }
 
-    /// Copies what its tables have in use, for people who watch: between packets, a bounded part at a time. Waits for at most so long.
-    /// The time is that of the switch's clock when the survey was complete.
+    /// Copies the contents of the tables, for monitoring, in bounded parts between packets. The time is the switch's at completion.
     ///
     /// # Errors
-    /// If it is not complete in time, the switch ends before, or too many orders wait already.
+    ///
+    /// If it is not complete within `within`, the switch ends first, or too many orders wait.
     pub fn survey(&self, within: Duration) -> Result<(Nanos, P::Survey), Error> {
         let done = self.shared.orders.survey(within, || self.shared.waker.wake());
         let survey = done.map_err(|why| Error::Order { why })?;
         Ok((thread::time_of::<P>(clock::now()), survey))
     }
 
-    /// Ends it. The port is free when this returns.
+    /// Stops the switch. The port is free when this returns.
     pub fn stop(self) {
         drop(self);
     }
 }
 
 impl Switch {
-    /// Takes queued tasks out, and returns how many. Clients that are still running notice, and submit them again.
+    /// Removes queued tasks and returns their number. Clients that still run notice and resubmit them.
     ///
     /// # Errors
+    ///
     /// As [`order`](Self::order).
     pub fn purge(&self, which: Which) -> Result<u32, Error> {
         Ok(self.order(Purge::new(which))?.purged())
@@ -268,37 +271,38 @@ impl Switch {
 }
 
 impl<P: SoftProgram> BoundSwitch<P> {
-    /// The address that it will listen on.
+    /// The bound address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// What it sends to one address stays in this process.
+    /// Diverts datagrams for one address to a thread of this process.
     pub fn divert(&mut self, diversion: Diversion) {
         self.diversion = Some(diversion);
     }
 
-    /// Takes nothing from sockets of others than this user and root, and sends them nothing. For a switch on loopback, in user
-    /// space: the kernel says whose the sockets of this machine are.
+    /// Serves only sockets of this user and root. For a switch on loopback in user space.
     ///
     /// # Errors
-    /// If the kernel does not say whose they are.
+    ///
+    /// If the kernel does not tell the owners of sockets.
     pub fn serve_only(&mut self, user: u32) -> Result<(), Error> {
         self.users = Some(Users::new(user, self.local_addr())?);
         Ok(())
     }
 
-    /// A switch whose thread takes no order: for tests.
+    /// A switch whose thread takes no order, for tests.
     #[cfg(all(test, feature = "operator"))]
     pub(crate) fn hang(self) -> (Switch<P>, impl Sized + use<P>) {
         (Switch { shared: self.shared, facts: self.facts, thread: None }, self.order)
     }
 
-    /// Starts its thread. The thread calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
+    /// Starts the thread. On a later failure it calls `on_failure`; see [`Switch::failure`].
     ///
     /// # Errors
-    /// If the system refuses another thread.
+    ///
+    /// If the system refuses a thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
         let Self { shared, facts, engine, order, ticks, diversion, users, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
@@ -307,9 +311,9 @@ impl<P: SoftProgram> BoundSwitch<P> {
             let mut thread = SwitchThread::new(shared, engine, order, ticks, (diversion, users, busy_poll));
             let ended = catch_unwind(AssertUnwindSafe(|| thread.run()));
             if let Err(why) = ended.unwrap_or_else(|_| Err("the switch has panicked: the log has the message".into())) {
-                // Who waits for an order hears at once that it will not be done.
+                // Tells callers at once that their orders will not be carried out.
                 drop(thread);
-                // Cannot fail: nothing else sets it.
+                // Cannot fail: set only here.
                 let _ = of_thread.failure.set(why);
                 on_failure();
             }
@@ -319,11 +323,11 @@ impl<P: SoftProgram> BoundSwitch<P> {
     }
 }
 
-/// Detaches the programs that a switch with the kernel engine kept on this port, and deletes their state; `false` if there were
-/// none.
+/// Detaches the programs that a kernel engine kept on this port and deletes their state; `false` if there were none.
 ///
 /// # Errors
-/// If a running process serves that port, privileges are missing, or this was built without the kernel engine.
+///
+/// If a running process serves the port, privileges are missing, or this build has no kernel engine.
 pub fn detach(port: u16) -> Result<bool, Error> {
     #[cfg(feature = "kernel")]
     return Ok(midflight_dataplane::kernel::detach(port)?);

@@ -1,50 +1,42 @@
-//! Orders of the operator, and surveys for people who watch. Any thread may ask for one; the switch's thread carries it out between
-//! packets, a bounded part at a time.
+//! An operator's orders and surveys. Any thread may request one; the switch's thread carries it out between packets, in bounded parts.
 
 use super::hosted::Hosted;
 use midflight_dataplane::program::{Program, SoftProgram};
-// Not crossbeam's: only these drop what is queued when the receiver goes, so that whoever waits for it hears that.
+// Unlike crossbeam's channels, these drop queued orders with the receiver, which tells the callers.
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
 
-/// An order with its results or a survey, or why it failed.
 type Done<T> = Result<T, String>;
 
-/// What the switch's thread is asked to do, and who waits for it.
 #[derive(Debug)]
 enum Asked<P: Program> {
     Order(P::Order, SyncSender<Done<P::Order>>),
     Survey(P::Survey, SyncSender<Done<P::Survey>>),
 }
 
-/// Where orders are given.
 #[derive(Debug)]
 pub(super) struct Orders<P: Program>(SyncSender<Asked<P>>);
 
-/// The orders of the switch's thread: those that wait, and the one that it is carrying out. When it is dropped, because the
-/// thread ends, all who wait for an order hear that it will not be done.
+/// Dropping it, when the thread ends, tells the callers that their requests will not be carried out.
 #[derive(Debug)]
 pub(super) struct CurrentOrder<P: Program> {
     waiting: Receiver<Asked<P>>,
     current: Option<Asked<P>>,
 }
 
-/// A queue of orders: the end where they are given, and that of the switch's thread.
 pub(super) fn queue<P: SoftProgram>() -> (Orders<P>, CurrentOrder<P>) {
     let (sender, waiting) = sync_channel(WAITING_MAX);
     (Orders(sender), CurrentOrder { waiting, current: None })
 }
 
 impl<P: SoftProgram> Orders<P> {
-    /// Queues an order and waits until all of it is done, for at most so long; it may still be done after that.
+    /// Waits up to `within` for the order's completion; it may still be completed later.
     pub(super) fn carry_out(&self, order: P::Order, within: Duration, wake: impl FnOnce()) -> Done<P::Order> {
         self.ask(|reply| Asked::Order(order, reply), within, wake)
     }
 
-    /// Queues a survey and waits for it, for at most so long.
     pub(super) fn survey(&self, within: Duration, wake: impl FnOnce()) -> Done<P::Survey> {
         self.ask(|reply| Asked::Survey(P::Survey::default(), reply), within, wake)
     }
@@ -70,9 +62,9 @@ impl<P: SoftProgram> Orders<P> {
 }
 
 impl<P: SoftProgram> CurrentOrder<P> {
-    /// Does the next bounded part of what was asked for, or of the next one. `false`: there was nothing to do.
+    /// Does the next bounded part; `false` if there is nothing to do.
     pub(super) fn go_on(&mut self, engine: &mut dyn Hosted<P>) -> bool {
-        // Sending fails if the caller no longer waits, and then nobody needs the result.
+        // Sending fails if the caller no longer waits.
         match self.current.take().or_else(|| self.waiting.try_recv().ok()) {
             None => return false,
             Some(Asked::Order(mut order, reply)) => match engine.order(&mut order) {
@@ -116,7 +108,7 @@ mod tests {
         assert_eq!(give(), "the switch has ended");
     }
 
-    /// A switch that hangs holds up nobody for ever. Orders that were given up stand in the queue, which is bounded.
+    /// No caller waits for ever. Abandoned orders stay in the queue, which is bounded.
     #[test]
     fn an_order_that_is_not_carried_out_is_waited_for_so_long() {
         let (orders, _hangs) = queue::<TasksProgram>();

@@ -1,4 +1,4 @@
-//! The switch's thread: receives a batch, lets the program answer each datagram, sends the answers in batches.
+//! The switch's thread: receives a batch, lets the program answer each datagram, and sends the answers in batches.
 
 use super::Shared;
 use super::diversion::Diversion;
@@ -22,14 +22,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const TICK_EVERY_NS: Nanos = 10 * MS;
-/// How old the counts are at most that are read from a thread that hangs.
+/// Longest age of the counts when the thread begins to hang.
 const PUBLISH_EVERY_NS: Nanos = 100 * MS;
 const WATCH_EVERY_NS: Nanos = SECOND;
 
-/// Who has sent a datagram, and to which of our addresses: `None` if the socket listens on one address only.
+/// Sender of a datagram, and our address that it used; `None` if the socket has only one.
 type Asker = (SocketAddr, Option<IpAddr>);
 
-/// Answers that wait to be sent.
 struct Outgoing<P> {
     queue: SendQueue,
     reply_limit: ReplyLimit,
@@ -50,7 +49,6 @@ impl<P: Program> Outgoing<P> {
         }
     }
 
-    /// Whether the process at an address may have anything to do with this switch.
     fn serves(&mut self, now: Nanos, address: SocketAddr) -> bool {
         self.users.as_mut().is_none_or(|users| users.serves(now, address))
     }
@@ -59,12 +57,11 @@ impl<P: Program> Outgoing<P> {
         if let Some(diversion) = &mut self.diversion {
             diversion.flush();
         }
-        // Tasks writes the answer to a SUBMIT before the tasks that it assigns; but it is the executor that is waited for.
+        // Tasks writes the answer to a SUBMIT before the assigned tasks, but the executors' packets are more urgent.
         self.queue.flush_last_first(socket);
     }
 }
 
-/// What the switch's thread owns.
 pub(super) struct SwitchThread<P: SoftProgram> {
     shared: Arc<Shared<P>>,
     engine: Box<dyn Hosted<P>>,
@@ -73,16 +70,16 @@ pub(super) struct SwitchThread<P: SoftProgram> {
     reply_addresses: ReplyAddresses,
     busy_poll: BusyPoll,
     order: CurrentOrder<P>,
-    /// The user was warned that a peer speaks another version of the wire format.
+    /// Whether the log mentioned a peer with another version of the wire format.
     warned_of_versions: bool,
-    /// How often the program's tick is called every 10 ms, so that it visits everything in time.
+    /// Program ticks per 10 ms, to visit everything in time.
     ticks: u32,
     next_tick: Nanos,
     next_publish: Nanos,
     next_watch: Nanos,
 }
 
-/// The time by the program's clock. `now` is the monotonic time at which the batch of datagrams was received.
+/// The time by the program's clock. `now`: monotonic time of receiving the batch.
 pub(super) fn time_of<P: Program>(now: Nanos) -> Nanos {
     match P::CLOCK {
         Clock::Monotonic => now,
@@ -98,7 +95,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         ticks: u32,
         (diversion, users, busy_poll): (Option<Diversion>, Option<Users>, Duration),
     ) -> Self {
-        // Busy polling reads the socket only, and would miss what the kernel engine leaves in its ring.
+        // Busy polling reads only the socket, and would miss the kernel engine's ring.
         let busy_poll = if engine.handover_fd().is_none() { busy_poll } else { Duration::ZERO };
         Self {
             shared,
@@ -122,7 +119,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         }
     }
 
-    /// Serves until it is told to stop; an error says why it had to end before.
+    /// Serves until stopped; an error says why it ended early.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
         let is_on_all = self.shared.socket.is_on_all_addresses();
@@ -149,13 +146,13 @@ impl<P: SoftProgram> SwitchThread<P> {
         Ok(())
     }
 
-    /// Gives the program a datagram, and sends its answers. From a genuine one it learns our address that the peer sends to,
-    /// because the peer accepts packets from there only.
+    /// Passes a datagram to the program and sends its answers. A genuine one shows which of our addresses the peer uses: it accepts packets
+    /// from no other.
     fn take(&mut self, now: Nanos, (from, own): Asker, datagram: &mut [u8]) {
         if !self.outgoing.serves(now, from) {
             return self.shared.socket.count_not_served();
         }
-        // A datagram that the engine could not take is as good as lost, and counted by it. What it owes for others is sent.
+        // The engine counts a failure as a lost datagram. Packets due to others are still sent.
         let _ = self.engine.packet(time_of::<P>(now), from, datagram, &mut self.out);
         let teaches = self.out.is_genuine() || planted(84);
         if let Some(own) = own.filter(|&own| teaches && self.reply_addresses.of(from) != Some(own)) {
@@ -164,7 +161,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         self.send(now, Some((from, own)), datagram);
     }
 
-    /// Sends what the program owes. An answer to the sender leaves from the address that it asked.
+    /// Sends the program's packets. An answer to the sender leaves from the address that it used.
     fn send(&mut self, now: Nanos, asker: Option<Asker>, datagram: &[u8]) {
         for (to, datagram) in self.out.all(datagram) {
             let from = match asker {
@@ -176,7 +173,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         }
     }
 
-    /// Sends what the shells in the kernel have left for this process, or lets the engine answer what is elsewhere.
+    /// Sends what the kernel programs left for this process, or lets an external engine do its own sending.
     fn send_handed_over(&mut self, now: Nanos) -> Result<(), String> {
         let (outgoing, addresses, socket) = (&mut self.outgoing, &self.reply_addresses, &self.shared.socket);
         let is_on_all = socket.is_on_all_addresses();
@@ -186,7 +183,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         })
     }
 
-    /// Copies the counts to where other threads read them; if one is reading just now, the next tick tries again.
+    /// Publishes the counts. If a reader holds the lock, the next tick retries.
     fn publish(&mut self, now: Nanos) {
         if let Some(stats) = self.shared.counted.copy(&*self.engine) {
             self.next_publish = now + PUBLISH_EVERY_NS;
@@ -194,7 +191,6 @@ impl<P: SoftProgram> SwitchThread<P> {
         }
     }
 
-    /// Warns the user, once, if a peer speaks another version of the wire format.
     fn warn_of_versions(&mut self, stats: &P::Stats) {
         if !self.warned_of_versions && P::verdicts(stats)[BAD_VERSION] > 0 {
             self.warned_of_versions = true;

@@ -1,4 +1,4 @@
-//! Who asks an agent: in datagrams, byte for byte, and over a stream.
+//! Clients of an agent: by datagram, byte for byte, and by stream.
 
 use crate::PATIENCE;
 use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, parse_answer, write_answer, write_request};
@@ -8,7 +8,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What came back to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
     Told(ServerStatus, Vec<u8>),
@@ -21,7 +20,6 @@ impl Back {
     }
 }
 
-/// What an answer is as bytes.
 pub(crate) fn bytes_of(answer: &StoreAnswer<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_answer(answer, &mut bytes);
@@ -42,7 +40,6 @@ pub(crate) fn set<'a>(key: &'a str, value: &'a [u8]) -> StoreRequest<'a> {
     StoreRequest::Set { key: key.as_bytes(), value, flags: 0, expires_s: 0 }
 }
 
-/// Asks directly.
 pub(crate) struct Asker {
     socket: UdpSocket,
     agent: SocketAddr,
@@ -63,7 +60,6 @@ impl Asker {
         asker
     }
 
-    /// Sends a request without waiting for its answer; its number.
     pub(crate) fn send(&mut self, asked: &[u8]) -> u64 {
         self.number += 1;
         let mut ends = Ends { server: self.agent.into(), request: self.number.into(), ..Ends::new_zeroed() };
@@ -80,7 +76,6 @@ impl Asker {
         buffer
     }
 
-    /// The next answer, with its number.
     pub(crate) fn answer(&self) -> (u64, Back) {
         let datagram = self.receive();
         let Ok(Packet::Response(Kind::Direct, _, status, ends, bytes)) = parse(&datagram) else {
@@ -106,7 +101,6 @@ impl Asker {
         self.ask_bytes(&bytes_of_request(request))
     }
 
-    /// GET, and what is told; a refusal fails the test.
     pub(crate) fn get(&mut self, key: &str) -> Vec<u8> {
         match self.ask(&get(key)) {
             Back::Told(_, bytes) => bytes,
@@ -115,7 +109,6 @@ impl Asker {
     }
 }
 
-/// Over TCP.
 pub(crate) struct Stream {
     pub(crate) tcp: TcpStream,
     come: Vec<u8>,
@@ -128,7 +121,7 @@ impl Stream {
         Self { tcp, come: Vec::new() }
     }
 
-    /// One for which the kernels keep little: an agent that writes a long value waits until it is read.
+    /// Small kernel buffers: an agent that writes a long value blocks until it is read.
     pub(crate) fn connect_narrowly(agent: SocketAddr) -> Self {
         let socket = Socket::new(Domain::for_address(agent), Type::STREAM, None).unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
@@ -143,7 +136,6 @@ impl Stream {
         self.tcp.write_all(&bytes_of_request(request)).unwrap();
     }
 
-    /// The next answer, as bytes.
     pub(crate) fn answer(&mut self) -> Vec<u8> {
         loop {
             if let Some((_, length)) = parse_answer(&self.come).unwrap() {
@@ -161,7 +153,6 @@ impl Stream {
         self.answer()
     }
 
-    /// What the agent says why it refuses.
     pub(crate) fn refusal(&mut self, request: &StoreRequest<'_>) -> String {
         let bytes = self.ask(request);
         match parse_answer(&bytes).unwrap() {
@@ -170,10 +161,9 @@ impl Stream {
         }
     }
 
-    /// Whether the agent closes without a further byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         assert!(self.come.is_empty());
-        // Closed with unread bytes of ours, the kernel says so by an error.
+        // If our bytes were unread, the kernel reports the close as an error.
         self.tcp.read(&mut [0]).map_or(true, |length| length == 0)
     }
 }

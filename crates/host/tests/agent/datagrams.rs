@@ -1,4 +1,4 @@
-//! Requests in datagrams, before a store that behaves.
+//! Requests by datagram, with a correct backend.
 
 use crate::asker::{Asker, Back, Stream, bytes_of, bytes_of_request, get, set};
 use crate::scripted::{Scripted, Talk, answer, behaves};
@@ -31,7 +31,6 @@ fn a_value_a_missing_key_and_what_it_counts() {
     assert_eq!(store.connections(), 1, "the one that the start made");
 }
 
-/// The client of the replicas program, as a user's program drives it.
 #[test]
 fn the_client_gets_a_value() {
     let store = Scripted::start(|_, talk| behaves(talk));
@@ -100,7 +99,6 @@ fn n8_what_is_no_get_is_refused_and_counted_by_its_name() {
     assert_eq!(asker.get("one"), bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
 }
 
-/// Each takes 50 ms.
 fn slow(talk: &mut Talk) {
     while let Some(line) = talk.line() {
         std::thread::sleep(Duration::from_millis(50));
@@ -108,7 +106,6 @@ fn slow(talk: &mut Talk) {
     }
 }
 
-/// What waits, waits in the agent, and the status tells of it.
 #[test]
 fn the_status_tells_of_the_queue_and_the_service_time() {
     let store = Scripted::start(|_, talk| slow(talk));
@@ -136,7 +133,7 @@ fn a_queue_that_is_full_refuses_at_once() {
     assert_eq!(agent.report().server.queue_full, 1);
 }
 
-/// A request that an operator passed on: the answer goes to the operator of the rack, and only known addresses may send such requests.
+/// A request forwarded by an operator: the answer goes to the rack's operator, and only known addresses may send such requests.
 #[test]
 fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
     let store = Scripted::start(|_, talk| behaves(talk));
@@ -160,7 +157,6 @@ fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
     assert_eq!(agent.report().counters.values, 1);
 }
 
-/// Without an operator only direct requests are answered.
 #[test]
 fn an_agent_without_an_operator_takes_direct_requests_only() {
     let store = Scripted::start(|_, talk| behaves(talk));
@@ -195,7 +191,7 @@ fn asker_of(agent: &midflight_host::agent::Agent) -> Asker {
     Asker::new(agent.local_addr())
 }
 
-/// What the store has been asked is answered; what waits is refused, so that its client asks another one at once.
+/// Requests at the backend are answered; queued ones are refused, so that their clients ask another replica at once.
 #[test]
 fn an_agent_that_ends_answers_what_it_has_begun() {
     let store = Scripted::start(|_, talk| slow(talk));
@@ -211,7 +207,7 @@ fn an_agent_that_ends_answers_what_it_has_begun() {
     assert_eq!([asker.answer(), asker.answer()], [(3, Back::Refused), (4, Back::Refused)]);
 }
 
-/// Ends a flood, also if a test fails.
+/// Ends a flood even if the test fails.
 struct EndOfFlood<'a>(&'a AtomicBool);
 
 impl Drop for EndOfFlood<'_> {
@@ -220,7 +216,7 @@ impl Drop for EndOfFlood<'_> {
     }
 }
 
-/// A client that floods: its datagrams are counted, streams are served, and the agent says that it lives.
+/// While a client floods, its datagrams are counted, streams are served, and the agent reports that it lives.
 #[test]
 fn n8_a_client_that_floods_keeps_nobody_out() {
     let store = Scripted::start(|_, talk| behaves(talk));
@@ -230,7 +226,7 @@ fn n8_a_client_that_floods_keeps_nobody_out() {
         scope.spawn(|| {
             let socket = UdpSocket::bind(loopback()).unwrap();
             while !ends.load(Relaxed) {
-                // The kernel may be full.
+                // Fails if the kernel's buffer is full.
                 let _ = socket.send_to(&[0xaa; 200], address);
             }
         });

@@ -1,4 +1,4 @@
-//! The agent before a store over real sockets: before a store that does what it should not, and before memcached and Redis.
+//! The agent over real sockets, with misbehaving backends and with memcached and Redis.
 
 #![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
 
@@ -13,14 +13,14 @@ use midflight_host::agent::{Agent, AgentCounters, AgentOptions};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// No test waits longer for anything.
+/// Longest wait of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// The agent's options before this store. What it waits for the store is short: tests wait for it.
+/// Options with a short timeout of the backend, which tests wait for.
 fn options(store: &str) -> AgentOptions {
     AgentOptions { store_timeout: Duration::from_millis(300), ..AgentOptions::new(loopback(), store.parse().unwrap()) }
 }
@@ -29,7 +29,6 @@ fn start(options: AgentOptions) -> Agent {
     Agent::start(options, || panic!("the agent has ended by itself")).unwrap()
 }
 
-/// Waits until its counters are like that.
 fn wait_for(agent: &Agent, what: &str, is_so: impl Fn(AgentCounters) -> bool) {
     wait_until(what, || is_so(agent.report().counters), || format!("{:?}", agent.report()));
 }

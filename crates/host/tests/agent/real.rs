@@ -1,4 +1,4 @@
-//! An agent before memcached and Redis themselves. Where they are not installed, the tests are skipped with a message.
+//! An agent with real memcached and Redis. SKIPPED with a message where they are not installed.
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::{options, start, wait_until};
@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A store that runs until it is dropped.
 struct Real {
     child: Child,
     directory: PathBuf,
@@ -50,7 +49,7 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Child {
     Command::new(program).args(arguments).current_dir(directory).stdout(quiet()).stderr(quiet()).spawn().unwrap()
 }
 
-/// By TCP only, or by a Unix socket only: it cannot do both at once.
+/// By TCP or by a Unix socket; it cannot do both at once.
 fn memcached(name: &str, port: u16, is_unix: bool) -> Option<Real> {
     if !is_installed("memcached", "memcached") {
         return None;
@@ -60,7 +59,7 @@ fn memcached(name: &str, port: u16, is_unix: bool) -> Option<Real> {
     let mut arguments = vec!["-U", "0", "-m", "64", "-u", "nobody"];
     if is_unix {
         arguments.extend(["-s", socket.to_str().unwrap(), "-a", "777"]);
-        // It becomes another user, which must be able to make the socket.
+        // memcached becomes another user, which must be able to create the socket.
         let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(&directory, all).unwrap();
     } else {
@@ -108,7 +107,6 @@ fn missing() -> Vec<u8> {
     bytes_of(&StoreAnswer::Missing)
 }
 
-/// What every store does.
 fn works(url: &str, flags: u32) {
     let agent = agent(url);
     assert!(agent.report().store_is_gone.is_none(), "{url}: {:?}", agent.report());
@@ -121,7 +119,7 @@ fn works(url: &str, flags: u32) {
         assert_eq!(asker.get("key"), value(bytes, flags), "{url}");
         assert_eq!(stream.ask(&get("key")), value(bytes, flags), "{url}");
     }
-    // memcached's items have 1 MB with all that stands beside the value.
+    // memcached's items have 1 MB including their metadata.
     let long: Vec<u8> = (0..1_000_000).map(|at| (at * 31 % 251) as u8).collect();
     assert_eq!(stream.ask(&set("long", &long)), done(), "{url}");
     assert_eq!(asker.get("long"), bytes_of(&StoreAnswer::Long { length: 1_000_000 }), "{url}");
@@ -190,7 +188,7 @@ fn memcached_may_start_again() {
 fn redis_works() {
     let Some(store) = redis("works") else { return };
     for url in &store.urls {
-        // The first and the third are the same database.
+        // The first and the third URL are the same database.
         works(url, 0);
         let agent = agent(url);
         let mut stream = Stream::connect(agent.local_addr());

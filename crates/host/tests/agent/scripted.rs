@@ -1,4 +1,4 @@
-//! A store that does what a test tells it to.
+//! A backend scripted by a test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,44 +6,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// One connection of a scripted store.
 pub(crate) struct Talk {
     reader: BufReader<TcpStream>,
 }
 
 impl Talk {
-    /// The next line, without its end; `None` where the agent has left.
+    /// The next line, without its end; `None` if the agent has left.
     pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let length = self.reader.read_line(&mut line).unwrap_or(0);
         (length > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Reads so many bytes more.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.reader.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// It fails if the agent has left, which some tests want.
+    /// Fails if the agent has left, as some tests want.
     pub(crate) fn say(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.reader.get_mut().write_all(bytes.as_ref());
     }
 
-    /// memcached's answer.
+    /// Answers like memcached.
     pub(crate) fn value(&mut self, key: &str, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
         self.say([format!("VALUE {key} 0 {}\r\n", value.len()).as_bytes(), value, b"\r\nEND\r\n"].concat());
     }
 
-    /// Waits until the agent closes.
     pub(crate) fn until_closed(&mut self) {
         while self.line().is_some() {}
     }
 }
 
-/// A scripted store, until it is dropped.
 pub(crate) struct Scripted {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -51,7 +47,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// It runs `script` on each connection; the number of the connection counts from 0.
+    /// Runs `script` on each connection; connections are numbered from 0.
     pub(crate) fn start(script: impl Fn(usize, &mut Talk) + Send + Sync + 'static) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), script)
     }
@@ -88,7 +84,6 @@ impl Scripted {
         format!("redis://{}", self.address)
     }
 
-    /// Connections that it has taken.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -100,7 +95,7 @@ impl Drop for Scripted {
     }
 }
 
-/// A store that behaves: each key `missing` is missing, each other has its name as its value.
+/// A correct backend: the key `missing` is missing; every other key has its name as its value.
 pub(crate) fn behaves(talk: &mut Talk) {
     while let Some(line) = talk.line() {
         answer(talk, &line);

@@ -1,4 +1,4 @@
-//! Streams to an agent: what is asked over TCP.
+//! Streams to an agent.
 
 use crate::asker::{Asker, Stream, bytes_of, bytes_of_request, get, set};
 use crate::scripted::{Scripted, Talk, answer, behaves};
@@ -11,7 +11,6 @@ use std::net::Shutdown;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// memcached's way to keep values, for one connection after the other.
 fn keeps(kept: &Mutex<BTreeMap<String, Vec<u8>>>, talk: &mut Talk) {
     while let Some(line) = talk.line() {
         let words: Vec<_> = line.split(' ').collect();
@@ -125,7 +124,6 @@ fn n8_a_stream_that_is_malformed_silent_late_or_broken_is_closed_and_counted() {
     });
 }
 
-/// A long value takes longer than `request_timeout`, as long as it goes on.
 #[test]
 fn a_long_value_has_time_as_long_as_it_makes_progress() {
     let store = store();
@@ -141,7 +139,7 @@ fn a_long_value_has_time_as_long_as_it_makes_progress() {
     assert!(begin.elapsed() > Duration::from_millis(500));
 }
 
-/// It keeps its place, and never reads: the kernel's buffers fill.
+/// Fills the kernel's buffers by never reading.
 #[test]
 fn a_stream_that_does_not_read_is_closed() {
     let store = store();
@@ -149,7 +147,7 @@ fn a_stream_that_does_not_read_is_closed() {
     let mut stream = Stream::connect(agent.local_addr());
     assert_eq!(stream.ask(&set("key", &vec![b'x'; VALUE_MAX])), done());
     for _ in 0..40 {
-        // It fails once the agent has closed.
+        // Fails once the agent has closed.
         let _ = stream.tcp.write_all(&bytes_of_request(&get("key")));
     }
     wait_for(&agent, "it is stalled", |counters| counters.stream_stalled == 1);
@@ -168,7 +166,7 @@ fn t14_streams_beyond_the_bound_are_refused_in_words() {
     assert_eq!((agent.report().connections.refused, agent.report().connections.open), (1, 8));
 }
 
-/// Streams have connections to the store of their own: their requests do not take the slots of datagrams, which the status tells of.
+/// Streams have their own backend connections and do not take the datagrams' slots, which the status reports.
 #[test]
 fn streams_do_not_wait_in_front_of_datagrams() {
     let store = Scripted::start(|_, talk| {
@@ -193,7 +191,7 @@ fn streams_do_not_wait_in_front_of_datagrams() {
     assert_eq!((agent.report().counters.stream_slots_taken, store.connections()), (1, 2));
 }
 
-/// A client that has given up may have set the key elsewhere since: a SET that comes late would bring the old value back.
+/// The client may have set the key elsewhere since; a late SET would restore the old value.
 #[test]
 fn a_request_whose_stream_has_ended_before_its_turn_is_not_carried_out() {
     let kept = Arc::new(Mutex::new(BTreeMap::from([("slow".to_owned(), b"1".to_vec())])));
@@ -217,7 +215,7 @@ fn a_request_whose_stream_has_ended_before_its_turn_is_not_carried_out() {
     assert!(!kept.lock().unwrap().contains_key("key"));
 }
 
-/// An agent that ends waits until the answers that it has begun are written.
+/// An agent that ends first completes the answers in progress.
 #[test]
 fn a_long_value_that_is_being_read_is_not_cut_by_the_end() {
     let long = vec![b'x'; VALUE_MAX];
@@ -229,7 +227,7 @@ fn a_long_value_that_is_being_read_is_not_cut_by_the_end() {
     let agent = start(AgentOptions { store_timeout: Duration::from_secs(10), ..options(&store.memcached()) });
     let mut stream = Stream::connect_narrowly(agent.local_addr());
     stream.send(&get("long"));
-    // The agent is writing now.
+    // The agent has begun to write.
     assert_eq!(stream.tcp.peek(&mut [0]).unwrap(), 1);
     let ending = std::thread::spawn(move || {
         agent.finish();

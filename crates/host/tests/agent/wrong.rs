@@ -1,4 +1,4 @@
-//! A store that does what it should not: each has its name, no client gets a wrong value, and the agent goes on.
+//! Misbehaving backends: each fault is counted by name, no client gets a wrong value, and the agent continues.
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::scripted::{Scripted, answer, behaves};
@@ -13,7 +13,7 @@ fn value(value: &[u8]) -> Vec<u8> {
     bytes_of(&StoreAnswer::Value { value, flags: 0 })
 }
 
-/// The late answer comes on the same connection, and must not be taken for that to the next request.
+/// The late answer comes on the same connection, and must not be taken for that of the next request.
 #[test]
 fn a_store_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
     let store = Scripted::start(|number, talk| {
@@ -38,7 +38,7 @@ fn a_store_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
     assert_eq!((report.counters.store_garbage, store.connections()), (0, 2));
 }
 
-/// A byte now and then is no answer in time.
+/// Single bytes do not extend the timeout.
 #[test]
 fn a_store_that_answers_byte_by_byte_is_not_waited_for() {
     let store = Scripted::start(|_, talk| {
@@ -79,7 +79,6 @@ fn behaves_once(talk: &mut crate::scripted::Talk) {
     }
 }
 
-/// Stores close connections that are idle: that costs nobody an answer.
 #[test]
 fn a_store_that_closes_between_two_requests_is_connected_again() {
     let store = Scripted::start(|_, talk| behaves_once(talk));
@@ -93,7 +92,7 @@ fn a_store_that_closes_between_two_requests_is_connected_again() {
     assert_eq!((counters.values, counters.store_gone, counters.store_closed_idle), (20, 0, 19));
 }
 
-/// Each of these, on a connection that has worked before, and where it is the first answer.
+/// Each of these on a connection that has worked before, and as the first answer.
 #[test]
 fn n8_what_no_store_may_send_is_refused_by_its_name() {
     for (said, is_redis) in [
@@ -131,7 +130,7 @@ fn n8_what_no_store_may_send_is_refused_by_its_name() {
     }
 }
 
-/// What comes between two requests would be taken for the answer to the next one: Redis names no keys.
+/// Unexpected bytes would be taken for the next answer: Redis does not name keys.
 #[test]
 fn a_store_that_speaks_unasked_gives_nobody_a_wrong_value() {
     let (said, has_spoken) = std::sync::mpsc::channel();
@@ -197,7 +196,7 @@ fn what_the_store_refuses_is_refused_and_the_connection_is_kept() {
     assert_eq!((counters.store_refused, counters.store_connects), (1, 1));
 }
 
-/// memcached reads the value of a SET that it does not take as commands, and answers these too.
+/// memcached reads the value of a refused SET as commands, and answers these too.
 #[test]
 fn after_a_set_that_was_refused_nothing_of_that_connection_is_believed() {
     let store = Scripted::start(|_, talk| {
@@ -246,7 +245,7 @@ fn an_agent_starts_before_its_store_and_serves_when_that_is_there() {
     assert_eq!(stream.ask(&get("one")), value(b"one"));
 }
 
-/// It takes connections and ends them: it is not connected for each request.
+/// It accepts and closes connections; the agent must not connect for every request.
 #[test]
 fn a_store_that_closes_each_connection_is_asked_less_and_less() {
     let store = Scripted::start(|_, talk| drop(talk.line()));
@@ -256,7 +255,7 @@ fn a_store_that_closes_each_connection_is_asked_less_and_less() {
     while begin.elapsed() < Duration::from_millis(1_500) {
         assert_eq!(asker.ask(&get("one")), Back::Refused);
     }
-    // Attempts after 0.1, 0.3, 0.7 and 1.5 s, after each of which a request comes.
+    // Attempts after 0.1, 0.3, 0.7 and 1.5 s, each followed by a request.
     assert!((2..=12).contains(&store.connections()), "{}", store.connections());
     assert!(agent.report().counters.store_gone > 100);
 }
@@ -276,11 +275,11 @@ fn a_database_that_is_not_there_is_a_store_that_is_gone() {
     assert_eq!(Asker::new(agent.local_addr()).ask(&get("one")), Back::Refused);
 }
 
-/// Somebody listens, and never takes the connection.
+/// A listener that never accepts.
 #[test]
 fn a_store_that_takes_no_connection_is_gone() {
     let store = Scripted::start(|_, talk| talk.until_closed());
-    // A database must be selected before a connection is one.
+    // A connection counts only once its database is selected.
     let agent = start(options(&format!("{}/1", store.redis())));
     assert_eq!(agent.report().store_is_gone.as_deref(), Some("it does not take connections"));
     let counters = agent.report().counters;

@@ -1,4 +1,4 @@
-//! An agent before a store, of which a test says how it behaves.
+//! An agent whose behaviour a test controls.
 
 use midflight_endpoint::Endpoint;
 use midflight_host::clock;
@@ -12,26 +12,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longer values do not travel by datagram.
+/// Longer values do not fit into a datagram.
 pub(super) const DATAGRAM_VALUE_MAX: usize = 1_000;
 const TURN: Duration = Duration::from_millis(2);
 
-/// How it answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Answers {
     #[default]
     Right,
-    /// These bytes, whatever is asked.
+    /// Always these bytes.
     Bytes(Vec<u8>),
-    /// Sets only: it could not.
     RefusesSets,
-    /// Over TCP only: nothing.
+    /// Over TCP: never answers.
     Stalls,
-    /// Over TCP only: it closes the connection.
+    /// Over TCP: closes the connection.
     Closes,
 }
 
-/// A value and its flags, and the seconds after which it is forgotten.
+/// Value, flags and expiry in seconds.
 pub(super) type Kept = (Vec<u8>, u32, u32);
 
 #[derive(Default)]
@@ -39,9 +37,9 @@ pub(super) struct Shared {
     pub(super) store: Mutex<BTreeMap<Vec<u8>, Kept>>,
     pub(super) by_datagram: Mutex<Answers>,
     pub(super) by_stream: Mutex<Answers>,
-    /// Gets that came by datagram.
+    /// Gets by datagram.
     pub(super) asked: AtomicUsize,
-    /// Connections are closed at the end of this answer.
+    /// Closes connections after this answer.
     pub(super) closes_when_idle: AtomicBool,
     stop: AtomicBool,
 }
@@ -53,7 +51,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// UDP and TCP have the same port. `operator`: where its answers go, if they are not to direct requests.
+    /// UDP and TCP share a port. `operator`: destination of answers to requests that are not direct.
     pub(super) fn start(operator: SocketAddr) -> Self {
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -179,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// The answer to the first request, and how many bytes that has; `None` if it has not come as a whole.
+    /// The answer to the first request and that request's length; `None` if it is incomplete.
     fn answer(&self, asked: &[u8], by_datagram: bool) -> Option<(Vec<u8>, usize)> {
         let (request, length) = parse_request(asked).unwrap()?;
         let mut store = self.store.lock().unwrap();

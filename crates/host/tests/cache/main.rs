@@ -1,4 +1,4 @@
-//! A client of a cache against agents that a test directs: by itself (direct), and through an operator.
+//! A client of a cache against scripted agents, directly and through an operator.
 
 #![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
 
@@ -36,7 +36,6 @@ fn value(bytes: &[u8], flags: u32) -> Value {
     Value { bytes: bytes.to_vec(), flags }
 }
 
-/// Four agents behind an operator of the same machine.
 fn behind_operator(is_degraded: bool) -> (Vec<Agent>, Operator) {
     let place = Place::new();
     let agents: Vec<_> = (0..4).map(|_| Agent::start(place.address())).collect();
@@ -69,7 +68,7 @@ fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
     assert!(client.delete("greeting").unwrap());
     assert!(!client.delete("greeting").unwrap());
     assert_eq!(client.get("greeting").unwrap(), None);
-    // What no datagram holds.
+    // Too long for a datagram.
     for length in [DATAGRAM_VALUE_MAX, DATAGRAM_VALUE_MAX + 1, 100_000, VALUE_MAX] {
         let long: Vec<u8> = (0..length).map(|n| n as u8).collect();
         client.set("long", &long, 3, None).unwrap();
@@ -97,7 +96,7 @@ fn n1_an_operator_selects_for_its_clients() {
     assert!(agents.iter().filter(|agent| agent.asked() > 0).count() >= 3, "gets go to all");
 }
 
-/// N3: where nobody selects, or the selector knows other servers, a get goes to a backup.
+/// N3: without a selector, or with one that knows other servers, a get goes to a backup.
 #[test]
 fn n3_gets_reach_a_replica_without_a_selector() {
     let (agents, operator) = behind_operator(true);
@@ -110,8 +109,8 @@ fn n3_gets_reach_a_replica_without_a_selector() {
     sets_gets_and_deletes(&builder.version(1).connect().unwrap(), &agents);
 }
 
-/// N8: somebody has changed the servers and forgotten to raise the version. A server that is no replica of the key any more may be selected,
-/// and what it still has is never a value.
+/// N8: the servers changed but the version did not. A server that is no longer a replica of the key may be selected; its value must not be
+/// returned.
 #[test]
 fn n8_a_server_that_is_no_replica_of_the_key_is_not_believed() {
     let place = Place::new();
@@ -178,7 +177,6 @@ fn a_server_that_stalls_holds_a_write_no_longer_than_its_timeout() {
     assert_eq!((error.done.len(), &error.failed[0].why), (2, &ServerError::Closed));
 }
 
-/// N8: what cannot be read is never a value; another replica is asked.
 #[test]
 fn n8_garbage_is_never_a_value() {
     let agents = agents(3);
@@ -199,7 +197,7 @@ fn n8_garbage_is_never_a_value() {
     assert!([counts.garbage, counts.other_version, counts.unfit].iter().all(|&count| count > 0), "{counts:?}");
     assert_eq!(counts.garbage + counts.other_version + counts.unfit, 30);
 
-    // Nobody has an answer: the error says what each said.
+    // No server has an answer: the error lists each server's.
     agents.iter().for_each(|agent| agent.by_datagram(Answers::Bytes(refused.clone())));
     agents[0].by_stream(Answers::Bytes(garbage));
     agents[1].by_stream(Answers::Closes);
@@ -223,7 +221,7 @@ fn a_long_value_comes_from_another_replica_if_the_first_fails() {
     for _ in 0..100 {
         assert_eq!(client.get("long").unwrap(), Some(value(&long, 0)));
     }
-    // It was deleted in between: that is an answer.
+    // Deleted in between: a valid answer.
     agents[2].by_stream(Answers::Bytes(bytes_of(&StoreAnswer::Missing)));
     assert_eq!(client.get("long").unwrap(), None);
     let counts = client.counts().cache;
@@ -309,7 +307,7 @@ fn a_get_that_nobody_answers_fails_in_time() {
     assert!((timeout..timeout * 10).contains(&began.elapsed()), "{:?}", began.elapsed());
 }
 
-/// The client is closed while a long value is fetched from a server that says nothing.
+/// Closed while a long value is fetched from a silent server.
 #[test]
 fn a_client_that_is_closed_waits_for_nobody() {
     let agents = agents(1);

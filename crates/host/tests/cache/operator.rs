@@ -1,4 +1,4 @@
-//! An operator, and the selector beside it: the C core and the endpoint, each with a socket of its own.
+//! An operator with its selector: the C core and the endpoint, each with its own socket.
 
 use midflight_dataplane::Out;
 use midflight_dataplane::program::Engine;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const TURN: Duration = Duration::from_millis(2);
 
-/// A socket that is bound, so that agents know where the operator will be.
+/// Bound sockets, so that agents know the operator's address in advance.
 pub(super) struct Place {
     operator: UdpSocket,
     selector: UdpSocket,
@@ -36,7 +36,7 @@ impl Place {
         self.operator.local_addr().unwrap()
     }
 
-    /// `keyspace`: what the selector knows. `is_degraded`: nobody selects.
+    /// `keyspace`: of the selector. `is_degraded`: without selection.
     pub(super) fn start(self, keyspace: &Keyspace, servers: &[SocketAddr], is_degraded: bool) -> Operator {
         let (address, selector) = (self.address(), self.selector.local_addr().unwrap());
         let mut engine = Replicas::new(&ReplicasConfig::default(), 1, rand::random()).unwrap();

@@ -9,7 +9,7 @@ use midflight_host::{Client, ClientOptions, Executor, ExecutorBuilder, Switch, S
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// No test waits longer for anything.
+/// Longest wait of a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn loopback() -> SocketAddr {
@@ -24,14 +24,13 @@ pub(crate) fn client(switch: SocketAddr) -> Client {
     Client::connect(ClientOptions::new(vec![switch])).unwrap()
 }
 
-/// Starts it and waits until all its slots are registered.
 pub(crate) fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
     let executor = builder.switch(switch).slots(slots).start().unwrap();
     assert!(executor.wait_registered(slots, PATIENCE), "{} of {slots} slots", executor.registered());
     executor
 }
 
-/// A switch, an executor with that many slots and the built-in functions, and a client.
+/// A switch, an executor with `slots` slots and the built-in functions, and a client.
 pub(crate) fn world(slots: u32) -> (Switch, Executor, Client) {
     let switch = switch();
     let executor = started(Executor::builder(), switch.local_addr(), slots);
@@ -39,7 +38,6 @@ pub(crate) fn world(slots: u32) -> (Switch, Executor, Client) {
     (switch, executor, client)
 }
 
-/// The values; panics with the first error.
 pub(crate) fn values(outcomes: Vec<TaskOutcome>) -> Vec<Vec<u8>> {
     outcomes.into_iter().map(|outcome| outcome.unwrap().value).collect()
 }

@@ -1,6 +1,5 @@
-//! A network with faults: a relay that has one address for each endpoint. What Y sends to the relay's address of X reaches
-//! X from the relay's address of Y. So endpoints know only addresses of the relay, and it can drop, duplicate or delay
-//! every datagram.
+//! A faulty network: a relay with one address per endpoint. What Y sends to the relay's address of X reaches X from the relay's address of
+//! Y. Endpoints know only relay addresses, so the relay can drop, duplicate or delay every datagram.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,16 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How bad it is: probabilities for a datagram.
+/// Probabilities per datagram.
 #[derive(Clone, Copy)]
 pub(crate) struct Faults {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
-    /// Held back for up to 2 ms, so that later ones overtake it.
+    /// Delayed by up to 2 ms, so that later ones overtake it.
     pub(crate) reordering: f64,
 }
 
-/// What it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     pub(crate) passed: u64,
@@ -36,7 +34,6 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Starts a relay for this switch.
     pub(crate) fn start(switch: SocketAddr, faults: Faults, seed: u64) -> Self {
         let mut mesh = Mesh::new(faults, seed);
         mesh.socket_of(switch);
@@ -52,7 +49,6 @@ impl Relay {
         Self { switch_address, stop, thread: Some(thread) }
     }
 
-    /// The relay's address of the switch.
     pub(crate) fn switch_address(&self) -> SocketAddr {
         self.switch_address
     }

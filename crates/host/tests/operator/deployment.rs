@@ -1,11 +1,11 @@
-//! What a controller deploys is what packets meet.
+//! Packets meet the rules that a controller deploys.
 
 use crate::world::{World, wait_until};
 use midflight_control::replicas::Role;
 use midflight_dataplane::replicas::Selection;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// N1, N2: each request passes the selector of its rack once, and its answer comes back by it.
+/// N1, N2: each request passes the selector of its rack once, and so does its answer.
 #[test]
 fn n1_requests_pass_the_selector_that_the_plan_names() {
     let world = World::new();
@@ -16,7 +16,7 @@ fn n1_requests_pass_the_selector_that_the_plan_names() {
     });
     let outcomes = world.client().read(300);
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    // A plan of the first counts may have moved the group meanwhile.
+    // A plan from the first counts may have moved the group already.
     let selectors = ["tor-0", "core-0"].map(|name| world.operator(name).selector.clone().unwrap());
     let reports = || selectors.each_ref().map(|selector| selector.report());
     wait_until("answers have come to the selectors", || {
@@ -35,7 +35,7 @@ fn n1_requests_pass_the_selector_that_the_plan_names() {
     assert_eq!((stats.degraded, stats.without_rsnode), (0, 0));
 }
 
-/// The same where operators select by themselves: there is no selector's thread.
+/// The same with selection in the operators' cores, without a selector thread.
 #[test]
 fn n1_operators_select_by_themselves() {
     let world = World::with(Selection::LeastOutstanding);
@@ -51,7 +51,6 @@ fn n1_operators_select_by_themselves() {
     assert!(stats().iter().all(|stats| (stats.copied, stats.unknown_group, stats.unmatched) == (0, 0, 0)));
 }
 
-/// The monitor's counts reach the controller, and a plan is made of them.
 #[test]
 fn n5_traffic_is_counted_and_planned_for() {
     let world = World::new();
@@ -79,14 +78,14 @@ fn n6_a_killed_rsnode_degrades_its_group() {
     assert!(client.read(50).iter().all(Result::is_ok));
     let (before, label) = (world.selected("tor-0"), controller.report().status.labels[0]);
     assert!(before >= 50);
-    // The selector dies, the operator lives on: its keeper says so.
+    // The selector dies and the operator survives: its keeper reports it.
     let operator = world.operators[0].as_mut().unwrap();
     operator.selector.as_ref().unwrap().end_thread();
     wait_until("its group is degraded, or at another RSNode", || {
         let status = controller.report().status;
         status.counters.failures == 1 && status.labels[0] != label
     });
-    // Counts are published from time to time.
+    // Counts are published at intervals.
     let diverted = |world: &World, delivered: u64| {
         let stats = || world.operator("tor-0").switch.stats();
         wait_until("counts are published", || stats().delivered >= delivered);
@@ -99,11 +98,11 @@ fn n6_a_killed_rsnode_degrades_its_group() {
     assert_eq!((world.selected("tor-0"), diverted(&world, delivered + 200).0), (before, diverted_before));
 }
 
-/// A selector that stands still: what finds the ring full is dropped and counted, and nothing else stands still.
+/// A blocked selector: datagrams that find the ring full are dropped and counted, and nothing else blocks.
 #[test]
 fn n8_what_finds_the_ring_to_the_selector_full_is_counted() {
     let world = World::new();
-    // Its keeper waits for the selector too.
+    // The keeper waits for the selector too.
     let controller = world.controller(|config| config.dead_after = 60_000_000_000);
     wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
     let mut client = world.client();
@@ -120,8 +119,7 @@ fn n8_what_finds_the_ring_to_the_selector_full_is_counted() {
     assert!(client.read(50).iter().all(Result::is_ok), "it goes on");
 }
 
-/// A server that says of itself what cannot be, and answers twice: each is counted by its name, by a selector's thread and by the core,
-/// and reads are answered.
+/// A server sends impossible statuses and duplicate answers: a selector thread and the core count each by name, and reads are answered.
 #[test]
 fn n8_forged_statuses_and_answers_are_counted() {
     for selection in [Selection::None, Selection::LeastOutstanding] {
@@ -145,7 +143,7 @@ fn n8_forged_statuses_and_answers_are_counted() {
     }
 }
 
-/// Two controllers: when the active one ends, its standby takes over, and nothing that is in force changes.
+/// When the active controller ends, its standby takes over without changing the rules in force.
 #[test]
 fn n6_a_standby_takes_over() {
     let world = World::new();

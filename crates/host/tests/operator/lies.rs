@@ -1,5 +1,4 @@
-//! N8: an operator that lies to its controller, over real streams. Each lie is counted by its name, and the others work as if there was
-//! none.
+//! N8: an operator lies to its controller over real streams. Each lie is counted by name, and the others work normally.
 
 use crate::world::{World, greet, secret, wait_until};
 use midflight_control::replicas::keeper::Load;
@@ -11,7 +10,7 @@ use midflight_wire::replicas::control::{self, Ask, ControlMessage, Done, SetNumb
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// It says that it has carried out everything.
+/// Claims to have carried out everything.
 struct Nothing;
 
 impl Parts for Nothing {
@@ -30,16 +29,16 @@ impl Parts for Nothing {
     fn set_selectors(&mut self, _: u32) {}
 }
 
-/// What it says in the place of an answer.
+/// Replaces an answer by a lie.
 fn lie(number: usize, answer: ControlMessage) -> Vec<ControlMessage> {
     match (number % 6, answer) {
-        // It serves ids that nobody has given it, and labels groups of others.
+        // RSNode ids that were never assigned, and labels of other groups.
         (_, ControlMessage::Inventory(mut inventory)) => {
             inventory.rsnodes = (1..50).map(|id| (id, None)).collect();
             inventory.labels = vec![(0, 77), (9, 78)];
             vec![ControlMessage::Inventory(inventory)]
         }
-        // It has refused orders that it was not given.
+        // A refusal of orders that it was not given.
         (_, ControlMessage::Done(mut done)) => {
             done.refused.push((u16::MAX, 200));
             vec![ControlMessage::Done(done)]
@@ -56,7 +55,7 @@ fn lie(number: usize, answer: ControlMessage) -> Vec<ControlMessage> {
             report.at_ns = 0;
             vec![ControlMessage::Report(report)]
         }
-        // An answer to nothing, and what only a controller says.
+        // An unsolicited answer, and messages that only a controller sends.
         (3, ControlMessage::Report(report)) => {
             let (incarnation, term) = (report.incarnation, report.term);
             let number = SetNumber { loading: 9, sequence: 9 };
@@ -91,8 +90,8 @@ fn talk(mut stream: TcpStream, keeper: &mut RuleKeeper, said: &mut usize) {
     }
 }
 
-/// Where the liar takes orders. It lies until the process ends. It says of itself that it has no selector: who is an RSNode and lies about
-/// its rules loses what is sent to it, and nobody can tell.
+/// The liar's control address; it lies until the process ends. It claims to have no selector: a lying RSNode would lose requests
+/// undetectably.
 fn liar() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

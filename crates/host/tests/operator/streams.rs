@@ -1,4 +1,4 @@
-//! N8: streams with anything wrong in them. A scripted controller over real streams.
+//! N8: faulty streams, from a scripted controller.
 
 use crate::world::{CLIENT, Operator, World, greet, secret, wait_until};
 use midflight_control::replicas::order::order;
@@ -29,7 +29,6 @@ pub(crate) fn loopback() -> IpAddr {
     [127, 0, 0, 1].into()
 }
 
-/// One end of a stream.
 pub(crate) struct Stream {
     stream: TcpStream,
     come: Vec<u8>,
@@ -42,7 +41,7 @@ impl Stream {
         Self::with(operator, &secret()).unwrap()
     }
 
-    /// The stream of a controller with this secret; an error if it is closed at once.
+    /// A controller's stream with this secret; an error if it is closed at once.
     fn with(operator: &Operator, secret: &Secret) -> std::io::Result<Self> {
         let mut stream = TcpStream::connect(operator.keeper.local_addr()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -56,7 +55,7 @@ impl Stream {
         bytes
     }
 
-    /// The frame of what need not be a message.
+    /// Seals bytes that need not be a message.
     fn sealed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::new();
         assert!(self.sealer.seal(bytes, &mut sealed));
@@ -72,7 +71,6 @@ impl Stream {
         self.write(&sealed);
     }
 
-    /// The next answer; `None`: it is closed.
     pub(crate) fn answer(&mut self) -> Option<ControlMessage> {
         loop {
             if let Some((message, length)) = self.opener.open(&mut self.come).unwrap() {
@@ -115,7 +113,7 @@ fn own_rack() -> Vec<Rule> {
     ]
 }
 
-/// A stream that breaks in the middle of a message loses nothing: the same SET again is answered, and carried out once.
+/// A stream that breaks within a message loses nothing: the repeated SET is answered, and carried out once.
 #[test]
 fn n8_a_stream_that_breaks_within_a_message_loses_nothing() {
     let operator = operator(&[loopback()]);
@@ -138,7 +136,7 @@ fn n8_a_stream_that_breaks_within_a_message_loses_nothing() {
     assert_eq!((report.messages.sets, report.messages.repeated, report.rules), (1, 1, 3));
 }
 
-/// What is cut anywhere is put together again.
+/// Messages are reassembled from any fragments.
 #[test]
 fn messages_may_come_byte_by_byte_and_many_at_once() {
     let operator = operator(&[loopback()]);
@@ -189,7 +187,7 @@ fn n8_bytes_that_are_no_message_close_the_stream() {
         vec![0xaa; 64],
         head(CONTROL_VERSION + 1, 0).as_bytes().to_vec(),
         head(CONTROL_VERSION, CONTROL_MAX + 1).as_bytes().to_vec(),
-        // What only an operator says.
+        // Only an operator sends this.
         Stream::bytes(&report),
     ];
     for (count, bytes) in (1..).zip(bad) {
@@ -202,7 +200,7 @@ fn n8_bytes_that_are_no_message_close_the_stream() {
     Stream::new(&operator).ask(2);
 }
 
-/// A controller whose streams have died unseen is not kept out by them.
+/// A controller's dead streams do not block its new ones.
 #[test]
 fn n8_the_newest_streams_of_a_controller_are_served() {
     let operator = operator(&[loopback()]);
@@ -213,7 +211,7 @@ fn n8_the_newest_streams_of_a_controller_are_served() {
     streams[60..].iter_mut().for_each(|stream| drop(stream.ask(2)));
 }
 
-/// An operator that has lost its switch answers nothing more.
+/// An operator that has lost its switch answers no more orders.
 #[test]
 fn n8_without_a_switch_no_order_is_answered() {
     let operator = operator(&[loopback()]);
@@ -226,8 +224,8 @@ fn n8_without_a_switch_no_order_is_answered() {
     wait_until("it is counted", || keeper.report().streams.without_switch == 1);
 }
 
-/// Who is at a controller's address and does not know the secret, such as another user of its machine, changes nothing: neither as former
-/// versions spoke, nor with a secret of his own, nor with the bytes of a stream that he has seen.
+/// A process at a controller's address without the secret, such as another user's, changes nothing: neither with an older version, nor with
+/// another secret, nor with replayed bytes.
 #[test]
 fn n8_who_does_not_know_the_secret_changes_nothing() {
     let world = World::new();
@@ -257,7 +255,7 @@ fn n8_who_does_not_know_the_secret_changes_nothing() {
     assert_eq!(controller.report().status.counters.refused, 0);
 }
 
-/// So an error of a controller that knows the secret does not take all later ones their operators.
+/// Otherwise one faulty controller with the secret would lock all later ones out.
 #[test]
 fn n8_a_term_that_cannot_be_is_not_followed() {
     let operator = operator(&[loopback()]);
@@ -271,7 +269,7 @@ fn n8_a_term_that_cannot_be_is_not_followed() {
     stream.ask(3);
 }
 
-/// A controller that does not know the secret of an operator counts it, and goes on with the others.
+/// A controller with another secret than an operator's counts that and continues with the others.
 #[test]
 fn n8_an_operator_with_another_secret_is_counted() {
     let world = World::new();
@@ -280,7 +278,7 @@ fn n8_an_operator_with_another_secret_is_counted() {
     assert_eq!(world.operator("tor-0").keeper.report().messages.asked, 0);
 }
 
-/// Streams that prove nothing do not take a controller at the same address its place.
+/// Unproved streams do not evict a controller's stream from the same address.
 #[test]
 fn n8_streams_that_are_not_proved_close_none_that_is() {
     let operator = operator(&[loopback()]);

@@ -1,5 +1,5 @@
-//! A small network on loopback: operators as in production, servers that answer at once or slowly, a client. Each rack has addresses of
-//! its own, because operators know hosts by them.
+//! A small network on loopback: operators as in production, fast or slow servers, and a client. Each rack has its own addresses, by which
+//! operators recognize hosts.
 
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
 use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
@@ -24,12 +24,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Replica group of all servers.
 pub(crate) const GROUP: u32 = 7;
-/// The longest that anything here may take: machines of tests are slow.
+/// Longest wait; test machines are slow.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// Racks `rack-0`, where the client is, and `rack-1`, where the servers are; both below `core-0`.
+/// The client is in `rack-0`, the servers in `rack-1`; both below `core-0`.
 const TOPOLOGY: &str = r#"
 core = ["core-0"]
 racks = [
@@ -40,12 +39,11 @@ racks = [
 pub(crate) const CLIENT: [u8; 4] = [127, 60, 0, 10];
 const STORE: [u8; 4] = [127, 60, 1, 10];
 
-/// What all operators and controllers of these tests share.
 pub(crate) fn secret() -> Secret {
     Secret::new([7; 32])
 }
 
-/// Begins a stream at this end, as production does; what seals, and what opens.
+/// The handshake of a stream, as in production.
 pub(crate) fn greet(stream: &mut TcpStream, secret: &Secret, end: End) -> std::io::Result<(Sealer, Opener)> {
     stream.write_all(&greeting(5))?;
     let mut others = [0; GREETING_BYTES];
@@ -58,7 +56,7 @@ pub(crate) fn greet(stream: &mut TcpStream, secret: &Secret, end: End) -> std::i
     Ok((sealer, opener))
 }
 
-/// An operator with what runs beside it. Dropping it kills it.
+/// An operator with its selector and keeper. Dropping it kills it.
 pub(crate) struct Operator {
     pub(crate) switch: Arc<Switch<ReplicasProgram>>,
     pub(crate) selector: Option<Arc<Selector>>,
@@ -66,7 +64,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// One at this address; port 0 takes free ones.
+    /// An operator at this address; port 0: free ports.
     pub(crate) fn start(
         network_masks: [u32; 4],
         at: SocketAddr,
@@ -97,18 +95,18 @@ impl Operator {
     }
 }
 
-/// A server; dropping it ends it.
+/// A server. Dropping it stops it.
 pub(crate) struct Store {
     pub(crate) address: SocketAddr,
     pub(crate) served: Arc<AtomicU64>,
-    /// It says of itself what cannot be, and each answer twice.
+    /// Sends impossible statuses, and each answer twice.
     pub(crate) lies: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Store {
-    /// One that answers after so long with what it was asked.
+    /// A server that echoes a request after `takes`.
     pub(crate) fn start(operator: SocketAddr, takes: Duration) -> Self {
         let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(STORE), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -150,7 +148,6 @@ impl Store {
     }
 }
 
-/// Overwrites the status of an answer; whether it has one.
 fn forge_status(packet: &mut [u8]) -> bool {
     let is_answer =
         matches!(parse(packet), Ok(Packet::Response(_, _, status, ..)) if status.len() == size_of::<ServerStatus>());
@@ -167,9 +164,8 @@ impl Drop for Store {
     }
 }
 
-/// The whole network but its controllers.
 pub(crate) struct World {
-    /// `tor-0`, `tor-1`, `core-0`; `None`: it was killed.
+    /// `tor-0`, `tor-1`, `core-0`; `None` once killed.
     pub(crate) operators: [Option<Operator>; 3],
     pub(crate) stores: Vec<Store>,
     pub(crate) network: Arc<Network>,
@@ -179,12 +175,12 @@ pub(crate) struct World {
 pub(crate) const NAMES: [&str; 3] = ["tor-0", "tor-1", "core-0"];
 
 impl World {
-    /// With three servers that answer at once, and selectors beside `tor-0` and `core-0`.
+    /// Three fast servers; selectors at `tor-0` and `core-0`.
     pub(crate) fn new() -> Self {
         Self::with(Selection::None)
     }
 
-    /// The same, where these two select by themselves.
+    /// The same, with selection in these operators' cores.
     pub(crate) fn with(selection: Selection) -> Self {
         let at = [[127, 60, 0, 1], [127, 60, 1, 1], [127, 60, 2, 1]].map(|ip| SocketAddr::from((ip, 0)));
         let masks = network(&[at[0]; 3], &[None; 3], &[]).masks();
@@ -201,7 +197,7 @@ impl World {
         let of_core = |n: usize| SocketAddr::new(at[n].ip(), 9);
         let selectors: [_; 3] = std::array::from_fn(|n| {
             let thread = operators[n].as_ref()?.selector.as_ref().map(|selector| selector.local_addr());
-            // Controllers want an address of everybody who selects.
+            // Controllers need an address for every selection.
             thread.or_else(|| has_selector[n].1.then(|| of_core(n)))
         });
         let stores: Vec<Store> = (0..3).map(|_| Store::start(addresses[1], Duration::ZERO)).collect();
@@ -214,7 +210,7 @@ impl World {
         Self { operators, stores, network, control }
     }
 
-    /// A controller. All groups are at the operator of their rack, until a plan is better.
+    /// A controller that begins with every group at its rack's operator.
     pub(crate) fn controller(&self, change: impl FnOnce(&mut ControllerConfig)) -> ControllerProcess {
         self.controller_with(secret(), change)
     }
@@ -226,7 +222,7 @@ impl World {
     ) -> ControllerProcess {
         let mut config = ControllerConfig {
             ask_every: 20 * MS,
-            // Machines of tests stand still for longer than those of clusters.
+            // Test machines pause for longer than those of clusters.
             dead_after: 1_000 * MS,
             takeover_after: 100 * MS,
             repeat_after: 100 * MS,
@@ -242,7 +238,7 @@ impl World {
             .unwrap()
     }
 
-    /// Orders for this operator go elsewhere.
+    /// Redirects orders for this operator.
     pub(crate) fn redirect(&mut self, name: &str, to: SocketAddr) {
         let place = self.network.topology().operator(name).unwrap();
         self.control[place] = to;
@@ -267,7 +263,7 @@ fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], ser
     let topology = input::topology(TOPOLOGY, &Accelerator::paper("default".into())).unwrap();
     let operators = (0..3).map(|n| OperatorAt {
         switch: NAMES[n].into(),
-        // Before there are operators, any addresses do: the masks follow from the topology.
+        // The masks follow from the topology; the addresses do not matter yet.
         address: if addresses[n].port() == 0 { ([127, 60, 3, 1], 1 + n as u16).into() } else { addresses[n] },
         selector: selectors[n],
     });
@@ -284,7 +280,7 @@ fn network(addresses: &[SocketAddr; 3], selectors: &[Option<SocketAddr>; 3], ser
     .unwrap()
 }
 
-/// A client that reads one after the other, or many at once.
+/// A client that reads sequentially or in bulk.
 pub(crate) struct Reader {
     client: Client,
     operator: SocketAddr,
@@ -300,7 +296,7 @@ impl Reader {
         Self { client, operator, socket, servers }
     }
 
-    /// The packet of a read that nobody waits for.
+    /// The packet of a read for which no caller waits.
     pub(crate) fn packet(&mut self) -> Vec<u8> {
         let read = Read { group: GROUP, backups: self.servers.clone(), asked: b"question".to_vec() };
         self.client.submit(clock::now(), read).unwrap();
@@ -309,7 +305,7 @@ impl Reader {
         packet
     }
 
-    /// Sends a packet so many times, slowly enough for the operator.
+    /// Sends a packet `times` times, slowly enough for the operator.
     pub(crate) fn send(&self, packet: &[u8], times: usize) {
         for sent in 0..times {
             self.socket.send_to(packet, self.operator).unwrap();
@@ -319,7 +315,6 @@ impl Reader {
         }
     }
 
-    /// Begins so many reads, and waits for all of them.
     pub(crate) fn read(&mut self, count: usize) -> Vec<Result<Answer, Failure>> {
         for n in 0..count {
             let asked = format!("question {n}").into_bytes();
@@ -355,7 +350,6 @@ impl Reader {
     }
 }
 
-/// Waits until something is so.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !is_so() {

@@ -1,4 +1,4 @@
-//! R6: replicas that answer clients directly, by real sockets; and a network that does not let that pass.
+//! R6: replicas answer clients directly over real sockets; and a network that blocks this.
 
 use super::world::{SET, World, wait_until};
 use midflight_dataplane::reads::ReplyCheck;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Network address translation before one client: it passes what comes from the switch, and nothing else.
+/// NAT in front of one client: passes only what comes from the switch.
 struct Nat {
     inside: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -23,7 +23,7 @@ impl Nat {
             socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             Arc::new(socket)
         });
-        // The kernel drops what comes from elsewhere.
+        // The kernel drops datagrams from elsewhere.
         outside.connect(switch).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let address = inside.local_addr().unwrap();

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) const SET: u16 = 1;
 const MS: Nanos = 1_000_000;
-/// Much longer than a machine with other work makes a replica wait: elections and sessions end by what a test does.
+/// Longer than a busy machine delays a replica, so that elections and sessions end only by a test's actions.
 const LEASE: Nanos = 1_000 * MS;
 
-/// A port that was free a moment ago, for replicas that come back on the same one.
+/// A port that was just free, for replicas that restart on it.
 fn free_udp() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -83,13 +83,12 @@ impl World {
         KvClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
     }
 
-    /// As the operator does it.
+    /// As an operator would.
     pub(super) fn change_reply_check(&self, reply_check: ReplyCheck) {
         let order = SetOrder::change(&NewSet { reply_check, ..self.set.clone() });
         assert_eq!(self.switch.order(order).unwrap().outcome(), Outcome::Done);
     }
 
-    /// Waits for a leader with a session.
     pub(super) fn leader(&self) -> usize {
         let mut leader = None;
         wait_until("a replica leads", || {

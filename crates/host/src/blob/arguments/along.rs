@@ -1,5 +1,5 @@
-//! Arguments that clients have sent before their tasks came. Anybody can send some, so there are few, each source has a share of them,
-//! and they stay for a moment only: what has no room is fetched when its task comes.
+//! Arguments that clients push before their tasks arrive. Anyone can send them, so few are kept, for a short time, with a share per source
+//! address. The others are fetched when their tasks arrive.
 
 use midflight_tasks::blob::{TAG_BYTES, argument_name, open_argument};
 use midflight_wire::{BlobRef, Host};
@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How many are kept, and how many of one source (T14).
+/// Arguments kept, in total and per source address (T14).
 const KEPT_MAX: usize = 64;
 const SHARE: usize = 16;
-/// For how long: a task of its client's that waits for longer is not alone in the queue.
+/// A task that waits longer is not alone and gains little.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// Those whose tasks have not come, and what became of the others.
+/// Pushed arguments whose tasks have not arrived, and counts of the others.
 #[derive(Debug, Default)]
 pub(super) struct CameAlong {
-    /// The oldest first.
+    /// Oldest first.
     kept: VecDeque<Kept>,
     pub(super) used: u64,
     pub(super) unused: u64,
@@ -29,13 +29,11 @@ struct Kept {
     client: SocketAddr,
     name: u64,
     tag: [u8; TAG_BYTES],
-    /// Encrypted.
     argument: Vec<u8>,
 }
 
 impl CameAlong {
-    /// Keeps an argument until its task comes, if there is room. Those that are here already have come earlier, and so have their tasks,
-    /// most probably: they stay.
+    /// Keeps an argument if there is room. Older ones stay, because their tasks probably arrive first.
     pub(super) fn keep(
         &mut self,
         now: Instant,
@@ -54,11 +52,11 @@ impl CameAlong {
         self.kept.push_back(Kept { came: now, client, name, tag, argument });
     }
 
-    /// The argument of a task of a client at this address, once, if it came along and is genuine.
+    /// The argument of a task, if pushed and genuine. Returned once.
     pub(super) fn take(&mut self, now: Instant, client: SocketAddr, blob: &BlobRef) -> Option<Vec<u8>> {
         self.expire(now);
         if self.kept.is_empty() {
-            return None; // so that no name is computed where arguments do not come along
+            return None; // avoids computing names where clients push nothing
         }
         let mut kept = self.kept.remove(self.place(client, argument_name(blob))?)?;
         let has_length = kept.argument.len() == blob.length.get() as usize;
@@ -95,7 +93,6 @@ mod tests {
         BlobRef { id: id.into(), length: length.into(), port: 9.into(), at: 2.into() }
     }
 
-    /// The genuine argument of `blob` comes along from this address.
     fn keep(along: &mut CameAlong, now: Instant, client: SocketAddr, blob: &BlobRef, argument: &[u8]) {
         let mut sealed = argument.to_vec();
         let tag = seal_argument(blob, &mut sealed);
@@ -120,8 +117,8 @@ mod tests {
         assert_eq!(counts(&along), (0, 1, 0, 0));
     }
 
-    /// Whoever has got the port of an executor is sent arguments that are for it. He may send what he got to another executor, from the
-    /// client's address; but not something else.
+    /// A process that gets an executor's old port receives that executor's arguments. It can replay them to another executor from the
+    /// client's address, but not change them.
     #[test]
     fn t13_who_has_seen_an_argument_can_repeat_and_not_change_it() {
         let (mut along, now, blob) = (CameAlong::default(), Instant::now(), blob(7, 20));
@@ -152,7 +149,7 @@ mod tests {
         assert_eq!(along.take(now, host(1), &blob(7, 17)), Some(vec![1; 17]));
     }
 
-    /// Tasks come in the order in which they were submitted, so those that came along first are needed first.
+    /// Tasks arrive in order of submission, so the arguments pushed first are needed first.
     #[test]
     fn t14_a_source_has_a_share_and_what_came_first_stays() {
         let (mut along, now) = (CameAlong::default(), Instant::now());

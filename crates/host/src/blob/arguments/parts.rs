@@ -1,48 +1,45 @@
-//! What an executor has of packs, what it is fetching, and how much it fetches.
+//! The parts of packs that an executor has, the fetches in progress, and how much to fetch.
 
 use midflight_wire::PACK_UNIT;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Bytes of parts that are kept, with [`PART_OVERHEAD`] for each.
+/// Bytes of parts kept, with [`PART_OVERHEAD`] for each.
 pub(super) const KEPT_MAX: usize = 4 << 20;
-/// Bytes of the lists that a part is in, at most.
+/// Upper bound of the bytes that the indexes need per part.
 pub(super) const PART_OVERHEAD: usize = 640;
-/// Bytes that are asked for at first, and at most.
+/// Bytes to fetch: initial and largest.
 const FIRST_WINDOW: u32 = 4 << 10;
 pub(super) const LARGEST_WINDOW: u32 = 64 << 10;
-/// A part is judged after so many further ones: until then the tasks around it have come.
+/// Later fetches after which a part is judged. By then its neighbours have been requested.
 const JUDGED_AFTER: usize = 4;
-/// Clients whose windows are remembered; with more, all begin anew.
+/// Clients whose windows are remembered. Beyond that, all are reset.
 pub(super) const WINDOWS_MAX: usize = 1_024;
 
-/// A pack: who serves it, and its id.
+/// Server and id of a pack.
 pub(super) type Name = (SocketAddr, u64);
 
-/// Parts of packs that have come, and those that are being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) kept: HashMap<Name, BTreeMap<u32, Part>>,
-    /// The oldest first.
+    /// Oldest first.
     pub(super) order: VecDeque<(Name, u32)>,
     pub(super) bytes: usize,
     pub(super) windows: HashMap<SocketAddr, Window>,
     coming: Vec<Coming>,
     fetches: u64,
-    /// Threads that wait for what is coming.
     pub(super) waiting: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) bytes: Vec<u8>,
-    /// Bytes of arguments that were asked for; of one that was asked for twice, twice.
+    /// Bytes of arguments requested, counting repetitions.
     used: usize,
     is_judged: bool,
 }
 
-/// What a thread is fetching.
 #[derive(Debug)]
 struct Coming {
     number: u64,
@@ -50,18 +47,17 @@ struct Coming {
     range: Range<u32>,
 }
 
-/// How much is fetched of one client's packs.
+/// How much to fetch from one client's packs.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: u32,
-    /// The last parts, the oldest first.
+    /// The latest parts, oldest first.
     recent: VecDeque<(Name, u32)>,
 }
 
-/// What a thread finds that needs an argument.
 pub(super) enum Found {
     Here(Vec<u8>),
-    /// It must fetch at most so many bytes; others may wait for them by this number.
+    /// The caller fetches at most `most` bytes; other threads may wait for the fetch under this number.
     Fetch {
         most: u32,
         number: Option<u64>,
@@ -69,7 +65,7 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// It must fetch the argument alone, and nobody waits for it.
+    /// A fetch of this argument alone that no thread waits for.
     pub(super) fn alone(range: &Range<u32>) -> Self {
         Self::Fetch { most: range.len() as u32, number: None }
     }
@@ -82,7 +78,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// More is asked for where the arguments of a part were needed, less where they were other executors'.
+    /// Grows if the part's arguments were needed, shrinks if other executors got them.
     fn judge(&mut self, part: &mut Part) {
         let length = part.bytes.len();
         if 2 * part.used >= length {
@@ -108,7 +104,7 @@ impl Parts {
         Some(argument.to_vec())
     }
 
-    /// The number of a fetch that will bring this, too.
+    /// The number of a fetch in progress that includes this range.
     pub(super) fn coming_with(&self, name: Name, range: &Range<u32>) -> Option<u64> {
         let brings = |coming: &&Coming| {
             coming.name == name && coming.range.start <= range.start && coming.range.end >= range.end
@@ -120,7 +116,6 @@ impl Parts {
         self.coming.iter().any(|coming| coming.number == number)
     }
 
-    /// A thread begins to fetch this, and what is behind it.
     pub(super) fn begin(&mut self, name: Name, range: &Range<u32>) -> Found {
         let window = self.windows.get(&name.0).map_or(FIRST_WINDOW, |window| window.bytes);
         let most = window.max(range.len() as u32);
@@ -130,17 +125,16 @@ impl Parts {
         Found::Fetch { most, number: Some(number) }
     }
 
-    /// A fetch has ended; whether threads may wait for it.
+    /// Ends a fetch. Returns whether threads may be waiting for it.
     pub(super) fn has_come(&mut self, number: Option<u64>) -> bool {
         self.coming.retain(|coming| Some(coming.number) != number);
         self.waiting > 0
     }
 
-    /// Keeps what was fetched for this argument.
     pub(super) fn insert(&mut self, name: Name, range: &Range<u32>, bytes: Vec<u8>) {
         let (begin, end) = (range.start, range.start.saturating_add(bytes.len() as u32));
         let parts = self.kept.entry(name).or_default();
-        // A shorter one within it would hide it.
+        // A shorter part within the new one would hide it.
         let within: Vec<u32> = parts
             .range(begin..end)
             .filter(|(at, part)| *at + part.bytes.len() as u32 <= end)
@@ -149,7 +143,7 @@ impl Parts {
         let removed: usize = within.iter().filter_map(|at| parts.remove(at)).map(|part| part.cost()).sum();
         let part = Part { bytes, used: padded(range), is_judged: false };
         self.bytes = self.bytes - removed + part.cost();
-        // A longer one that begins here can only have come meanwhile.
+        // Only a part fetched at the same time can begin here and be longer.
         if let Some(before) = parts.insert(begin, part) {
             self.bytes -= before.cost();
         }
@@ -160,7 +154,6 @@ impl Parts {
         }
     }
 
-    /// Learns from an earlier part, now that one more has come.
     fn note(&mut self, name: Name, begin: u32) {
         if self.windows.len() >= WINDOWS_MAX && !self.windows.contains_key(&name.0) {
             self.windows.clear();
@@ -181,7 +174,7 @@ impl Parts {
         let Some(parts) = self.kept.get_mut(&name) else { return };
         if let Some(mut part) = parts.remove(&begin) {
             self.bytes -= part.cost();
-            // It was of little use, for want of room.
+            // Evicted before it was judged.
             if let Some(window) = self.windows.get_mut(&name.0).filter(|_| !part.is_judged) {
                 window.judge(&mut part);
             }
@@ -192,7 +185,7 @@ impl Parts {
     }
 }
 
-/// Bytes of an argument with those up to where the next one begins.
+/// Length with padding.
 fn padded(range: &Range<u32>) -> usize {
     range.len().next_multiple_of(PACK_UNIT as usize)
 }

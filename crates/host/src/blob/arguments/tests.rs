@@ -1,4 +1,4 @@
-//! Packs of a client and what executors fetch of them, over loopback.
+//! Packs of a client and the fetches of executors, over loopback.
 
 use super::parts::{KEPT_MAX, PART_OVERHEAD, WINDOWS_MAX};
 use super::*;
@@ -16,10 +16,9 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Of a client, not of its server of blobs.
+/// The client's UDP address, not that of its blob server.
 const CLIENT: SocketAddr = SocketAddr::new(HERE, 70);
 
-/// A client's side.
 struct Client {
     store: Arc<BlobStore>,
     packs: Packs,
@@ -37,17 +36,17 @@ impl Client {
         self.packs.add(argument, self.server.port()).unwrap()
     }
 
-    /// Arguments of 200 bytes, which begin 208 bytes apart.
+    /// Arguments of 200 bytes at offsets 208 bytes apart.
     fn many(&self, count: u32) -> Vec<(Arc<BlobLease>, BlobRef)> {
         (0..count).map(|number| self.add(&argument(number))).collect()
     }
 }
 
-/// A server of one pack that answers when it is told to.
+/// A server of one pack that answers on command.
 struct Told {
     port: u16,
     requests: Arc<AtomicUsize>,
-    /// For each request how many zeros it is answered with; `None`: they are not here.
+    /// For each request, the number of zeros to answer with; `None`: not here.
     answers: mpsc::Sender<Option<u32>>,
 }
 
@@ -77,7 +76,7 @@ impl Told {
                         let here = |length| Answer::here(length, proof(length));
                         let head = length.map_or_else(Answer::not_here, here);
                         let bytes = [head.as_bytes(), &vec![0; length.unwrap_or(0) as usize]].concat();
-                        let _ = stream.write_all(&bytes); // who refuses it has closed
+                        let _ = stream.write_all(&bytes); // a client that refuses it has closed
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => {}
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
@@ -95,7 +94,7 @@ impl Told {
         wait_until(|| self.requests.load(Relaxed) == count);
     }
 
-    /// Answers so many requests, the oldest first.
+    /// Answers `count` requests, oldest first.
     fn answer(&self, count: usize, is_here: bool) {
         (0..count).for_each(|_| self.answers.send(is_here.then_some(4_096)).unwrap());
     }
@@ -185,7 +184,7 @@ fn threads_that_need_what_is_coming_wait_for_it() {
     assert_eq!(executor.counts().fetches, 1);
 }
 
-/// Else the slots of an executor would wait one after the other for a client that is gone.
+/// Otherwise every slot in turn would time out on a client that has left.
 #[test]
 fn threads_whose_fetch_has_failed_try_side_by_side() {
     let (executor, server) = (executor(), Told::start());
@@ -286,7 +285,7 @@ fn a_part_takes_the_place_of_those_within_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Arguments of any lengths, got in any order, some of them after their tasks have ended, by two executors.
+    /// Arguments of any lengths, requested by two executors in any order, some after their tasks have ended.
     #[test]
     fn each_argument_is_the_one_that_was_added(
         arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..=PACKED_MAX), 1..60),

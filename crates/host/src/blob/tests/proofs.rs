@@ -1,10 +1,10 @@
-//! Bytes come from who knows the id, and go to who does, whoever has the port or a kept connection (T13).
+//! Both ends prove that they know the id; a port or a kept connection proves nothing (T13).
 
 use super::*;
 use std::net::Shutdown;
 use std::thread::{Scope, spawn};
 
-/// A fetch of the blob with id 7 from somebody else's server: what that one was asked, and what becomes of its answer.
+/// Fetches blob 7 from a foreign server. Returns what that server was asked, and the outcome.
 fn fetch_from(answer: impl FnOnce(&TcpStream, &Request) -> Answer + Send) -> (Vec<u8>, Result<Vec<u8>, FetchError>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let reference = reference_to(&listener, 7);
@@ -19,13 +19,13 @@ fn fetch_from(answer: impl FnOnce(&TcpStream, &Request) -> Answer + Send) -> (Ve
     })
 }
 
-/// A blob of four bytes that is served there.
+/// Reference to a blob of four bytes at this listener.
 fn reference_to(listener: &TcpListener, id: u64) -> BlobRef {
     let port = listener.local_addr().unwrap().port();
     BlobRef { id: id.into(), length: 4.into(), port: port.into(), at: 0.into() }
 }
 
-/// Whoever gets the port of a client that has ended is asked for its arguments, and whoever gets that of an executor for its results.
+/// Such as a process with the port of an ended client or executor.
 #[test]
 fn t13_bytes_of_who_does_not_know_the_id_are_refused_and_do_not_learn_it() {
     let known = |stream: &TcpStream, request: &Request| answer_to(stream, request, 7, 4);
@@ -53,21 +53,21 @@ fn t13_bytes_of_who_does_not_know_the_id_are_refused_and_do_not_learn_it() {
     assert!(matches!(fetched, Err(FetchError::Forged(_))), "an answer to an earlier request: {fetched:?}");
 }
 
-/// The answer of who knows the id, on a connection with other ends.
+/// The answer of a server that knows the id, on a connection with other ends.
 fn answer_from(stream: &TcpStream, request: &Request, other: impl Fn(&mut Ends)) -> Answer {
     let mut ends = Ends { server: stream.local_addr().unwrap(), client: stream.peer_addr().unwrap() };
     other(&mut ends);
     Answer::here(4, BlobSecret::new(7).answer_proof(request.nonce.get(), ends, 4))
 }
 
-/// Who has been asked for a blob knows its name, and not its id.
+/// A server that was asked for a blob knows its name, but not its id.
 #[test]
 fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
     let (_packed, part) = Packs::new(Arc::clone(&store)).add(&[7; 20], server.port()).unwrap();
     let (whole, part) = (lease.reference(server.port()).id.get(), part.id.get());
-    // A request that was made for another connection, or for this one before.
+    // Requests made for another connection, or earlier for this one.
     let (mut overheard, mut overheard_part) =
         (open(1, address).request(whole), open(1, address).request_part(part, 0, 20));
     let mut connection = open(1, address);
@@ -81,7 +81,7 @@ fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
         connection.write(request);
         assert!(ends_with(&connection.stream, NOT_HERE));
     }
-    // Another part than the one that was asked for.
+    // Another part than the one in the proof.
     let mut connection = open(1, address);
     let mut request = connection.request_part(part, 0, 10);
     request[39] = 20;
@@ -96,8 +96,8 @@ fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
     assert_eq!((store.counters().unknown, store.counters().served), (4, 2));
 }
 
-/// Someone who listens at the server's port on another address, as each user of a machine can on loopback, is asked for a blob, and passes
-/// on what both say. He would see all, and could change it.
+/// As any user can do on loopback: a relay at the server's port on another address passes on both sides' bytes. It must not see the
+/// content.
 #[test]
 fn t13_nothing_goes_through_a_relay() {
     let (store, server, address) = serve(patient());
@@ -120,16 +120,16 @@ fn t13_nothing_goes_through_a_relay() {
     assert_eq!((store.counters().unknown, store.counters().served), (2, 0));
 }
 
-/// What comes from one, to the other.
+/// Copies bytes from one stream to the other.
 fn pass_on<'a>(scope: &'a Scope<'a, '_>, from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     scope.spawn(move || {
-        let _ = std::io::copy(&mut from, &mut to); // the other end has closed
+        let _ = std::io::copy(&mut from, &mut to); // the peer has closed
         let _ = to.shutdown(Shutdown::Write);
     });
 }
 
-/// The one who kept it may have got the port of a client that had ended, which now is back.
+/// The kept connection may lead to a process that had the server's port for a while.
 #[test]
 fn t13_where_a_kept_connection_is_of_no_use_a_new_one_is_tried() {
     type Answers = fn(&TcpStream, &Request) -> Option<Vec<u8>>;
@@ -160,7 +160,7 @@ fn t13_where_a_kept_connection_is_of_no_use_a_new_one_is_tried() {
     }
 }
 
-/// A neighbour takes all places that one address may have, and says nothing.
+/// A neighbour takes all connections of one address and stays silent.
 #[test]
 fn t14_silent_neighbours_keep_nobody_from_his_blob() {
     let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });

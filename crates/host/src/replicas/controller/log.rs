@@ -1,4 +1,4 @@
-//! What a controller says in its log.
+//! The log messages of a controller.
 
 use crate::replicas::LogLimit;
 use midflight_control::replicas::controller::Failure;
@@ -6,17 +6,16 @@ use midflight_control::replicas::{Event, Network, Order};
 use midflight_endpoint::Nanos;
 use midflight_placement::failure::Decision;
 
-/// The log of a controller.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     refused: LogLimit,
 }
 
 impl Log {
-    /// Says what has happened, if users want to know.
+    /// Logs an event if it concerns users.
     pub(super) fn event(&self, now: Nanos, network: &Network, event: &Event) {
         match event {
-            // An operator says so several times a second.
+            // An operator may cause several per second.
             Event::Refused { .. } | Event::TermAbsurd { .. } if !self.refused.may_log(now) => {}
             _ => log(network, event),
         }
@@ -64,7 +63,7 @@ fn log(network: &Network, event: &Event) {
             name(*operator)
         ),
         Event::NoFreeId => tracing::warn!("no RSNode id is free: raise bounds.rsnodes here and at the operators"),
-        // The driver's own.
+        // For the driver only.
         Event::PlanWanted(_) => {}
     }
 }

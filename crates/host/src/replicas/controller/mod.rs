@@ -1,6 +1,4 @@
-//! The controller as a process: one thread that drives the state machine, with a stream to each operator, and another one while it plans.
-//!
-//! `operators` has the streams, `log` says what happens.
+//! The controller: one thread that drives the state machine, with a stream to each operator, and a second thread while it plans.
 
 mod log;
 mod operators;
@@ -26,42 +24,41 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// An operator that says nothing for so long, or for three questions, is connected to again.
+/// An operator that is silent for this long, or for three requests, is reconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A report is at most so old.
 const PUBLISH_EVERY: Nanos = 100 * MS;
-/// What the thread does, for whoever reads why it has ended.
+/// What the thread does, for the message when it has ended.
 const DRIVES: &str = "drives the controller";
 
-/// What a controller controls, and how.
+/// Options of a controller.
 #[derive(Clone, Debug)]
 pub struct ControllerOptions {
     /// The network.
     pub network: Arc<Network>,
-    /// By operator: where it takes orders.
+    /// Control address of each operator.
     pub control: Vec<SocketAddr>,
-    /// The address of this machine from which it connects: operators listen to this one. `None`: the kernel chooses.
+    /// Local address for connections, which operators must permit. `None`: chosen by the kernel.
     pub source: Option<IpAddr>,
-    /// The secret that controllers and operators share.
+    /// Secret shared by controllers and operators.
     pub secret: Secret,
     /// Times and bounds.
     pub config: ControllerConfig,
-    /// How it plans.
+    /// Options of the planner.
     pub planner: Options,
 }
 
-/// A controller at one moment.
+/// The state of a controller at one moment.
 #[derive(Clone, Debug)]
 pub struct ControllerReport {
-    /// What it knows.
+    /// Status.
     pub status: Status,
-    /// The plan that it took last.
+    /// The latest plan.
     pub plan: Option<PlanStatus>,
-    /// Its streams to operators.
+    /// Streams to operators.
     pub streams: StreamsReport,
 }
 
-/// A running controller. Dropping it ends it; what it has set stays in force.
+/// A running controller. Dropping it stops it; the rules it deployed stay in force.
 #[derive(Debug)]
 pub struct ControllerProcess {
     shared: Arc<Shared>,
@@ -74,15 +71,16 @@ struct Shared {
     published: Mutex<ControllerReport>,
     /// When the thread last made progress.
     turned: AtomicU64,
-    /// No operator would be asked any more, and a standby must take over.
+    /// Ends the process, so that a standby takes over.
     failing: Arc<Failing>,
 }
 
 impl ControllerProcess {
-    /// Starts a controller. Operators that cannot be reached yet are connected to when they can. Its thread calls `on_failure` if it
-    /// has to end by itself; [`failure`](Self::failure) then says why.
+    /// Starts a controller, which connects to operators as they become reachable. On a later failure the thread calls `on_failure`; see
+    /// [`failure`](Self::failure).
     ///
     /// # Errors
+    ///
     /// If the system refuses a thread.
     pub fn start(options: ControllerOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let failed = |source| Error::Resources { what: "start the streams to operators", source };
@@ -122,22 +120,22 @@ impl ControllerProcess {
         Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What it knows, at most 100 ms ago.
+    /// The state, at most 100 ms old.
     #[must_use]
     pub fn report(&self) -> ControllerReport {
         lock(&self.shared.published).clone()
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why the controller failed, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failing.why()
     }
 
-    /// Its thread panics, as by a bug: for tests.
+    /// Makes its thread panic, for tests.
     #[doc(hidden)]
     pub fn panic_in_thread(&mut self) {
-        // It fails if the thread has ended.
+        // Fails if the thread has ended.
         let _ = self.stop.take().map(|stop| stop.send(()));
     }
 
@@ -157,7 +155,6 @@ impl Drop for ControllerProcess {
     }
 }
 
-/// A plan that was wanted.
 #[derive(Debug)]
 struct Planned {
     number: u64,
@@ -191,7 +188,6 @@ impl Driver {
         }
     }
 
-    /// Does what the state machine wants.
     fn turn(&mut self, now: Nanos) {
         if now >= self.controller.poll_timeout() {
             self.controller.handle_timeout(now);
@@ -221,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Plans in a thread of its own; its answer comes to `run`.
+    /// Plans in a separate thread, which sends the plan to `run`.
     fn plan(&self, wanted: PlanWanted) {
         let (planned, options) = (self.planned.clone(), self.planner);
         let started = spawn("mf-planner", move || {
@@ -234,7 +230,7 @@ impl Driver {
                 method: name_of(solved.method).into(),
                 took_ms: (clock::now() - began) / MS,
             };
-            // It fails if the controller has ended.
+            // Fails if the controller has ended.
             let _ = planned.blocking_send(Planned { number: wanted.number, plan: solved.plan, report });
         });
         if let Err(error) = started {

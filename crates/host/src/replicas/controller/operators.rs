@@ -1,4 +1,4 @@
-//! The streams to operators, a task each. What is sent while there is no stream is lost: the controller repeats it.
+//! Streams to operators, one task each. Messages sent without a stream are lost; the controller repeats them.
 
 use crate::clock;
 use crate::failing::Failing;
@@ -19,30 +19,27 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Messages that wait to be written to one operator.
 const WAITING_MAX: usize = 64;
-/// Messages of all operators that wait to be handled.
 const COME_MAX: usize = 256;
-/// A pause after a stream that broke or was refused, doubled each time up to the longest.
+/// Pause after a stream broke or was refused; it doubles up to `PAUSE_MAX`.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// What became of streams.
+/// Counts of streams to operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamsReport {
-    /// By operator: whether there is a stream to it.
+    /// Whether there is a stream, by operator.
     pub connected: Vec<bool>,
-    /// Attempts to connect that failed.
+    /// Failed attempts to connect.
     pub not_reached: u64,
-    /// Streams that broke, or on which nothing came for too long.
+    /// Streams that broke or timed out.
     pub broken: u64,
-    /// Streams that an operator refused, or on which it did not prove that it knows the secret.
+    /// Streams that an operator refused, or whose operator did not prove the secret.
     pub unproved: u64,
-    /// Streams that were closed because of bytes that are no message, or of another version.
+    /// Streams closed for malformed messages or another version.
     pub malformed: u64,
-    /// Messages that were dropped because the operator could not be reached, or did not read.
+    /// Messages dropped because the operator was unreachable or did not read.
     pub dropped: u64,
 }
 
@@ -52,17 +49,16 @@ impl StreamsReport {
     }
 }
 
-/// The streams to all operators. Dropping it ends them.
+/// Streams to all operators. Dropping it closes them.
 pub(super) struct Operators {
     come: mpsc::Receiver<(usize, ControlMessage)>,
-    /// Never the last sender, so that `come` does not end.
+    /// Keeps `come` from ending.
     _come: mpsc::Sender<(usize, ControlMessage)>,
     peers: Vec<(mpsc::Sender<Vec<u8>>, Arc<Peer>)>,
     dropped: u64,
     _tasks: JoinSet<Infallible>,
 }
 
-/// What is known of the stream to one operator.
 #[derive(Debug, Default)]
 struct Peer {
     is_connected: AtomicBool,
@@ -70,11 +66,10 @@ struct Peer {
     broken: AtomicU64,
     unproved: AtomicU64,
     malformed: AtomicU64,
-    /// When the log may be told again that it refuses streams.
+    /// Limits the log lines about refused streams.
     refused: LogLimit,
 }
 
-/// Why a stream has ended.
 enum Ended {
     Broken,
     Unproved,
@@ -82,8 +77,7 @@ enum Ended {
 }
 
 impl Operators {
-    /// Begins to connect to all of them; within a tokio runtime.
-    /// `source`: from which address of this machine. `patience`: how long a connection may take, and an operator say nothing.
+    /// Requires a tokio runtime. `source`: local address. `patience`: timeout for connecting and for silence.
     pub(super) fn start(
         addresses: Vec<SocketAddr>,
         source: Option<IpAddr>,
@@ -108,7 +102,7 @@ impl Operators {
         Self { peers: peers.collect(), come, _come: sender, dropped: 0, _tasks: tasks }
     }
 
-    /// The next message, and the operator that has sent it. It can be cancelled: then nothing is lost.
+    /// The next message with its operator. Cancel-safe.
     pub(super) async fn next(&mut self) -> (usize, ControlMessage) {
         match self.come.recv().await {
             Some(come) => come,
@@ -116,7 +110,6 @@ impl Operators {
         }
     }
 
-    /// Sends a message, if there is a stream.
     pub(super) fn send(&mut self, operator: usize, bytes: &[u8]) {
         let peer = self.peers.get(operator).filter(|(_, peer)| peer.is_connected.load(Relaxed));
         let is_sent = peer.is_some_and(|(send, _)| send.try_send(bytes.to_vec()).is_ok());
@@ -136,7 +129,6 @@ impl Operators {
     }
 }
 
-/// Which operator, and how it is connected to.
 struct Place {
     operator: usize,
     address: SocketAddr,
@@ -152,7 +144,7 @@ impl Place {
             socket.bind(SocketAddr::new(source, 0))?;
         }
         let stream = socket.connect(self.address).await?;
-        // Questions are short, and wait for nothing.
+        // Messages are short and urgent.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -174,7 +166,6 @@ impl Place {
     }
 }
 
-/// Keeps a stream to an operator.
 async fn keep(
     place: Place,
     peer: Arc<Peer>,
@@ -204,8 +195,7 @@ async fn keep(
     }
 }
 
-/// Serves a stream until it ends: why, and whether it had begun. Reading does not wait for writing, else two ends that both write would
-/// wait for each other.
+/// Returns why the stream ended and whether it had begun. Reads while writing blocks; otherwise two blocked writers would deadlock.
 async fn serve(
     mut stream: TcpStream,
     place: &Place,
@@ -216,12 +206,12 @@ async fn serve(
     let begun = timeout(place.patience, stream::begin(&mut stream, &place.secret, End::Controller)).await;
     let (sealer, opener) = match begun {
         Err(_) => return (Ended::Broken, false),
-        // An operator that refuses a controller closes the connection.
+        // An operator refuses a controller by closing the connection.
         Ok(Err(NotBegun::Closed(_) | NotBegun::Unsealed(Unsealed::NotProved))) => return (Ended::Unproved, false),
         Ok(Err(NotBegun::Unsealed(why))) => return (Ended::Malformed(why), false),
         Ok(Ok(begun)) => begun,
     };
-    // What was for the stream before is not for this one.
+    // Drops messages meant for the previous stream.
     while waiting.try_recv().is_ok() {}
     peer.is_connected.store(true, Relaxed);
     let (reading, writing) = stream.split();
