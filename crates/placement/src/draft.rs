@@ -1,4 +1,4 @@
-//! A plan in the making: loads and extra hops kept up to date, so that each step is checked against the constraints at once.
+//! An unfinished plan: keeps loads and extra hops current, so that each step is checked against the constraints at once.
 
 use crate::instance::Instance;
 use crate::plan::Plan;
@@ -7,15 +7,15 @@ use crate::plan::Plan;
 pub(crate) struct Draft<'a> {
     pub instance: &'a Instance,
     pub plan: Plan,
-    /// What each accelerator may still get.
+    /// Remaining capacity of each accelerator.
     free: Vec<u64>,
     hops_left: u64,
-    /// How many groups have each operator as their RSNode.
+    /// Number of groups whose RSNode is each operator.
     groups_at: Vec<usize>,
 }
 
 impl<'a> Draft<'a> {
-    /// Nothing is placed yet.
+    /// A plan that places nothing.
     pub(crate) fn empty(instance: &'a Instance) -> Self {
         Self {
             instance,
@@ -26,8 +26,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A plan that is in force, whether or not it still keeps the constraints; what is used up is then nothing, not negative.
-    /// For adding groups only.
+    /// The plan in force, even if it violates the constraints; exceeded capacity counts as 0, not negative. Only for adding groups.
     pub(crate) fn in_force(instance: &'a Instance, plan: &Plan) -> Self {
         let mut draft = Self::empty(instance);
         let topology = instance.topology();
@@ -51,7 +50,7 @@ impl<'a> Draft<'a> {
         (0..self.groups_at.len()).filter(|&operator| self.in_use(operator)).collect()
     }
 
-    /// What the accelerator of an operator may still get.
+    /// Remaining capacity of an operator's accelerator.
     pub(crate) fn free(&self, operator: usize) -> u64 {
         self.free[self.instance.topology().operators()[operator].accelerator]
     }
@@ -75,7 +74,7 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Takes a group from its RSNode.
+    /// Removes a group from its RSNode.
     pub(crate) fn remove(&mut self, group: usize) {
         let Some(operator) = self.plan.rsnodes[group].take() else { return };
         let topology = self.instance.topology();
@@ -84,12 +83,12 @@ impl<'a> Draft<'a> {
         self.groups_at[operator] -= 1;
     }
 
-    /// Places a group where it fits best: with operators in use first, those with the least room first.
+    /// Places a group by best fit: operators in use first, those with the least room first.
     pub(crate) fn place_anywhere(&mut self, group: usize, only_in_use: bool) -> bool {
         let candidates = self.instance.on_path(group).filter(|&operator| self.may_place(group, operator));
         let candidates = candidates.filter(|&operator| !only_in_use || self.in_use(operator));
         let best = candidates.min_by_key(|&operator| {
-            // An operator not in use yet: the one that costs least extra hops.
+            // Among operators not in use, the one that costs the fewest extra hops.
             let hops = self.instance.extra_hops(group, self.instance.topology().tier(operator));
             let unused = !self.in_use(operator);
             (unused, if unused { hops } else { 0 }, self.free(operator), operator)
@@ -97,7 +96,7 @@ impl<'a> Draft<'a> {
         best.is_some_and(|operator| self.place(group, operator))
     }
 
-    /// Empties RSNodes, those with the least load first, as long as all groups of one fit at others that are in use.
+    /// Empties RSNodes, those with the least load first, if all groups of one fit at others in use.
     pub(crate) fn close(&mut self) {
         loop {
             let mut closed = false;

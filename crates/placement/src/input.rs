@@ -1,4 +1,4 @@
-//! Networks and traffic as files: TOML, or JSON with the same keys. Errors say where and what to do.
+//! Networks and traffic as files: TOML, or JSON with the same keys. Errors say where the fault is and how to correct it.
 
 use crate::instance::Group;
 use crate::rate::{RATE_MAX_PER_S, Rate};
@@ -6,7 +6,7 @@ use crate::topology::{Accelerator, Area, HOSTS_MAX, OPERATORS_MAX, Operator, TIE
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with a file; without its name.
+/// An error in a file, without the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(String);
@@ -68,7 +68,7 @@ struct RackKeys {
     hosts: Option<Hosts>,
 }
 
-/// Names, or only how many.
+/// The names of hosts, or only their number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Hosts {
@@ -88,7 +88,7 @@ struct AcceleratorKeys {
 }
 
 impl AcceleratorKeys {
-    /// What it says, and the rest of `default`.
+    /// These keys, with `default` for the missing ones.
     fn over(&self, default: &Accelerator) -> Result<Accelerator, InputError> {
         let accelerator = Accelerator {
             id: self.id.clone().unwrap_or_else(|| default.id.clone()),
@@ -101,10 +101,10 @@ impl AcceleratorKeys {
     }
 }
 
-/// Whether an accelerator's numbers make sense.
+/// Checks an accelerator's numbers.
 ///
 /// # Errors
-/// Says which does not.
+/// Says which is out of range.
 pub fn check_accelerator(accelerator: &Accelerator) -> Result<(), InputError> {
     let Accelerator { id, cores, service_time_us, utilisation } = accelerator;
     if !(1..=4096).contains(cores) {
@@ -122,10 +122,10 @@ pub fn check_accelerator(accelerator: &Accelerator) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Reads a topology; accelerators that say nothing else are like `default`.
+/// Reads a topology; `default` applies to keys that an accelerator leaves out.
 ///
 /// # Errors
-/// Says what is missing, unknown, twice there or absurd.
+/// Says what is missing, unknown, duplicate or out of range.
 pub fn topology(text: &str, default: &Accelerator) -> Result<Topology, InputError> {
     let file: TopologyFile = parse(text)?;
     let default = match &file.accelerator {
@@ -161,7 +161,7 @@ fn tree(file: &TopologyFile, default: &Accelerator) -> Result<Topology, InputErr
         return wrong("there are no racks: add [[racks]] with id, tor and hosts, or fat_tree = 16".into());
     }
     let mut builder = Builder { topology: Topology::default(), default, names: BTreeSet::new() };
-    // A single rack below nothing is a network of one tier.
+    // A single rack without pods or core is a network of one tier.
     let alone = file.core.is_empty() && file.pods.is_empty() && file.racks.len() == 1;
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let root = if alone { None } else { Some(builder.area("network", None, &file.core)?) };
@@ -258,7 +258,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Racks must all be in the same tier, which is the highest, and no pod be without one.
+    /// Checks that all racks are in the same tier, the highest, and that every pod has a rack.
     fn finish(mut self, file: &TopologyFile) -> Result<Topology, InputError> {
         let tier_of =
             |id: &str| self.topology.areas.iter().rev().find(|area| area.id == id).map_or(0, |area| area.tier);
@@ -283,7 +283,7 @@ impl Builder<'_> {
     }
 }
 
-/// Accelerators that are named: stronger, weaker, or shared.
+/// Applies the file's named accelerators: stronger, weaker, or shared.
 fn accelerators(topology: &mut Topology, file: &TopologyFile, default: &Accelerator) -> Result<(), InputError> {
     let mut seen = BTreeSet::new();
     for (number, keys) in file.accelerators.iter().enumerate() {
@@ -306,7 +306,7 @@ fn accelerators(topology: &mut Topology, file: &TopologyFile, default: &Accelera
     Ok(())
 }
 
-/// A switch that is no operator.
+/// Makes a switch that is no operator.
 fn remove(topology: &mut Topology, operator: usize) {
     topology.operators.remove(operator);
     for area in &mut topology.areas {
@@ -337,7 +337,7 @@ struct GroupKeys {
 /// Reads traffic groups of this topology.
 ///
 /// # Errors
-/// Says which group is wrong, and how.
+/// Says which group is wrong, and why.
 pub fn traffic(text: &str, topology: &Topology) -> Result<Vec<Group>, InputError> {
     let file: TrafficFile = parse(text)?;
     if file.groups.is_empty() {
@@ -444,6 +444,6 @@ pub fn write_traffic(groups: &[Group], topology: &Topology) -> String {
         }
     };
     let file = TrafficFile { groups: groups.iter().map(keys).collect() };
-    // Lists of numbers and names: there is nothing in them that TOML cannot write.
+    // TOML can write all lists of numbers and names.
     toml::to_string(&file).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! The aggregated form: group × class with a count of operators in use for each class.
+//! The aggregated form: group × class, with a count of operators in use for each class.
 //!
-//! It is a relaxation of the full form: what is assigned to a class fits its operators in sum, though perhaps not one by one.
-//! Its optimum is therefore a bound. Cuts tighten it to what bin packing allows.
+//! It relaxes the full form: what is assigned to a class fits its operators in sum, though perhaps not one by one. Its optimum is therefore
+//! a bound. Cuts tighten it.
 
 use super::{Answer, minimise};
 use crate::classes::Classes;
@@ -9,12 +9,12 @@ use crate::instance::Instance;
 use highs::{Col, RowProblem};
 use std::time::Duration;
 
-/// A part of a cut.
+/// A term of a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Term {
     /// Whether this group is at this class.
     At(usize, usize),
-    /// How many operators of this class are in use.
+    /// Number of operators of this class in use.
     InUse(usize),
 }
 
@@ -25,10 +25,10 @@ pub(crate) struct Cut {
     pub most: f64,
 }
 
-/// What to minimise.
+/// The objective, minimised.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Operators in use, all groups being served.
+    /// Operators in use, with all groups served.
     Operators,
     /// Groups under DRS.
     Degraded,
@@ -39,7 +39,7 @@ pub(crate) enum Goal {
 pub(crate) struct Aggregated {
     /// The class of each group; `None` under DRS.
     pub class_of: Vec<Option<usize>>,
-    /// How many operators of each class are in use.
+    /// Number of operators of each class in use.
     pub in_use: Vec<usize>,
 }
 
@@ -123,7 +123,7 @@ fn build(instance: &Instance, classes: &Classes, goal: Goal, cuts: &[Cut]) -> (R
     let mut joint: std::collections::BTreeMap<usize, Vec<(Col, f64)>> = std::collections::BTreeMap::new();
     for ((class, members), &in_use) in classes.classes.iter().zip(&of_class).zip(&in_use) {
         let share = |group: usize| instance.load(group) as f64 / class.limit.max(1) as f64;
-        // Equation (6), of all operators of the class together.
+        // Equation (6), for all operators of the class together.
         let loads = members.iter().map(|&(group, column)| (column, share(group)));
         problem.add_row(..=0.0, loads.clone().chain([(in_use, -1.0)]));
         if let Some(accelerator) = class.joint {
