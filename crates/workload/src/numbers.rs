@@ -20,7 +20,7 @@ pub(super) fn whole(field: &'static str, text: &str, unit_ns: u64) -> Result<u64
     ns.ok_or_else(|| not_a_number(field, text, "a time within 146 years"))
 }
 
-/// As [`whole`], before the trace's zero too.
+/// As [`whole`], but may be negative.
 pub(super) fn signed(field: &'static str, text: &str, unit_ns: u64) -> Result<i64, Reason> {
     match text.strip_prefix('-') {
         Some(before) => Ok(-(whole(field, before, unit_ns)? as i64)),

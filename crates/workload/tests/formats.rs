@@ -1,4 +1,4 @@
-//! The four trace formats: what each line means, what is refused and why, and that no bytes make a reader panic.
+//! The four trace formats: the meaning of each line, the reasons to refuse one, and that no input makes a reader panic.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -213,7 +213,7 @@ fn formats() -> impl Strategy<Value = Option<Format>> {
     prop::sample::select(vec![None, Some(Tr), Some(Alibaba), Some(Draconis), Some(Google)])
 }
 
-/// Small bounds, so that the bounds are met.
+/// Small bounds, so that the tests reach them.
 fn small(format: Option<Format>) -> ReadOptions {
     ReadOptions { format, max_line_bytes: 200, max_job_tasks: 100, max_tasks: 1_000, ..ReadOptions::default() }
 }
