@@ -56,7 +56,7 @@ impl Active {
         self.row.state == JobState::Running && !self.row.cancel
     }
 
-    /// Commands that wait to run again, including those that a cancelled job gives up.
+    /// Commands that wait to run again; a cancelled job drops them.
     pub(super) fn waiting_again(&self) -> impl Iterator<Item = Place> + '_ {
         self.again.iter().copied()
     }
