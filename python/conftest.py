@@ -20,7 +20,7 @@ import pytest
 import midflight
 
 
-#: Seconds that a test waits for anything, at most: a loaded machine may take long, and only what is broken takes longer.
+#: Timeout of every wait in a test, in seconds: long enough for a loaded machine.
 PATIENCE = 60.0
 
 

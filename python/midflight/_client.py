@@ -83,7 +83,7 @@ class Submitter:
         if chunksize is not None and chunksize < 1 or window < 1:
             raise ValueError("chunksize and window: at least 1")
         if self._settings.attempts == 1 or (self._settings.retries and chunksize is None):
-            chunksize = 1  # several calls are tried again together, or each alone
+            chunksize = 1  # several calls are retried together, or each alone
         return Results(
             self._owner(),
             self._core.function(function, self._settings),

@@ -26,9 +26,9 @@ V = TypeVar("V")
 _FUNCTIONS_MAX = 256
 #: From this pickled size on, a function should not be pickled at each call.
 _LARGE = 1 << 20
-#: Bytes of a function that may be sent without what it has captured.
+#: Bytes of a function that may be sent without its captured values.
 _TEMPLATE_MAX = 64 << 10
-#: A thread that waits looks at the clock this often.
+#: Interval at which a waiting thread checks the clock.
 _LOOK_EVERY = 0.1
 #: A call that has waited this long for other calls lends its slot.
 _LEND_AFTER = 0.005
@@ -210,15 +210,15 @@ class Function:
         self.function = function
         #: Size of its pickle in bytes.
         self.length = length
-        #: What its calls bring along, as they are those of a template.
+        #: Captured values that its calls carry, if it is sent as a template.
         self.captured = captured
         self.calls = calls
-        #: What the function itself has of shared arguments.
+        #: The function's own shared arguments.
         self.shared = shared
         self.pace = pace
         #: Whether several calls may be one task.
         self.may_join = settings.may_join
-        #: How often a task of several calls runs at most.
+        #: Most runs of a task of several calls.
         self.runs_max = settings.retries + 1
         if self.may_join:
             calls.set_size(pace.size)
@@ -240,10 +240,10 @@ class Pace:
     SIZE_MAX = 1024
 
     def __init__(self) -> None:
-        #: Nanoseconds of a call, by the last tasks.
+        #: Nanoseconds per call, of the last tasks.
         self._last: deque[float] = deque(maxlen=5)
         self.size = 1
-        #: Whether tasks may soon be larger: then few should be submitted as they are.
+        #: Whether tasks may soon be larger: then few should be submitted at the current size.
         self.grows = True
 
     def measured(self, calls: int, nanoseconds: int) -> None:
@@ -262,7 +262,7 @@ class Pickled(NamedTuple):
     #: ``None``: it must be pickled at each call.
     dependencies: Dependencies | None
     known: Function
-    #: For others of the same code.
+    #: For other functions of the same code.
     template: Pickled | None = None
 
     def is_of(self, function: FunctionType) -> bool:
@@ -298,7 +298,7 @@ class Core:
         self._environment = environment
         #: By the identity of functions; see `_identity`.
         self._functions: _Recent[tuple[int, Settings], Pickled] = _Recent()
-        #: By the digest of their pickles: what is pickled again is mostly the same.
+        #: By the digest of their pickles: a function that is pickled again mostly has the same one.
         self._by_digest: _Recent[tuple[bytes, Settings], Function] = _Recent()
         self._blobs: _Recent[bytes, tuple[_native.Blob, list[_native.Blob]]] = _Recent()
         self._lock = threading.Lock()
@@ -319,7 +319,7 @@ class Core:
             try:
                 goes_on = self.native.wait_always(settle)
             except MemoryError:
-                time.sleep(_LOOK_EVERY)  # until others have let go of some
+                time.sleep(_LOOK_EVERY)  # until other threads have freed some
 
     def wait_until(self, done: Callable[[], Any], timeout: float | None = None) -> bool:
         """Waits until `done`, and settles what ends meanwhile; ``False`` when the time is over."""
@@ -366,7 +366,7 @@ class Core:
                 f"share what it has (client.share), and give it as argument",
                 stacklevel=3,
             )
-        self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that the id stays its
+        self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that its id stays unique
         return known
 
     def _by_template(
@@ -403,7 +403,7 @@ class Core:
             hashed.update(piece)
         for blob in blobs:
             hashed.update(id(blob).to_bytes(8, "little"))
-        # Workers look whether modules have changed when they are given a function that they do not have.
+        # Workers check for changed modules when they get a function that they do not have.
         hashed.update(reloads.count.to_bytes(8, "little"))
         digest = hashed.digest()
         known = self._by_digest.find((digest, settings))
@@ -419,7 +419,7 @@ class Core:
         with self._lock:
             found = self._blobs.find(digest)
             if found is None:
-                # Ids of shared arguments are part of the digest: they must stay theirs.
+                # Ids of shared arguments are part of the digest: they must stay unique.
                 found = self.share(pieces), blobs
                 self._blobs.keep(digest, found)
             return found[0]

@@ -14,15 +14,15 @@ Pickled = bytes | tuple[bytes, list[memoryview]]
 #: Status, pickle and buffers of a call or a result.
 Entry = tuple[int, Any, list[memoryview]]
 
-#: Where a buffer begins: at a multiple of so many bytes.
+#: Buffers begin at multiples of this number of bytes.
 ALIGNMENT = 64
-#: Entries of up to so many bytes together are copied into one piece, which is quicker sent than several.
+#: Entries up to this total size are copied into one piece, which is faster to send than several.
 JOINED_MAX = 64 << 10
 #: Bytes of the largest result that can be transferred.
 RESULT_MAX = (1 << 32) - 1
 
 VALUE, RAISED, BROKEN, NOT_BEGUN = 0, 1, 2, 3
-#: The status of a call that may be given back, if the task takes long before it begins.
+#: Status of a call that may be returned unrun, if its task takes long before the call begins.
 GIVES_BACK = 1
 
 _COUNT = struct.Struct("<I")
@@ -30,7 +30,7 @@ _ENTRY = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
 #: The count, and the only entry.
 _ONE = struct.Struct("<IB3xIQ")
-#: What a result begins with, and a result with its only entry.
+#: The head of a result, and a result with its only entry.
 _RESULT = struct.Struct("<cQ")
 _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
 

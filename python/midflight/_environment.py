@@ -31,7 +31,7 @@ def _installed() -> set[str]:
             continue
         if not name or not version:
             continue
-        # Tools write a name in several ways: PEP 503.
+        # Normalises names: PEP 503.
         found.add(f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}")
     return found
 

@@ -70,7 +70,7 @@ def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
         if not isinstance(error, BaseException):
             raise TypeError(f"it is now a {type(error).__qualname__}")
         if not isinstance(error, Exception):
-            # As it is, SystemExit would end the caller's program, and asyncio's CancelledError the caller's task.
+            # Otherwise SystemExit would end the caller's program, and asyncio's CancelledError the caller's task.
             error = RemoteError(f"the function raised {one_line(error)}", type(error).__qualname__)
     except Exception as failure:
         error = RemoteError(f"the function raised an exception that cannot be unpickled here: {one_line(failure)}")

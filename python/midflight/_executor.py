@@ -27,7 +27,7 @@ class Executor(concurrent.futures.Executor):
     def __init__(self, switch: str | None = None, **options: Any) -> None:
         self._client: Client | None = Client(switch, **options)
         self._futures: set[Future[Any]] = set()
-        #: Those of which not all calls have been submitted and have ended.
+        #: Results whose calls have not all been submitted and ended.
         self._results: set[Results[Any]] = set()
 
     def __reduce__(self) -> NoReturn:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 #: Tasks that are open while their size still grows.
 _FIRST_TASKS = 64
-#: Calls that a task gives back are submitted again in at most this many tasks.
+#: Calls that a task returns are submitted again in at most this many tasks.
 _PIECES = 16
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
@@ -130,15 +130,16 @@ class _Task:
         self._start = start
         self._stop = stop
         self.token = 0  # belongs to no task
-        #: What is still to be submitted again, of what the task did not begin or was not to end together; ``None``: nothing was yet.
+        #: Ranges that are still to be submitted again, because the task did not begin them or should not run them together; ``None``: none
+        #: was submitted yet.
         self._rest: deque[tuple[int, int]] | None = None
-        #: What is behind it was given back.
+        #: The calls from here on were returned.
         self._first = stop
         self._ran = 0
         self._is_apart = False
 
     def _end(self, kind: int, value: Any) -> None:
-        if self._is_apart:  # told before
+        if self._is_apart:  # settled before
             self._send_rest()
             return
         count = self._stop - self._start
@@ -200,7 +201,7 @@ class Results(Generic[T]):
         return_exceptions: bool,
         bar: Any,
     ) -> None:
-        self._client = client  # one that nobody has is closed
+        self._client = client  # without one it is closed
         self._core = client._core
         self._function = function
         self._source: Iterator[tuple[Any, ...]] = iter(calls)
@@ -213,11 +214,11 @@ class Results(Generic[T]):
         self._open = 0
         self._ready: deque[_outcomes.Outcome | None] = deque()
         self._is_exhausted = False
-        #: The arguments of the next call, taken from the source; then the calls of the next task, and what they share.
+        #: The arguments of the next call, taken from the source; then the calls of the next task, and their shared arguments.
         self._args: tuple[Any, ...] | None = None
         self._calls: list[_entries.Pickled] = []
         self._shared: list[_native.Blob] = []
-        #: Who takes results, and submits further calls.
+        #: Held by the thread that takes results and submits further calls.
         self._lock = threading.RLock()
         self._at_end: Callable[[Results[T]], Any] | None = None
         self._fill()
@@ -238,7 +239,7 @@ class Results(Generic[T]):
         if has_value or self._return_exceptions:
             return value  # type: ignore[no-any-return]
         if isinstance(value, StopIteration):
-            raise RuntimeError("the function raised StopIteration") from value  # or the loop would end
+            raise RuntimeError("the function raised StopIteration") from value  # otherwise the loop would end
         raise value
 
     def cancel(self) -> None:
@@ -266,7 +267,7 @@ class Results(Generic[T]):
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 if not self._core.wait_until(chunk.has_ended, left):
                     left_over = self._open
-                    self.cancel()  # else the next calls would wait for these
+                    self.cancel()  # otherwise the next calls would wait for these
                     raise TimeoutError(f"{left_over} calls of map had not ended in time, and are cancelled")
             self._chunks.popleft()
             self._open -= len(chunk.outcomes)
@@ -288,7 +289,7 @@ class Results(Generic[T]):
         while not self._is_exhausted:
             may_grow = pace.grows and not self._chunksize
             most = min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window
-            # A task that only fills a small gap would be smaller than it should be, and so would the next ones.
+            # A task that only fills a small gap would be too small, and so would the following ones.
             size = min(self._chunksize, most) if self._chunksize else min(pace.size, -(-most // 4))
             if self._open + size > most:
                 return
@@ -303,7 +304,7 @@ class Results(Generic[T]):
                 if self._args is None:
                     self._args = next(self._source, None)
             except Exception as error:
-                self._is_exhausted = True  # it may have no end
+                self._is_exhausted = True  # it may be infinite
                 failed = error
                 break
             if self._args is None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-#: When a file was changed last, and its length.
+#: Modification time and length of a file.
 _Stamp = tuple[int, int]
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
@@ -17,7 +17,7 @@ class Modules:
 
     def __init__(self) -> None:
         self._count = 0
-        #: ``None``: it is not known which content was imported.
+        #: ``None``: it is unknown which content was imported.
         self._files: dict[str, _Stamp | None] = {}
 
     def note(self, since: float) -> None:

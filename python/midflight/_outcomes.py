@@ -19,16 +19,16 @@ from midflight.errors import (
     WorkerDied,
 )
 
-#: Kinds of ends, of the native module.
+#: Kinds of ends, as in the native module.
 VALUE, FAILED, UNKNOWN, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM, PART = range(10)
 
-#: The first byte of a result of calls, and of one that is the executor's own.
+#: The first byte of a result of calls, and of the executor's own result.
 _RESULT, _REFUSAL = ord("R"), ord("E")
 
 #: The codes of an executor's own results.
 _MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED, _TIMED_OUT = 1, 2, 3, 4, 5
 
-#: Of a task of several calls: each of them may have another end if it is alone.
+#: Ends of a task of several calls; a call that runs alone may end differently.
 _PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
 
 #: Whether a call has returned, and its value or its exception.

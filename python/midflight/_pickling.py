@@ -20,7 +20,7 @@ from midflight.errors import CannotPickle, CannotUnpickle, MissingModule
 #: Shorter buffers are part of the pickle.
 BUFFER_MIN = 4096
 
-#: Values of these types have no buffers, and need nothing of ``__main__``: pickle does all.
+#: Values of these types have no buffers and do not refer to ``__main__``: pickle is enough.
 _PLAIN = frozenset((bool, bytes, float, int, str, type(None)))
 
 
@@ -37,7 +37,7 @@ def dumps(value: object) -> Pickled:
         buffers.append(raw)
         return False
 
-    # What pickle cannot do, cloudpickle may; its error is told.
+    # If pickle fails, cloudpickle may succeed; otherwise its error is raised.
     with contextlib.suppress(Exception):
         if not cloudpickle.list_registry_pickle_by_value():
             data = _dumps_by_reference(value, buffers, keep)
@@ -60,8 +60,8 @@ class _ByReference(pickle.Pickler):
         return NotImplemented
 
 
-#: Whether the last pickles had the name of ``__main__``, as a module or as a text: scikit-learn sends filters of warnings with each call,
-#: and one of them has it.
+#: Whether the last pickles contained the name ``__main__``, as a module or as text: scikit-learn sends filters of warnings with each call,
+#: one of which has it.
 _has_main = False
 
 

@@ -34,7 +34,7 @@ def dump_captured(function: FunctionType) -> bytes | None:
         cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
         with _shared.collecting(shared):
             pickled = _pickling.dumps((cells, function.__defaults__, function.__kwdefaults__))
-    except Exception:  # not assigned yet, or without a pickle: then the function's own says what is wrong
+    except Exception:  # not assigned yet, or not picklable: the error of pickling the function is clearer
         return None
     return pickled if isinstance(pickled, bytes) and len(pickled) <= _CAPTURED_MAX and not shared else None
 

@@ -22,7 +22,7 @@ from midflight._futures import Future
 
 __all__ = ["MidflightBackend"]
 
-#: What is for `Client.options`, and not for `Client`.
+#: Arguments of `Client.options`; the others are for `Client`.
 _OF_TASKS = ("priority", "resources", "timeout", "retries", "attempts")
 
 

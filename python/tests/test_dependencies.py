@@ -41,7 +41,7 @@ def pickled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-#: What makes `work` return 1, and then what makes it return 2.
+#: Code that makes `work` return 1, and a change that makes it return 2.
 CHANGES = {
     "a function that it uses": ("def helper(): return 1\ndef work(*_): return helper()", "def helper(): return 2"),
     "what that one uses": ("def a(): return 1\ndef b(): return a()\ndef work(*_): return b()", "def a(): return 2"),

@@ -18,10 +18,10 @@ from midflight import _entries, _native, _outcomes
 
 GOLDEN = Path(__file__).parents[2] / "crates/tasks/tests/golden/python"
 
-#: What stands in the files for references of blobs, whose ids are random: id, length, port.
+#: The files' references of blobs, whose ids are random: id, length, port.
 FUNCTION = (0x0102_0304_0506_0708, 0x1122_3344, 0x5566)
 SHARED = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)]
-#: Where references begin, and how long each is.
+#: Offset of the references, and the format of each.
 HEAD, REFERENCE = 24, struct.Struct("<QIHxx")
 
 Pickled = tuple[bytes, list[memoryview]]

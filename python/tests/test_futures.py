@@ -35,7 +35,7 @@ def at_once(*acts: Callable[[], None]) -> None:
         act()
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # so that they meet anywhere
+    sys.setswitchinterval(1e-6)  # to interleave the threads at any point
     try:
         with concurrent.futures.ThreadPoolExecutor(len(acts)) as pool:
             for done in [pool.submit(run, act) for act in acts]:
@@ -119,7 +119,7 @@ def test_an_exception_is_told_to_all() -> None:
     second.add_done_callback(heard.append)
     for future in (first, second):
         future._settle((False, KeyError("gone")))
-        future._settle((True, 1))  # told before
+        future._settle((True, 1))  # settled before
         assert isinstance(future.exception(), KeyError)
         with pytest.raises(KeyError):
             future.result()
