@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, for what its folders share
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, which the scripts share
 import child
 
 

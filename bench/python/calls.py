@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from systems import System
 
-#: Tasks of the first try of a rate; it is doubled until the tries are long enough to be sure.
+#: Tasks of the first measurement of a rate; doubled until a measurement is long enough.
 FIRST = 200
 
 

@@ -14,13 +14,13 @@ import sys
 import time
 import traceback
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, for what its folders share
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, which the scripts share
 import calls
 import child
 import systems
 from programs import Program, programs
 
-#: Of the tasks of a program, as many warm up: each worker imports what it needs.
+#: One in this many of a program's tasks warms up: each worker imports its modules.
 WARM_UP_SHARE = 4
 
 

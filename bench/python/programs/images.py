@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter, ImageOps
 
 from systems import System
 
-#: Different pictures; there are more tasks.
+#: Number of different pictures; there are more tasks.
 PICTURES = 16
 
 

@@ -11,7 +11,6 @@ from typing import Any
 #: Worker processes of each system.
 WORKERS = 2
 
-#: The class of each.
 _CLASSES = {
     "midflight": "Midflight",
     "joblib": "Joblib",
@@ -26,13 +25,13 @@ NAMES = list(_CLASSES)
 class System(abc.ABC):
     """A system with `WORKERS` workers, from `with` on until its end; `one`, `submit` and `map` return results in order."""
 
-    #: What it was, and how it is used, for the table.
+    #: Version and interface, for the table.
     version: str
     interface: str
-    #: Whether its map cuts a list into a few chunks, however short or long the calls are. Then programs with many short calls are also
-    #: measured with a task for each call.
+    #: Whether its map cuts a list into a few chunks, however short or long the calls are. Programs with many short calls are then also
+    #: measured with a task per call.
     cuts_lists = False
-    #: Seconds that it rests before each task alone, where it holds tasks back to send several at once.
+    #: Seconds of idle time before each single task, if the system delays tasks to send several at once.
     rest_s = 0.0
     _has_task_each = False
 
