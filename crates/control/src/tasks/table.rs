@@ -23,12 +23,12 @@ pub struct TasksTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutorsTable {
-    /// Whether an executor whose tasks take less than a round trip asks ahead for those that it runs next.
+    /// Whether an executor prefetches tasks if they take less than a round trip.
     pub ahead: bool,
-    /// How long tasks may take for which it does, if that is more than a round trip. `None`: the executor's own default.
+    /// Duration of tasks up to which it prefetches, if that is more than a round trip. `None`: the executor's default.
     #[serde(deserialize_with = "some_duration")]
     pub ahead_span: Option<Duration>,
-    /// How many tasks may wait for other tasks at a time. `None`: the executor's own default.
+    /// Number of tasks that may wait for other tasks at a time. `None`: the executor's default.
     pub waiting: Option<u32>,
 }
 

@@ -6,7 +6,7 @@ use midflight_connections::testing::connect;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-/// A switch that counts how often somebody looked at it.
+/// A switch that counts its views.
 #[derive(Default)]
 struct Watched {
     looked: Arc<AtomicU64>,
@@ -38,7 +38,7 @@ fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr, Arc<AtomicU64>
     (runtime, address, looked)
 }
 
-/// The answer's head to a request for this path, with these further lines, and a reader of the rest.
+/// Requests this path with these further lines; returns the answer's head and a reader of the rest.
 fn ask(source: u8, address: SocketAddr, path: &str, lines: &str) -> (String, BufReader<TcpStream>) {
     let mut stream = connect(source, address);
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n{lines}\r\n").unwrap();
@@ -110,7 +110,7 @@ fn nothing_is_made_for_nobody_and_once_for_all() {
         while !event(reader).ends_with("\"viewers\":2}") {}
     }
     drop((first, second));
-    // The ends of the connections are seen soon; until then and once more it may look.
+    // The server soon sees the ends of the connections; until then it may make another view.
     std::thread::sleep(PERIOD * 2);
     let after = looked.load(Relaxed);
     std::thread::sleep(PERIOD + PERIOD / 2);
@@ -151,7 +151,7 @@ fn t14_one_address_does_not_take_all_places_of_viewers() {
     assert_eq!(refused, "15 pages or `midflight top` watch already from this address: close one\n");
     let mut others: Vec<_> = (2..=4).map(|source| ask(source, address, "/events", "").1).collect();
     assert!(others.iter_mut().all(|other| event(other).contains("viewers")));
-    // The table is full with the first of them: for the two others the youngest two of those that have most go.
+    // The first source fills the table: for the two others, the two youngest of its viewers are evicted.
     for gone in first.split_off(VIEWERS_MAX - 3) {
         assert!(read_to_end(gone.get_ref()).ends_with("0\r\n\r\n"), "the stream ends as it should");
     }

@@ -1,22 +1,22 @@
-//! RSNode ids. One is used again only after all others were: an operator that was out of reach for a while meets an id that it does not
-//! know, not one that means another RSNode by now.
+//! RSNode ids. An id is reused only after all others: an operator that was out of reach for a while then meets an id that it does not know,
+//! not one that means another RSNode by now.
 
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an id is used for.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Operators learn of it.
     Preparing,
     /// Groups may be labelled with it.
     Serving,
-    /// No group has it since then.
+    /// No group has had it since this time.
     Retiring(Nanos),
-    /// Operators forget it.
+    /// Operators remove it.
     Removing,
-    /// No operator has it since then.
+    /// Quarantined: no operator has had it since this time.
     Resting(Nanos),
 }
 
@@ -38,7 +38,7 @@ impl RsNode {
 #[derive(Debug)]
 pub(super) struct Ids {
     nodes: BTreeMap<u16, RsNode>,
-    /// The same by operator.
+    /// Ids by operator.
     of: BTreeMap<usize, BTreeSet<u16>>,
     newest: u16,
     most: u16,
@@ -83,14 +83,14 @@ impl Ids {
         }
     }
 
-    /// An id that others have used: new ones come after it.
+    /// Records an id that others have used: new ones come after it.
     pub(super) fn note_newest(&mut self, id: u16) {
         if id != 0 && (self.newest == 0 || is_after(id, self.newest, self.most)) {
             self.newest = id;
         }
     }
 
-    /// A fresh one, for this operator.
+    /// Allocates an id for this operator.
     pub(super) fn allocate(&mut self, operator: usize) -> Option<u16> {
         let next = |id: u16| if id >= self.most { 1 } else { id + 1 };
         let mut ids = std::iter::successors(Some(next(self.newest)), |&id| Some(next(id))).take(self.most.into());
@@ -106,7 +106,7 @@ impl Ids {
     }
 }
 
-/// Whether `id` comes within the half of the circle after `other`.
+/// Whether `id` is within the half of the circle after `other`.
 fn is_after(id: u16, other: u16, most: u16) -> bool {
     let most = u32::from(most.max(1));
     // Operators may know larger ids, of a configuration that had more.
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(ids.allocate(0), Some(3));
     }
 
-    /// 60,000 is from a time when there were more.
+    /// 60,000 is from an earlier configuration with more ids.
     #[test]
     fn n8_ids_of_a_larger_configuration_break_nothing() {
         let mut ids = Ids::new(4_096);
