@@ -40,7 +40,6 @@ pub struct Outputs {
     tail: Arc<Mutex<Vec<u8>>>,
     /// An eventfd: readable once the child has ended.
     end: Arc<OwnedFd>,
-    /// Closed when reading is complete.
     read: Receiver<()>,
 }
 

@@ -224,7 +224,6 @@ mod tests {
 
     const REFUSAL: &[u8] = b"no";
 
-    /// Serves an echo to at most `max` concurrent connections.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
         serve_by(Connections::new(max, PATIENCE))
     }

@@ -35,7 +35,6 @@ struct Entry<T> {
 /// Order of eviction, the least first, if silent connections may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// No progress since it was opened.
     Silent,
     /// Served and idle: closing it costs its owner only a new connection.
     Resting,
@@ -46,11 +45,9 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Admitted<T> {
     pub(super) id: u64,
-    /// The value of the evicted connection.
     pub(super) made_room: Option<T>,
 }
 
-/// The source holds its share.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShareHeld;
 
@@ -91,7 +88,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// The connection was served and is idle.
     pub(super) fn rest(&mut self, id: u64) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.state = entry.state.min(State::Resting);

@@ -19,7 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 const LOOKED_AT: usize = 1024;
 /// The process of a younger socket may just be starting to listen.
 const JUST_MADE: Duration = Duration::from_secs(10);
-/// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
 /// A request to the switch of a task queue; the answer is a number of tasks.
@@ -42,12 +41,10 @@ pub enum Which {
     Address(IpAddr),
 }
 
-/// A process's answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said<A> {
     Done(A),
-    /// The request failed; one line.
     Error(String),
 }
 

@@ -11,10 +11,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The commented default of the keys that all switches have.
 const DEFAULT_TOML: &str = include_str!("switch.toml");
 
-/// Names a file to start from.
 const EXAMPLE: &str = "`midflight switch --print-config` prints a file to start from";
 
 /// UDP port of a switch.

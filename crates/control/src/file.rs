@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
-/// Bytes of the largest file that is read.
 const LARGEST: u64 = 16 * midflight_files::MIB;
 
 /// Why a file cannot be used.

@@ -37,7 +37,6 @@ pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 /// Age from which a connection without a whole request may be evicted for another one from its address. A slower request, over a slow link,
 /// is lost only if its address holds its share. Connections of a burst that is being accepted are younger.
 const SILENT: Duration = Duration::from_millis(100);
-/// The answer to a connection that is refused.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
 
@@ -146,7 +145,6 @@ impl Server {
     }
 }
 
-/// What all connections share.
 struct Served {
     source: Arc<dyn Source>,
     limits: Limits,
@@ -157,7 +155,6 @@ struct Served {
     has_page: bool,
 }
 
-/// A connection, as the handlers of its request see it.
 struct Connection {
     served: Arc<Served>,
     place: Arc<ConnectionPlace>,
@@ -165,7 +162,6 @@ struct Connection {
     watches: AtomicBool,
 }
 
-/// Outcomes of connections.
 #[derive(Debug, Default)]
 struct Counts {
     served: AtomicU64,

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-/// The header of a report.
 pub(crate) const HEADER: &str = "endpoint-load-metrics";
 /// The header by which a client asks for the format: `TEXT` (default) or `JSON`.
 pub(crate) const ASKED_FORMAT: &str = "endpoint-load-metrics-format";

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Timeout for a submitter's greeting, which needs no disk.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
-/// Timeout for an answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Exit code of a submitter whose directory already has one.
@@ -128,13 +127,11 @@ impl Connection {
     }
 }
 
-/// Sets the timeouts of the socket.
 fn limit(stream: &UnixStream, patience: Duration) -> Result<(), ProtocolError> {
     let limited = stream.set_read_timeout(Some(patience));
     Ok(limited.and_then(|()| stream.set_write_timeout(Some(patience)))?)
 }
 
-/// The last line of the log behind offset `from`.
 fn last_line(log: &PathBuf, from: u64) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let read = || -> io::Result<Vec<u8>> {

@@ -155,7 +155,6 @@ impl JobSpec {
         None
     }
 
-    /// Bytes of all fields of unbounded length.
     fn bytes(&self) -> usize {
         let environment = self.environment.iter().map(|(name, value)| name.len() + value.len());
         let directory = self.directory.as_ref().map_or(0, Vec::len);
@@ -330,7 +329,6 @@ pub struct EndedRow {
 }
 
 impl EndedRow {
-    /// A command without a result.
     pub(crate) fn without_result(how: How, why: impl Into<String>, tries: u32) -> Self {
         let mut why = why.into();
         why.truncate(why.floor_char_boundary(WHY_MAX)); // a function's message may be as long as a result

@@ -12,9 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Format that this version writes.
 const FORMAT: u32 = 1;
-/// Bytes of the page cache.
 const CACHE_BYTES: usize = 64 << 20;
 /// Timeout for readers before the file is reopened.
 const READERS_PATIENCE: Duration = Duration::from_secs(5);
@@ -104,7 +102,6 @@ impl ClientRow {
 /// A command that was begun and has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenRow {
-    /// Number of earlier runs.
     pub(crate) tries: u32,
     /// What the endpoint asked to save; `None` while the command waits to be run again.
     pub(crate) sent: Option<SentRow>,
@@ -231,7 +228,6 @@ impl Store {
         made.and_then(|()| std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed))
     }
 
-    /// Writes the tables of an empty store.
     fn fill(&self) -> Result<(), StoreError> {
         // redb leaves the mode of a new file to the umask.
         midflight_files::create(&self.path).map_err(|error| self.failed(redb::Error::Io(error)))?;
@@ -374,7 +370,6 @@ impl Store {
         self.row(ITEMS, job, place)
     }
 
-    /// How one command ended.
     pub(crate) fn ended(&self, job: u64, place: u32) -> Result<Option<EndedRow>, StoreError> {
         self.row(ENDED, job, place)?.map(|bytes| self.decode("ended", &bytes)).transpose()
     }
@@ -390,7 +385,6 @@ impl Store {
         Ok(self.row(OUTPUTS, job, place)?.unwrap_or_default())
     }
 
-    /// All commands that were begun and have not ended.
     pub(crate) fn open_rows(&self) -> Result<Vec<(u64, u32, OpenRow)>, StoreError> {
         self.rows((OPEN, "open"), (0, 0)..=(u64::MAX, u32::MAX), Page::ALL)
     }

@@ -18,7 +18,6 @@ pub(crate) struct Class {
     pub joint: Option<usize>,
 }
 
-/// All classes, and those that each group may use.
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub classes: Vec<Class>,
@@ -69,7 +68,6 @@ impl Classes {
         self.options.iter().enumerate().filter(|(_, options)| options.is_empty()).map(|(group, _)| group)
     }
 
-    /// The class of each operator that has one.
     pub(crate) fn of_operators(&self) -> BTreeMap<usize, usize> {
         let members = |(class, of): (usize, &Class)| {
             of.operators.iter().map(move |&operator| (operator, class)).collect::<Vec<_>>()

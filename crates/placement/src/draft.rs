@@ -7,15 +7,12 @@ use crate::plan::Plan;
 pub(crate) struct Draft<'a> {
     pub instance: &'a Instance,
     pub plan: Plan,
-    /// Remaining capacity of each accelerator.
     free: Vec<u64>,
     hops_left: u64,
-    /// Number of groups whose RSNode is each operator.
     groups_at: Vec<usize>,
 }
 
 impl<'a> Draft<'a> {
-    /// A plan that places nothing.
     pub(crate) fn empty(instance: &'a Instance) -> Self {
         Self {
             instance,
@@ -50,7 +47,6 @@ impl<'a> Draft<'a> {
         (0..self.groups_at.len()).filter(|&operator| self.in_use(operator)).collect()
     }
 
-    /// Remaining capacity of an operator's accelerator.
     pub(crate) fn free(&self, operator: usize) -> u64 {
         self.free[self.instance.topology().operators()[operator].accelerator]
     }
@@ -61,7 +57,6 @@ impl<'a> Draft<'a> {
         self.instance.load(group) <= self.free(operator) && self.instance.extra_hops(group, tier) <= self.hops_left
     }
 
-    /// Places a group if the limits allow it.
     pub(crate) fn place(&mut self, group: usize, operator: usize) -> bool {
         if !self.may_place(group, operator) {
             return false;
@@ -74,7 +69,6 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Removes a group from its RSNode.
     pub(crate) fn remove(&mut self, group: usize) {
         let Some(operator) = self.plan.rsnodes[group].take() else { return };
         let topology = self.instance.topology();

@@ -60,7 +60,6 @@ pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
     Degraded { solved: best, groups, least }
 }
 
-/// A plan for all but these groups.
 fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<Solved> {
     let served: Vec<usize> = (0..instance.groups().len()).filter(|group| !groups.contains(group)).collect();
     let mut part = instance.clone();

@@ -68,7 +68,6 @@ struct RackKeys {
     hosts: Option<Hosts>,
 }
 
-/// The names of hosts, or only their number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Hosts {
@@ -155,7 +154,6 @@ pub fn topology(text: &str, default: &Accelerator) -> Result<Topology, InputErro
     Ok(topology)
 }
 
-/// Builds the areas that a file names.
 fn tree(file: &TopologyFile, default: &Accelerator) -> Result<Topology, InputError> {
     if file.racks.is_empty() {
         return wrong("there are no racks: add [[racks]] with id, tor and hosts, or fat_tree = 16".into());

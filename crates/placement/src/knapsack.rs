@@ -1,6 +1,5 @@
 //! A knapsack: the bin of the greatest value.
 
-/// Values that differ by less are equal.
 const LITTLE: f64 = 1e-5;
 
 /// Of the sets of items that fit the capacity one with nearly the greatest value, and an upper bound for all sets.

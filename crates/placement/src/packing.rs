@@ -1,8 +1,6 @@
 //! Bin packing: groups of one class onto its operators, and lower bounds.
 
-/// Steps of the exact search.
 const STEPS: u32 = 200_000;
-/// Steps of the search for the items that fill a bin best.
 const SUBSET_STEPS: u32 = 5_000;
 /// Most items for which the exact search is tried.
 const EXACT_MAX: usize = 60;
@@ -31,12 +29,9 @@ pub(crate) fn l2(loads: &[u64], capacity: u64) -> usize {
     thresholds.map(bound).max().unwrap_or(0)
 }
 
-/// The result of a packing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packed {
-    /// The bin of each item.
     Into(Vec<usize>),
-    /// Proven impossible.
     Impossible,
     /// Neither found nor excluded.
     Unknown,

@@ -18,7 +18,6 @@ pub(crate) struct Pods {
     pods: Vec<Pod>,
 }
 
-/// A pod: its groups, rack by rack.
 struct Pod {
     /// The class of its own switches, if it has any.
     middle: Option<usize>,
@@ -26,18 +25,15 @@ struct Pod {
     groups: usize,
 }
 
-/// A group, with its costs at each place.
 struct Member {
     group: usize,
     load: u64,
     /// Extra hops at the top, and at the pod's switches; `None` where it cannot be.
     top: Option<u64>,
     middle: Option<u64>,
-    /// The class of its rack's switch.
     below: Option<usize>,
 }
 
-/// A division of a pod's groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Division {
     /// Each group and its class.

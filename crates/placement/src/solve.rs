@@ -132,7 +132,6 @@ fn too_much_load(instance: &Instance, classes: &Classes) -> bool {
     all > limits.map(|class| u128::from(class.limit) * class.operators.len() as u128).sum()
 }
 
-/// The best plan so far, and the best bound.
 struct Best {
     plan: Option<(Plan, Method)>,
     bound: usize,

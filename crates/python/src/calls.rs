@@ -28,7 +28,6 @@ pub(crate) type Holds = Vec<Arc<SharedBlob>>;
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Calls(Own<(Arc<Submitter>, Arc<Shape>)>);
 
-/// The common part of calls of one function with the same options.
 pub(crate) struct Shape {
     options: PythonCallOptions,
     /// The function, and the shared arguments of all calls.
@@ -40,7 +39,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// One task of these calls.
     pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
         let data: usize = pickles.iter().map(Vec::len).sum();
         let options = self.options_of(pickles.len(), 0);
@@ -65,7 +63,6 @@ impl Shape {
         self.head_bytes() + 4 + ENTRY_BYTES + pickle.len()
     }
 
-    /// Bytes of a head without further shared arguments.
     fn head_bytes(&self) -> usize {
         PythonHead::bytes(self.blobs.len() - 1)
     }
@@ -81,7 +78,6 @@ impl Shape {
     }
 }
 
-/// The parts of one call.
 struct Entry {
     pickle: PyBackedBytes,
     buffers: Vec<PyBuffer<u8>>,
@@ -249,14 +245,12 @@ impl Entry {
         Ok(Self { pickle: pickle.into(), buffers: buffers.collect::<PyResult<_>>()? })
     }
 
-    /// Upper bound on its bytes.
     fn length_max(&self) -> usize {
         let buffers = self.buffers.iter().map(|buffer| 8 + ALIGNMENT + buffer.len_bytes());
         ENTRY_BYTES + self.pickle.len() + buffers.sum::<usize>()
     }
 }
 
-/// A contiguous buffer.
 pub(crate) fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
     let buffer = PyBuffer::get(object)?;
     if buffer.is_c_contiguous() { Ok(buffer) } else { Err(PyValueError::new_err("a buffer in pieces")) }
@@ -278,13 +272,11 @@ fn shared(blobs: &[PyRef<'_, Blob>]) -> PyResult<Vec<Arc<SharedBlob>>> {
     blobs.iter().map(|blob| blob.shared()).collect()
 }
 
-/// Checks the length of an argument.
 fn check(length: usize) -> PyResult<()> {
     let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
     if length > max { Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
 }
 
-/// Appends the head of an entry.
 fn append_entry(bytes: &mut Vec<u8>, gives_back: bool, pickle: usize, buffers: &[PyBuffer<u8>]) {
     bytes.extend([u8::from(gives_back), 0, 0, 0]);
     bytes.extend((buffers.len() as u32).to_le_bytes());

@@ -41,7 +41,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error as an exception.
 pub(crate) fn failed(error: Error) -> PyErr {
     match error {
         Error::Closed => ClientClosed::new_err("the client is closed: connect a new one"),
@@ -62,7 +61,6 @@ impl Blob {
     }
 }
 
-/// A client of the library.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Client {
     submitter: Own<Arc<Submitter>>,
@@ -182,12 +180,10 @@ impl Client {
         Ok(())
     }
 
-    /// Number of tasks that have not ended.
     fn open(&self) -> PyResult<usize> {
         Ok(self.submitter()?.flow.open())
     }
 
-    /// The local address and the switch's.
     fn addresses(&self) -> PyResult<(String, String)> {
         let client = self.submitter()?.client().ok_or(Error::Closed).map_err(failed)?;
         Ok((client.local_addr().to_string(), client.switch().0.to_string()))
@@ -249,7 +245,6 @@ fn settle_one(settle: &Bound<'_, PyAny>, completion: Completion) -> (Completion,
     (Completion { waiters, end: End::Known(kind, value.unbind()) }, result.map(drop))
 }
 
-/// Kind and value for Python.
 fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
     let text = |kind: Kind, text: &str| (kind as u8, PyString::new(py, text).into_any());
     let error = match end {

@@ -10,17 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How a task has ended.
 pub(crate) enum End {
     /// By the protocol, or because it was cancelled or the client closed before it was sent.
     Outcome(TaskOutcome),
-    /// It could not be submitted.
     NotSubmitted(String),
     /// It could not be submitted for lack of room.
     NoRoom(String),
     /// It has not ended: it returns calls that it has not begun. The bytes tell Python which.
     Part(Vec<u8>),
-    /// Any of these as Python knows it: kind and value.
     Known(u8, Py<PyAny>),
 }
 
@@ -33,9 +30,7 @@ pub(crate) struct Completion {
 #[derive(Default)]
 pub(crate) struct Completions {
     state: Mutex<State>,
-    /// For threads that wait for a result.
     waiters: Condvar,
-    /// For the client's own thread.
     own_thread: Condvar,
     /// Whether there are completions.
     is_some: AtomicBool,
@@ -44,20 +39,16 @@ pub(crate) struct Completions {
 #[derive(Default)]
 struct State {
     ended: VecDeque<Completion>,
-    /// Threads that wait for a result.
     waiting: usize,
-    /// Threads that are settling completions.
     settling: usize,
     /// Number of times that threads have settled completions.
     settled: u64,
     is_closed: bool,
 }
 
-/// What a waiting thread has found.
 pub(crate) enum Found {
     /// Number of completions to settle; call [`Completions::settled`] afterwards.
     Some(usize),
-    /// None yet.
     Nothing,
     /// The client is closed, and all is settled.
     Closed,
@@ -117,12 +108,10 @@ impl Completions {
         state.found()
     }
 
-    /// All completions so far.
     pub(crate) fn begin(&self) -> Found {
         lock(&self.state).found()
     }
 
-    /// The next completion to settle.
     pub(crate) fn next(&self) -> Option<Completion> {
         let mut state = lock(&self.state);
         let next = state.ended.pop_front();

@@ -54,12 +54,10 @@ impl<T> Own<T> {
         Self { inner: ManuallyDrop::new(inner), made_in: here() }
     }
 
-    /// `None` in a child.
     pub(crate) fn here(&self) -> Option<&T> {
         (self.made_in == here()).then_some(&*self.inner)
     }
 
-    /// Raises an exception in a child.
     pub(crate) fn get(&self) -> PyResult<&T> {
         self.here().ok_or_else(|| {
             ClientClosed::new_err(

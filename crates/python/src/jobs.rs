@@ -12,12 +12,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[derive(Default)]
 pub(crate) struct Jobs(Mutex<BTreeMap<u64, Arc<OpenJob>>>);
 
-/// Tasks that were submitted together.
 pub(crate) struct OpenJob {
-    /// Token of the first call of each task.
     tokens: Vec<u64>,
     waiters: Mutex<Open>,
-    /// Blobs that the tasks need.
     holds: Vec<Arc<Holds>>,
     /// Set when the tasks are submitted.
     handle: OnceLock<JobHandle>,
@@ -73,7 +70,6 @@ impl Jobs {
         jobs.iter().filter_map(|job| job.handle.get()).for_each(JobHandle::cancel);
     }
 
-    /// Removes and returns all waiters.
     pub(crate) fn clear(&self) -> Vec<Arc<Waiters>> {
         let jobs = std::mem::take(&mut *lock(&self.0));
         jobs.into_values().flat_map(|job| job.take_all()).collect()
@@ -81,7 +77,6 @@ impl Jobs {
 }
 
 impl OpenJob {
-    /// The tasks were submitted.
     pub(crate) fn submitted(&self, handle: JobHandle) {
         let _ = self.handle.set(handle); // a job is submitted once
     }

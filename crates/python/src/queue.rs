@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Number of calls in the queue.
 const ITEMS_MAX: usize = 1 << 16;
 /// Bytes of arguments in the queue; one argument may exceed it.
 const BYTES_MAX: usize = 64 << 20;
@@ -18,30 +17,22 @@ const JOINED_BYTES: usize = 3 << 10;
 /// Bytes of padding of an argument that executors fetch.
 const PADDING_MAX: usize = 64;
 
-/// An entry of the queue.
 pub(crate) enum Item {
-    /// A call that may be joined with others.
     Call { token: u64, waiter: Py<PyAny>, shape: Arc<Shape>, pickle: Vec<u8> },
-    /// A task that is submitted as it is.
     Task(Task),
 }
 
-/// A task, its waiters and its blobs.
 pub(crate) struct Task {
-    /// Token of its first call.
     pub(crate) token: u64,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) spec: TaskSpec,
-    /// Blobs that it needs.
     pub(crate) holds: Arc<Holds>,
 }
 
 pub(crate) struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
-    /// Token of the next call.
     next: u64,
-    /// Time of the last send.
     pub(crate) sent: Instant,
     /// Whether a thread is sending what it has taken from the queue.
     pub(crate) is_sending: bool,
@@ -139,7 +130,6 @@ impl Queue {
         Some(item.into_waiters())
     }
 
-    /// Removes all entries.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Waiters>> {
         self.bytes = 0;
         self.items.drain(..).map(Item::into_waiters).collect()

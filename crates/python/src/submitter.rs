@@ -22,7 +22,6 @@ const DEEP: usize = 64;
 /// Longest interval between attempts to submit tasks that have no room.
 const ROOM_POLL: Duration = Duration::from_millis(5);
 
-/// Bounds of open calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     /// Calls that were submitted one by one, and tasks of several.
@@ -33,7 +32,6 @@ pub(crate) struct Bounds {
 
 /// A client of the library, with its queue and its completions.
 pub(crate) struct Submitter {
-    /// `None` when it is closed.
     client: Mutex<Option<Arc<Client>>>,
     bounds: Bounds,
     pub(crate) flow: Arc<Flow>,
@@ -49,7 +47,6 @@ pub(crate) struct Flow {
     pub(crate) completions: Completions,
     /// Calls that were sent and whose waiters have no end yet.
     open: AtomicUsize,
-    /// A task has ended or was sent.
     room: Condvar,
     waiting_for_room: AtomicUsize,
 }
@@ -72,14 +69,12 @@ impl Flow {
         self.open.load(SeqCst)
     }
 
-    /// Reports a task's end to its waiters.
     fn end(&self, waiters: Arc<Waiters>, end: End) {
         self.open.fetch_sub(waiters.len(), SeqCst);
         self.completions.push(Completion { waiters, end });
         self.announce_room();
     }
 
-    /// Called by the library at the end of a task.
     fn ended(&self, job: &OpenJob, place: usize, outcome: TaskOutcome) {
         let Some((waiters, is_last)) = job.take(place) else { return };
         if is_last {
@@ -165,7 +160,6 @@ impl Submitter {
         Ok(submitter)
     }
 
-    /// `None` when it is closed.
     pub(crate) fn client(&self) -> Option<Arc<Client>> {
         lock(&self.client).clone()
     }

@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Waiters of one call or several, in their order.
 pub(crate) enum Waiters {
     One(Py<PyAny>),
     Many(Vec<Py<PyAny>>),

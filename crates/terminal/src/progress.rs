@@ -26,7 +26,6 @@ pub struct Progress {
     is_aside: Mutex<bool>,
     started: Instant,
     next_line: Mutex<Instant>,
-    /// Whether the hint about executors was printed.
     asked: AtomicBool,
 }
 
@@ -98,7 +97,6 @@ impl Progress {
         format!("{}{of} {}", self.bar.position(), self.what)
     }
 
-    /// Prints a line in a pipe, if one is due.
     fn line(&self, words: impl FnOnce() -> String) {
         if self.quiet || self.is_shown {
             return;

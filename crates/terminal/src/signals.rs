@@ -82,7 +82,6 @@ impl Shutdown {
 /// Time that a process has after the last step for its last output.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// See [`Shutdown::each_step`].
 #[derive(Debug, Default)]
 struct Steps {
     step: u32,

@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// See [`was_closed`].
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// The C library calls it before `main`, and so before Rust opens /dev/null in place of a closed stdout.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 /// Bytes of a view: a switch lists some hundred lines of some hundred bytes.
 const VIEW_MAX: u64 = 16 << 20;
-/// Number of views read in advance.
 const AHEAD: usize = 2;
 /// Timeout for the next view; one comes every second.
 const SILENT_FOR: Duration = Duration::from_secs(5);
@@ -79,7 +78,6 @@ impl Views {
     }
 }
 
-/// The data of the next event.
 fn next(reader: &mut impl BufRead) -> Result<String> {
     loop {
         let mut line = Vec::new();

@@ -20,7 +20,6 @@ const LOST: u64 = 6;
 const UPDATE_PENDING: u64 = 7;
 const UPDATE_RUNNING: u64 = 8;
 
-/// The trace's value for "before the trace began".
 const BEFORE_US: u64 = 0;
 /// The trace's value for "after the trace ended".
 const AFTER_US: u64 = i64::MAX as u64;

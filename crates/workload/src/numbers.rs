@@ -28,7 +28,6 @@ pub(super) fn signed(field: &'static str, text: &str, unit_ns: u64) -> Result<i6
     }
 }
 
-/// A whole number from 0.
 pub(super) fn integer(field: &'static str, text: &str) -> Result<u64, Reason> {
     if text.is_empty() {
         return Err(Reason::Empty { field });

@@ -158,7 +158,6 @@ pub enum ReadError {
     },
 }
 
-/// The jobs that a parser has read.
 pub(super) struct Jobs {
     jobs: Vec<Job>,
     held: u64,
@@ -197,18 +196,15 @@ impl Jobs {
         self.held += count;
     }
 
-    /// Reverses [`remember`](Self::remember).
     pub(super) fn forget(&mut self, count: u64) {
         self.held -= count;
     }
 }
 
-/// A parser of one format.
 pub(super) trait Parser {
     /// Parses one line that is not empty. `first`: it is the first of the file, so it may be a header.
     fn line(&mut self, first: bool, line: &str, jobs: &mut Jobs) -> Result<(), Reason>;
 
-    /// The file has ended.
     fn end(&mut self, _jobs: &mut Jobs) {}
 }
 

@@ -30,18 +30,15 @@ pub enum Replace {
 #[derive(Clone, Debug)]
 pub struct Sample {
     workload: Workload,
-    /// The sampled share of the tasks, at most 1.
     rate: f64,
     /// The arrivals' divisor over that of the durations: 1 unless even the whole trace has too little work.
     squeezed: f64,
     period_ns: u64,
     replace: Replace,
     random: Pcg64,
-    /// Index of the first job.
     first: usize,
     pass: u64,
     place: usize,
-    /// Tasks to skip before the next sampled one.
     skip: u64,
     /// Of [`Replace::Times`] and [`Replace::Jobs`]: the time, and the mean time to the next job.
     now_ns: f64,
@@ -160,7 +157,6 @@ impl Sample {
         }
     }
 
-    /// The sampled tasks of a job.
     fn take(&mut self, slot: usize, length: u64) -> Vec<TaskSpec> {
         let mut tasks = Vec::new();
         while self.skip < length {
@@ -171,7 +167,6 @@ impl Sample {
         tasks
     }
 
-    /// A random task of the trace.
     fn any_task(&mut self) -> Option<TaskSpec> {
         let nth = self.random.random_range(0..*self.tasks_up_to.last()?);
         let slot = self.tasks_up_to.partition_point(|&up_to| up_to <= nth);

@@ -63,12 +63,10 @@ fn draconis_rows_are_jobs_of_equal_tasks_with_or_without_a_header() {
     assert_eq!(with_header.malformed, 0);
 }
 
-/// One line of `task_events`.
 fn event(time_us: u64, job: u64, index: u64, event_type: u64, priority: u64) -> String {
     format!("{time_us},,{job},{index},77,{event_type},user=,2,{priority},0.1,0.1,0.0,0\n")
 }
 
-/// The first lines are good.
 #[test]
 fn malformed_lines_are_named_with_line_and_reason() {
     let google =

@@ -9,7 +9,6 @@ const CLASSIC: &str = "text/plain";
 /// Versions of OpenMetrics that this one satisfies, as scrapers name them.
 const VERSIONS: [&str; 2] = ["1.0.0", "0.0.1"];
 
-/// A format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposition {
     Classic,
@@ -35,7 +34,6 @@ impl Exposition {
         }
     }
 
-    /// Converts OpenMetrics text to this format.
     pub(super) fn of(self, open_metrics: String) -> String {
         match self {
             Self::Classic => classic(&open_metrics),

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv6Addr};
 /// Suffixes of names that cannot be registered.
 const PRIVATE_ENDS: [&str; 3] = [".localhost", ".local", ".internal"];
 
-/// Why a request is refused, as an answer to it.
 pub(super) type Refusal = (StatusCode, &'static str);
 
 /// Checks the host and the origin that a request names; `names`: further host names that are ours.

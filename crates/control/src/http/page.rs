@@ -44,10 +44,8 @@ const FILES: &[File] = files! {
     "uPlot.LICENSE": "text/plain; charset=utf-8",
 };
 
-/// The file that is the page.
 pub(super) const PAGE: &str = "index.html";
 
-/// The file of that name.
 pub(super) fn file(name: &str, asked: &HeaderMap) -> Response {
     let Some(file) = FILES.iter().find(|file| file.name == name) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();

@@ -16,7 +16,6 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use zerocopy::FromZeros;
 
-/// A short limit, for tests that wait for a timeout.
 pub(super) const SOON: Duration = Duration::from_millis(50);
 
 /// A limit so long that it closes no connection.
@@ -35,7 +34,6 @@ impl Source for Fixed {
     }
 }
 
-/// Serves a switch that has been silent for `silent_ms`.
 fn serve(silent_ms: u64, limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
     serve_source(Arc::new(Fixed(Duration::from_millis(silent_ms))), limits)
 }
@@ -55,7 +53,6 @@ pub(super) fn get_from(address: SocketAddr, path: &str) -> (u16, String) {
     (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
 }
 
-/// Serves a switch that has been silent for `silent_ms`, and gets `path` from it.
 fn get(silent_ms: u64, path: &str) -> (u16, String) {
     let (_runtime, address) = serve(silent_ms, Limits::default());
     get_from(address, path)
@@ -68,7 +65,6 @@ pub(super) fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
     shell
 }
 
-/// Reads until the connection is closed.
 pub(super) fn read_to_end(mut stream: &TcpStream) -> String {
     let mut bytes = Vec::new();
     // A connection that is closed with unread data is reset.
@@ -88,7 +84,6 @@ fn counted(name: &str) -> BTreeMap<String, u64> {
     BTreeMap::from([(name.to_owned(), 1)])
 }
 
-/// `/metrics` with this `Accept`: its type and text.
 fn metrics_as(accept: &str) -> (String, String) {
     let (_runtime, address) = serve(0, Limits::default());
     let mut response = ureq::get(format!("http://{address}/metrics")).header("accept", accept).call().unwrap();
@@ -111,7 +106,6 @@ fn metrics_are_classic_text_unless_openmetrics_are_asked_for() {
     assert!(text.ends_with("# EOF\n"), "{text}");
 }
 
-/// A snapshot of a switch with this program.
 fn snapshot_of<S: ProgramStatus>(program: S) -> Snapshot<S> {
     let Snapshot { version, listen, engine, epoch, uptime_ms, packets, drops, taken, shell, .. } =
         crate::tasks::status::tests::snapshot();

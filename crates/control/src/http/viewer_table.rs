@@ -32,7 +32,6 @@ pub(super) struct Admitted<T> {
     pub(super) gone: Option<T>,
 }
 
-/// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     /// The source holds its share: this number.
@@ -50,7 +49,6 @@ impl<T> ViewerTable<T> {
         self.viewers.len()
     }
 
-    /// Takes a place for a viewer from `source`.
     pub(super) fn admit(&mut self, source: Host, kept: T) -> Result<Admitted<T>, Full> {
         let (holds, free) = (self.held_by(source), self.max - self.viewers.len());
         let gone = if free == 0 {
@@ -76,7 +74,6 @@ impl<T> ViewerTable<T> {
         self.viewers.iter().filter(|viewer| viewer.source == source).count()
     }
 
-    /// The reason for a source that holds `holds` places.
     const fn full(&self, holds: usize) -> Full {
         if holds > 1 { Full::Share(holds) } else { Full::All }
     }

@@ -27,7 +27,6 @@ pub(super) struct Viewers {
     counts: ViewerCounts,
 }
 
-/// Outcomes of viewers.
 #[derive(Debug, Default)]
 pub(super) struct ViewerCounts {
     pub(super) served: AtomicU64,
@@ -47,7 +46,6 @@ struct Viewer {
     viewers: Arc<Viewers>,
     id: u64,
     views: watch::Receiver<Bytes>,
-    /// Ready when the viewer is evicted.
     gone: oneshot::Receiver<Infallible>,
 }
 
@@ -68,7 +66,6 @@ impl Drop for Viewer {
     }
 }
 
-/// Why a viewer is refused.
 enum Refused {
     NoPlace(Full),
     NothingToSee,

@@ -44,7 +44,6 @@ impl SetTable {
     }
 }
 
-/// Checks an address that others must reach.
 fn check(address: SocketAddr) -> Result<(), &'static str> {
     let ip = address.ip();
     if ip.is_unspecified() {

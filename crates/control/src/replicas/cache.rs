@@ -12,7 +12,6 @@ use std::time::Duration;
 
 /// A configuration with comments.
 pub const EXAMPLE_TOML: &str = include_str!("cache.toml");
-/// Default number of servers that have each key.
 const REPLICAS: usize = 3;
 /// Of `midflight up --replicas`: the first agent's port is the operator's plus this; the others follow.
 const FIRST_AGENT: u16 = 10;

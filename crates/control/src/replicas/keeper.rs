@@ -60,11 +60,9 @@ pub struct KeeperCounters {
     pub foreign: u64,
 }
 
-/// A rule that the operator has.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     rule: Rule,
-    /// The term that set it last.
     term: Term,
 }
 
@@ -218,7 +216,6 @@ impl RuleKeeper {
         })
     }
 
-    /// The RSNode ids and labels that it has.
     fn inventory(&self, number: u64) -> Inventory {
         let Self { incarnation, term, last, newest, .. } = *self;
         let (mut rsnodes, mut labels) = (Vec::new(), Vec::new());

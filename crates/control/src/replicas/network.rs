@@ -264,7 +264,6 @@ impl Network {
     }
 }
 
-/// Addresses that are in use, and their purpose.
 #[derive(Default)]
 struct Taken {
     addresses: BTreeMap<SocketAddr, String>,

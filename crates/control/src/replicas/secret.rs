@@ -17,13 +17,11 @@ use std::path::Path;
 pub const GREETING_BYTES: usize = 16;
 const MAGIC: [u8; 7] = *b"mf-ctrl";
 const VERSION: u8 = 1;
-/// Bytes of the length before a sealed message.
 const LENGTH_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
 /// Bytes of a proof, which is a frame without a message.
 pub const PROOF_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const SEALED_MAX: usize = size_of::<ControlHead>() + CONTROL_MAX as usize + TAG_BYTES;
-/// Bytes of the longest file of a secret.
 const FILE_MAX: u64 = 1024;
 /// Modes of a file that another user may read, or a group write.
 const OPEN_TO_OTHERS: u32 = 0o027;
@@ -166,7 +164,6 @@ pub fn begin(
     Ok((Sealer(frames(sender[0])), Opener(frames(sender[1]))))
 }
 
-/// The frames in one direction of a stream.
 struct Frames {
     cipher: XChaCha20Poly1305,
     nonce: [u8; 24],
@@ -271,7 +268,6 @@ mod tests {
         (message, bytes)
     }
 
-    /// Both ends of a stream: the controller's and the keeper's.
     fn stream(secrets: [&Secret; 2], nonces: [u64; 2]) -> [(Sealer, Opener); 2] {
         let controller = begin(secrets[0], End::Controller, nonces[0], &greeting(nonces[1])).unwrap();
         [controller, begin(secrets[1], End::Keeper, nonces[1], &greeting(nonces[0])).unwrap()]

@@ -64,7 +64,6 @@ impl From<&Stats> for ReplicasStatus {
 }
 
 impl ReplicasStatus {
-    /// Name, help and value of each counter.
     fn named(&self) -> [(&'static str, &'static str, u64); 15] {
         [
             ("labelled", "Requests of hosts of this rack that were sent towards their RSNode", self.labelled),

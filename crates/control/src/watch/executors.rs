@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// How long executors that have gone are shown.
 const GONE_FOR: Nanos = 600 * SECOND;
-/// How many of them are remembered.
 const GONE_MAX: usize = 64;
 
 /// The state of an executor.
@@ -68,7 +66,6 @@ struct Seen {
     had: u32,
 }
 
-/// The executors so far.
 #[derive(Debug)]
 pub(super) struct Executors {
     lease: Nanos,
@@ -195,7 +192,6 @@ mod tests {
         SurveyedSlot::new(executor, "10.0.0.1:9".parse().unwrap(), heard_ns, state)
     }
 
-    /// Those in this state, according to the view.
     fn of(state: ExecutorState, listed: &Listed<ExecutorView>) -> Vec<&ExecutorView> {
         listed.shown.iter().filter(|view| view.state == state).collect()
     }

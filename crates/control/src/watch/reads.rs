@@ -97,7 +97,6 @@ pub struct ReadsDetail {
 #[derive(Debug)]
 pub struct ReadsWatch {
     sets: Vec<SetTable>,
-    /// The previous survey.
     before: Option<(Nanos, HashMap<u16, SurveyedSet>)>,
 }
 

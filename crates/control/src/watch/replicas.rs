@@ -136,9 +136,7 @@ pub struct ReplicasDetail {
 #[derive(Debug)]
 pub struct ReplicasWatch {
     selection: Selection,
-    /// Time of the previous view.
     then: Option<Nanos>,
-    /// Answers of each group.
     answers: HashMap<u16, u64>,
     /// Of each server: requests sent and expired.
     servers: HashMap<SocketAddr, [u64; 2]>,
@@ -269,7 +267,6 @@ fn counted<T: Ord>(states: impl Iterator<Item = T>) -> BTreeMap<T, u64> {
     all
 }
 
-/// Nanoseconds in microseconds.
 fn micros(nanos: f64) -> Option<f64> {
     short(nanos / 1e3)
 }

@@ -38,7 +38,6 @@ pub struct TasksWatch {
     lease: Nanos,
     capacity: u32,
     executors: Executors,
-    /// Both histograms.
     before: Option<(Vec<u64>, Vec<u64>)>,
 }
 
@@ -73,7 +72,6 @@ impl TasksWatch {
     }
 }
 
-/// The growth of each bucket.
 fn more(before: &[u64], now: &[u64]) -> Vec<u64> {
     now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
 }

@@ -14,7 +14,6 @@ fn failures(world: &World) -> Vec<(usize, Failure)> {
     world.events.iter().filter_map(failed).collect()
 }
 
-/// N6: within the stated time the racks' operators stop sending to the dead RSNode, and its groups soon have another one.
 #[test]
 fn n6_requests_pass_a_dead_rsnode_within_the_stated_time_and_its_groups_move() {
     let mut world = deployed(1);
@@ -264,7 +263,6 @@ fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
     assert_eq!(world.controller(0).status().counters.plans_wanted, 0);
 }
 
-/// An operator that is started later has not failed.
 #[test]
 fn n6_an_operator_that_is_started_after_its_controller_is_not_barred() {
     let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() });

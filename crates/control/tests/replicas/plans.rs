@@ -6,7 +6,6 @@ use midflight_control::replicas::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A network whose first plan is deployed.
 pub(crate) fn deployed(controllers: u32) -> World {
     let mut world = World::new(1, controllers, times());
     assert!(world.run_until_selected(5_000), "{:?}", world.controller(0).status());
@@ -45,7 +44,6 @@ fn n4_the_start_may_be_at_the_racks_own_operators() {
     assert_eq!(rsnodes(&world).len(), 4);
 }
 
-/// N7: an old RSNode serves until the last answer has come; then its id is removed everywhere.
 #[test]
 fn n7_old_rsnodes_serve_until_all_answers_have_come() {
     let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });

@@ -64,7 +64,6 @@ pub(crate) fn times() -> ControllerConfig {
     }
 }
 
-/// An operator's rules, as its core has them, and its selector.
 #[derive(Default)]
 pub(crate) struct Switch {
     pub(crate) own: Option<(Option<u16>, Option<SocketAddr>)>,
@@ -77,7 +76,6 @@ pub(crate) struct Switch {
     pub(crate) replica_groups: BTreeSet<u32>,
     pub(crate) counts: BTreeMap<u16, [u64; 4]>,
     pub(crate) load: Load,
-    /// Ids that it has begun to serve, and those that it has begun to use as labels.
     served: Vec<u16>,
     labelled: Vec<u16>,
     /// Its core has no room for hosts.
@@ -147,15 +145,12 @@ pub(crate) struct Node {
     pub(crate) is_up: bool,
     /// It answers questions, but drops orders.
     pub(crate) is_stuck: bool,
-    /// It or its selector was down at some time.
     pub(crate) was_down: bool,
-    /// It has had all its rules since its start.
     has_had_all: bool,
     selector: Option<u64>,
     highest: Term,
 }
 
-/// The path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// An operator's selector chose.
@@ -166,7 +161,6 @@ pub(crate) enum Path {
     Down(usize),
     /// It was lost at this operator, which lacks rules.
     NoRules(usize),
-    /// It was sent to a selector that is not there.
     NoSelector(usize),
 }
 
@@ -175,12 +169,10 @@ enum Message {
     From(usize, ControlMessage),
 }
 
-/// Percentages and the like.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
     pub(crate) twice: u64,
-    /// Milliseconds at most.
     pub(crate) late: u64,
 }
 
@@ -201,7 +193,6 @@ pub(crate) struct World {
     random: u64,
     /// When an id was last the label of a request.
     labelled: BTreeMap<u16, u64>,
-    /// A controller considered an operator dead.
     has_failed: bool,
 }
 
@@ -415,7 +406,6 @@ impl World {
         self.controllers[place] = Some(controller);
     }
 
-    /// The path of a request of a traffic group.
     pub(crate) fn path(&self, group: u16) -> Path {
         let first = self.network.labeller(usize::from(group));
         let node = &self.nodes[first];
@@ -516,7 +506,6 @@ impl World {
         }
     }
 
-    /// Runs until all groups have selectors.
     pub(crate) fn run_until_selected(&mut self, ms: u64) -> bool {
         let end = self.now + ms * MS;
         while self.now < end {

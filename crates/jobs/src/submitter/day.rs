@@ -7,7 +7,6 @@ const STEADY_AFTER: Duration = Duration::from_secs(3_600);
 /// Adjustment within [`STEADY_AFTER`] that is no jump, in milliseconds.
 const ADJUSTED_MAX: u64 = 60_000;
 
-/// Compares the time of day with the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Day {
     since: Instant,

@@ -11,20 +11,14 @@ use midflight_host::Happened;
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
-/// Jobs that the store keeps.
 const JOBS_MAX: u64 = 1 << 20;
 
 /// A change in memory that follows the transaction.
 pub(super) enum Effect {
-    /// The job's new row.
     Job(Box<JobRow>),
-    /// A task has ended.
     Gone(u64),
-    /// Run a command again.
     Again(Place),
-    /// Cancel the tasks of a job.
     Cancelled(u64),
-    /// New totals.
     Totals { next_job: u64, stored: u64, bytes: u64 },
 }
 
@@ -58,7 +52,6 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Writes the transaction and returns its effects.
     pub(super) fn commit(mut self, client: Option<&ClientRow>) -> Result<Vec<Effect>, StoreError> {
         if let Some(client) = client {
             self.change.put_meta("client", client)?;
@@ -79,7 +72,6 @@ impl<'a> Draft<'a> {
         Ok(jobs(active).chain(effects).chain(jobs(ended)).chain([totals]).collect())
     }
 
-    /// A job that has not ended, to be changed.
     fn active(&mut self, job: u64) -> Option<&mut JobRow> {
         if !self.rows.contains_key(&job) {
             let row = self.engine.jobs.get(&job)?.row.clone();
@@ -133,7 +125,6 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Fails a command that cannot be run at all.
     pub(super) fn unable(&mut self, at: Place, why: &str) -> Result<(), StoreError> {
         self.begin_command(at)?;
         self.command_ended(at, EndedRow::without_result(How::Failed, why, u32::MAX), &[])
@@ -185,7 +176,6 @@ impl<'a> Draft<'a> {
         self.end_if_done(at.job)
     }
 
-    /// Ends a job whose commands have all ended.
     fn end_if_done(&mut self, job: u64) -> Result<(), StoreError> {
         let Some(row) = self.active(job) else { return Ok(()) };
         if row.state.has_ended() || row.open > 0 || (row.next < row.count() && !row.cancel) {
@@ -287,7 +277,6 @@ impl<'a> Draft<'a> {
         Ok(Answer::Submitted { job, state })
     }
 
-    /// Why a job must be refused.
     fn check(&self, spec: &JobSpec, items: &[Vec<u8>], bytes: u64) -> Result<(), String> {
         spec.check()?;
         if spec.has_items && items.len() != spec.count() as usize {
@@ -374,7 +363,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether the end of a job satisfies a dependency.
 fn suits(when: When, state: JobState) -> bool {
     match when {
         When::Succeeded => state == JobState::Succeeded,

@@ -18,22 +18,17 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_secs(1);
 /// Commands that one job may begin before the next job's turn.
 const SHARE: usize = 256;
-/// Requests in one transaction.
 const ASKS_MAX: usize = 256;
 /// Interval at which the client's marks are saved while commands are open, and old jobs are removed.
 const EVERY: Duration = Duration::from_secs(60);
-/// Old jobs that are removed in one transaction.
 const OLD_MAX: usize = 64;
 /// Events that may wait to be saved while saving fails; at this bound nothing more is received.
 const UNSAVED_MAX: usize = 100_000;
 const UNSAVED_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a result: a larger output fails its command.
 const VALUE_MAX: u32 = 64 << 20;
-/// Bytes of arguments of all open commands: each has at most a command line and an environment.
 const ARGUMENTS_MAX: usize = 1 << 30;
-/// Results that are fetched concurrently.
 const FETCHERS: usize = 8;
-/// Page for reading jobs from the store.
 const PAGE: Page = Page { rows: 1_000, bytes: 64 << 20 };
 
 /// What memory has of a job that has not ended, besides its row.
@@ -41,9 +36,7 @@ pub(super) struct Active {
     pub(super) row: JobRow,
     /// Place of the first command that was not given to the client.
     begun: u32,
-    /// Commands to run again.
     again: VecDeque<Place>,
-    /// The client's tasks of this job.
     keys: BTreeMap<u64, Place>,
 }
 
@@ -62,7 +55,6 @@ impl Active {
     }
 }
 
-/// The state of the submitter's thread.
 pub(super) struct Engine {
     pub(super) settings: Settings,
     pub(super) shared: Arc<Shared>,
@@ -71,19 +63,16 @@ pub(super) struct Engine {
     /// As saved with each transaction.
     row: Option<ClientRow>,
     pub(super) jobs: BTreeMap<u64, Active>,
-    /// The job of each task of the client.
     job_of: HashMap<u64, u64>,
     pub(super) next_job: u64,
     pub(super) stored: u64,
     pub(super) bytes: u64,
-    /// Events that are not saved yet.
     unsaved: Vec<Happened>,
     /// Commands that cannot be run at all, and why.
     unable: Vec<(Place, String)>,
     trouble: Option<String>,
     /// Whether nothing was saved since the last error, which is logged once.
     had_trouble: bool,
-    /// When saving last failed.
     failed: Instant,
     housekept: Instant,
     day: Day,
@@ -92,7 +81,6 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Reads the store, and resumes the commands that were begun.
     pub(super) fn load(
         settings: Settings,
         shared: Arc<Shared>,
@@ -139,7 +127,6 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Resumes the client of an earlier process.
     fn resume(&mut self) -> Result<(), SubmitterError> {
         let mut tasks = Vec::new();
         for (job, place, open) in self.shared.store.open_rows()? {
@@ -227,7 +214,6 @@ impl Engine {
         self.new_client(switches).map_err(|error| error.to_string())
     }
 
-    /// Starts a client that has sent nothing yet.
     fn new_client(&mut self, switches: &[SocketAddr]) -> Result<(), midflight_host::Error> {
         let row = ClientRow {
             identity: rand::random(),
@@ -468,7 +454,6 @@ impl Engine {
         }
     }
 
-    /// The job and place of a task.
     pub(super) fn place_of(&self, key: u64) -> Option<Place> {
         self.jobs.get(self.job_of.get(&key)?)?.keys.get(&key).copied()
     }
@@ -489,7 +474,6 @@ fn damaged(table: &'static str, shared: &Shared) -> StoreError {
     StoreError::Row { path: shared.store.path().to_owned(), table }
 }
 
-/// Whether the events must be saved before more are received.
 fn is_too_much(unsaved: &[Happened]) -> bool {
     let bytes = |happened: &Happened| match happened {
         Happened::Ended(_, Ok(result)) => result.value.len(),

@@ -65,7 +65,6 @@ pub enum SubmitterError {
     Listen(std::io::Error),
 }
 
-/// A requested change, and where to send the answer.
 struct Ask {
     wish: Wish,
     answer: mpsc::SyncSender<Answer>,
@@ -77,17 +76,14 @@ enum Wish {
     Remove(Vec<u64>),
 }
 
-/// State that the threads share.
 struct Shared {
     store: Store,
     stop: AtomicBool,
     waker: Mutex<Option<WakesDurable>>,
     /// Whether a command asked if a switch answers.
     is_asked: AtomicBool,
-    /// Number of changes in the store.
     changed: Mutex<u64>,
     announce: Condvar,
-    /// The last status, and its time.
     status: Mutex<(Status, Instant)>,
 }
 
@@ -137,7 +133,6 @@ fn undamaged<T, E: From<StoreError>>(directory: &StateDirectory, read: impl FnOn
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
 }
 
-/// Milliseconds since 1970.
 fn unix_ms() -> u64 {
     u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
 }

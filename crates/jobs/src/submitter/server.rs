@@ -17,14 +17,11 @@ use std::time::Duration;
 
 /// Time after which a [`Request::Wait`] is answered without a change.
 const WAIT: Duration = Duration::from_secs(5);
-/// Timeout for a greeting.
 const GREETED_WITHIN: Duration = Duration::from_secs(5);
-/// Timeout for the next request of a connection.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Page of jobs or ended commands in one answer; the command continues behind its last row.
 const PAGE: Page = Page { rows: 1_000, bytes: MESSAGE_MAX / 2 };
 
-/// Starts to listen.
 pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc::SyncSender<Ask>) -> io::Result<()> {
     let path = directory.socket();
     // The holder of the lock is the only listener, so an existing socket was left by a process that was killed.
@@ -84,7 +81,6 @@ impl Drop for Counted {
     }
 }
 
-/// Whether the peer is this user or root.
 fn is_ours(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())

@@ -30,7 +30,6 @@ pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<T
     Ok(properties(TaskSpec::new(COMMAND, request.encode().map_err(|error| error.to_string())?)))
 }
 
-/// How a command ended, and its outputs.
 pub(super) fn ended(spec: &JobSpec, tries: u32, outcome: TaskOutcome) -> (EndedRow, Vec<u8>) {
     let none = |how, why: String| (EndedRow::without_result(how, why, tries), Vec::new());
     let result = match outcome {

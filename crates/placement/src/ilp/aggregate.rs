@@ -9,12 +9,9 @@ use crate::instance::Instance;
 use highs::{Col, RowProblem};
 use std::time::Duration;
 
-/// A term of a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Term {
-    /// Whether this group is at this class.
     At(usize, usize),
-    /// Number of operators of this class in use.
     InUse(usize),
 }
 
@@ -25,7 +22,6 @@ pub(crate) struct Cut {
     pub most: f64,
 }
 
-/// The objective, minimised.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// Operators in use, with all groups served.
@@ -34,7 +30,6 @@ pub(crate) enum Goal {
     Degraded,
 }
 
-/// A solution of the aggregated form.
 #[derive(Debug)]
 pub(crate) struct Aggregated {
     /// The class of each group; `None` under DRS.
@@ -49,7 +44,6 @@ pub(crate) enum Relaxed {
     OutOfTime(usize),
 }
 
-/// The columns of the program.
 struct Columns {
     /// For each group, as [`Classes::options`].
     at: Vec<Vec<Col>>,
@@ -156,7 +150,6 @@ fn build(instance: &Instance, classes: &Classes, goal: Goal, cuts: &[Cut]) -> (R
     (problem, columns)
 }
 
-/// Column values of a solution.
 fn values(classes: &Classes, columns: &Columns, solution: &Aggregated) -> Vec<f64> {
     let all = columns.at.iter().map(Vec::len).sum::<usize>() + columns.in_use.len() + columns.degraded.len();
     let mut values = vec![0.0; all];

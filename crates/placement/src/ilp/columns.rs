@@ -10,9 +10,7 @@ use crate::knapsack::fullest;
 use crate::packing::pack_quickly;
 use highs::{Col, Model, Row, RowProblem, Sense};
 
-/// Rounds of column generation.
 const ROUNDS: usize = 300;
-/// Sets of groups added per round.
 const SETS: usize = 40;
 /// Steps of a knapsack, and of one that must decide whether there is a better set.
 const STEPS: u32 = 5_000;
@@ -25,7 +23,6 @@ const MOSTLY: f64 = 0.9;
 /// A bound counts as above an integer only if it exceeds it by this much.
 const ROUNDING: f64 = 1e-4;
 
-/// The groups, and sets of them.
 pub(crate) struct Columns<'a> {
     loads: &'a [u64],
     /// Limit of a switch at the top.
@@ -34,7 +31,6 @@ pub(crate) struct Columns<'a> {
     sets: Vec<Vec<usize>>,
 }
 
-/// A fractional solution.
 pub(crate) struct Relaxed {
     /// No plan has fewer RSNodes.
     pub bound: usize,
@@ -44,9 +40,7 @@ pub(crate) struct Relaxed {
     pub parts: Vec<f64>,
 }
 
-/// The result of a packing.
 pub(crate) enum Packed {
-    /// The groups of each switch.
     Into(Vec<Vec<usize>>),
     /// Proven impossible by these weights of groups, which add up to at most 1 in every switch.
     Impossible(Vec<f64>),
@@ -54,7 +48,6 @@ pub(crate) enum Packed {
     Unknown,
 }
 
-/// Prices of a solution.
 struct Prices {
     of_pod: Vec<f64>,
     of_group: Vec<f64>,
@@ -209,7 +202,6 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The integer that a bound stands for.
 fn whole(bound: f64) -> usize {
     (bound - ROUNDING).ceil().max(0.0) as usize
 }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) enum Full {
-    /// A plan, and a bound.
     Solved(Plan, usize),
     Infeasible,
     OutOfTime(usize),

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Rounding may have lifted a dual bound above the integer that it stands for.
 const ROUNDING: f64 = 1e-4;
 
-/// The solver's answer.
 pub(crate) struct Answer {
     /// Values of the columns, if it found a solution.
     pub values: Option<Vec<f64>>,

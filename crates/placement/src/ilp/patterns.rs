@@ -26,21 +26,16 @@ const SCALE: f64 = 1e9;
 /// The solver stops at a gap below 1, so room below 4 % of an operator is ignored.
 const ROOM_UNITS: f64 = 25.0;
 
-/// The objective of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// The fewest operators.
     Fewest,
     /// At most this many operators, and the most room at the top, by load and by each of the weights: such a solution is the easiest to
     /// unpack.
     RoomiestOf(usize),
 }
 
-/// The result of the program.
 pub(crate) enum Chosen {
-    /// A solution of the aggregated form, and a bound.
     Solution(Aggregated, usize),
-    /// There is no solution.
     None,
     /// The time limit was too short.
     Unknown,
@@ -52,7 +47,6 @@ pub(crate) struct Pod {
     ways: Vec<Way>,
 }
 
-/// A way to divide a pod's groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     pub operators: usize,
@@ -128,7 +122,6 @@ impl Pod {
         Pattern { operators: way.operators, ..Pattern::new(instance, classes, top, weights, class_of.collect()) }
     }
 
-    /// The groups at the top.
     pub(crate) fn at_top(&self, way: &Way) -> impl Iterator<Item = usize> {
         let top = way.top;
         self.groups.iter().enumerate().filter(move |(at, _)| top >> at & 1 == 1).map(|(_, &group)| group)
@@ -161,7 +154,6 @@ struct Pattern {
     hops: u64,
     /// A sum over the groups at the top for each function.
     sums: Vec<u64>,
-    /// The groups of the pod and their classes.
     class_of: Vec<(usize, usize)>,
 }
 
@@ -221,7 +213,6 @@ impl Patterns {
         pods.iter().all(|pod| !pod.ways.is_empty()).then_some(Self { pods, top })
     }
 
-    /// The class at the top.
     pub(crate) fn top(&self) -> usize {
         self.top
     }
@@ -332,7 +323,6 @@ fn loads_by_class(instance: &Instance, at: impl Iterator<Item = (usize, usize)>)
     loads
 }
 
-/// Number of bins that packing needs.
 fn bins_of(loads: &[u64], limit: u64) -> usize {
     let least = l2(loads, limit).max(1);
     (least..loads.len()).find(|&bins| matches!(pack(loads, limit, bins), Packed::Into(_))).unwrap_or(loads.len())

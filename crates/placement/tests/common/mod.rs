@@ -80,7 +80,6 @@ pub(crate) fn least_rsnodes(instance: &Instance) -> Option<usize> {
         .min()
 }
 
-/// The least number of groups under DRS.
 pub(crate) fn least_degraded(instance: &Instance) -> usize {
     let plans = all_plans(instance, true).into_iter().filter(|plan| violations(instance, plan).is_empty());
     plans.map(|plan| plan.under_drs().count()).min().expect("all groups under DRS break nothing")

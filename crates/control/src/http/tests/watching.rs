@@ -6,7 +6,6 @@ use midflight_connections::testing::connect;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-/// A switch that counts its views.
 #[derive(Default)]
 struct Watched {
     looked: Arc<AtomicU64>,
@@ -48,7 +47,6 @@ fn ask(source: u8, address: SocketAddr, path: &str, lines: &str) -> (String, Buf
     (head.to_ascii_lowercase(), reader)
 }
 
-/// The data of the next event.
 fn event(reader: &mut BufReader<TcpStream>) -> String {
     loop {
         let mut line = String::new();
@@ -119,7 +117,6 @@ fn nothing_is_made_for_nobody_and_once_for_all() {
     assert!(event(&mut third).ends_with("\"viewers\":1}"));
 }
 
-/// The sentence that comes with a refusal.
 fn why_refused((head, mut rest): (String, BufReader<TcpStream>)) -> String {
     assert!(head.starts_with("http/1.1 503 "), "{head}");
     let mut why = String::new();

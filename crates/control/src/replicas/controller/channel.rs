@@ -11,22 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum State {
     /// Not before its inventory has come.
     Unknown,
-    /// Orders may be sent.
     Open,
 }
 
 /// Whether an operator may be in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Barred {
-    /// It may.
     No,
-    /// It has failed.
     Failed,
     /// It has worked again since this time, and may be in a plan after `barred_for`.
     Back(Nanos),
 }
 
-/// Orders without an answer.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) set: Set,
@@ -39,9 +35,7 @@ pub(super) struct Sent {
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// The last time at which it was alive.
     pub(super) heard: Nanos,
-    /// The same by the clock of silence.
     pub(super) heard_listened: Nanos,
     pub(super) is_dead: bool,
     /// Since when it answers questions but carries out no orders, by the clock of silence.
@@ -53,7 +47,6 @@ pub(super) struct Channel {
     /// Since when it owes an inventory or the answer to orders, by the clock of silence.
     pub(super) owes_since: Option<Nanos>,
     pub(super) barred: Barred,
-    /// Whether it may have a selector.
     pub(super) can_select: bool,
     /// The last question whose answer was accepted.
     pub(super) answered: u64,
@@ -62,7 +55,6 @@ pub(super) struct Channel {
     pub(super) incarnation: Option<u64>,
     /// The previous incarnation, whose messages may still come.
     pub(super) former: Option<u64>,
-    /// The term that it follows, as it reports.
     pub(super) term: Term,
     pub(super) selector: Option<u64>,
     /// Since when it has no selector, by the clock of silence.
@@ -70,7 +62,6 @@ pub(super) struct Channel {
     /// The selector that has the replica groups, or is receiving them.
     pub(super) grouped: Option<u64>,
     pub(super) state: State,
-    /// Number of the last orders that were sent.
     pub(super) number: SetNumber,
     dirty: BTreeSet<Key>,
     urgent: BTreeSet<Key>,
@@ -83,7 +74,6 @@ pub(super) struct Channel {
     pub(super) refused_owners: BTreeSet<usize>,
     /// It has refused several RSNodes, so it has failed itself: no plan waits until it knows RSNodes.
     pub(super) is_refusing: bool,
-    /// The refused keys that are sent again.
     retried: BTreeSet<Key>,
     /// When refused orders are sent again.
     pub(super) retry_at: Nanos,
@@ -123,7 +113,6 @@ impl Channel {
         }
     }
 
-    /// Whether it carries out orders.
     pub(super) fn is_live(&self) -> bool {
         !self.is_dead && !self.is_stuck() && self.state == State::Open
     }
@@ -187,7 +176,6 @@ impl Channel {
         self.state == State::Open && self.sent.is_none() && self.dirty.is_empty() && self.urgent.is_empty()
     }
 
-    /// Marks this as lacking.
     pub(super) fn need(&mut self, key: Key) {
         self.refused.remove(&key);
         self.retried.remove(&key);
@@ -222,7 +210,6 @@ impl Channel {
         !self.retried.remove(&key)
     }
 
-    /// Records that it has carried out an order for this key.
     pub(super) fn note_done(&mut self, key: Key) {
         if !self.dirty.contains(&key) && !self.urgent.contains(&key) {
             self.retried.remove(&key);
@@ -250,7 +237,6 @@ impl Channel {
         self.is_loading = false;
     }
 
-    /// Starts sending all its rules.
     pub(super) fn open(&mut self, keys: impl Iterator<Item = Key>) {
         self.state = State::Open;
         self.owes_since = None;

@@ -17,13 +17,11 @@ impl Controller {
         2 * operators > self.channels.len()
     }
 
-    /// Whether a majority of operators has answered recently.
     pub(super) fn heard_of_most(&self) -> bool {
         let alive = |heard: Nanos| self.now.saturating_sub(heard) <= self.config.dead_after;
         self.is_most(self.channels.iter().filter(|channel| channel.answered > 0 && alive(channel.heard)).count())
     }
 
-    /// Takes over, if a majority of operators has not heard of another controller for long enough.
     pub(super) fn consider_takeover(&mut self) {
         let recent = |at: u64, within: u64| self.now.saturating_sub(at) <= within;
         let quiet = self.channels.iter().filter(|channel| {
@@ -93,7 +91,6 @@ impl Controller {
         self.questions.get(number).filter(|_| number > self.channels[operator].answered)
     }
 
-    /// Takes a report of an operator.
     pub(super) fn report(&mut self, operator: usize, report: &Report) {
         let is_former = self.channels[operator].former == Some(report.incarnation);
         let Some(question) = self.unanswered(operator, report.number).filter(|_| !is_former) else {
@@ -170,7 +167,6 @@ impl Controller {
         }
     }
 
-    /// Records that an operator has a rule of this id.
     fn learn_id(&mut self, id: u16, operator: Option<usize>, serves: bool) {
         let claiming = matches!(self.role, Role::Claiming(_));
         match self.ids.get(id) {
@@ -263,7 +259,6 @@ impl Controller {
         }
     }
 
-    /// Starts sending an operator all its rules.
     pub(super) fn open(&mut self, operator: usize) {
         let keys = self.all_keys(operator);
         self.channels[operator].open(keys.into_iter());

@@ -15,7 +15,6 @@ fn is_in_use(node: &RsNode) -> bool {
 }
 
 impl Controller {
-    /// Takes all steps that are possible now.
     pub(super) fn step(&mut self) {
         let Role::Active(_) = self.role else { return };
         self.fail_refused();
@@ -97,7 +96,6 @@ impl Controller {
         }
     }
 
-    /// The operators of RSNodes that this one refuses to know.
     fn refused_owners(&self, operator: usize) -> BTreeSet<usize> {
         let channel = &self.channels[operator];
         if channel.refused.is_empty() {

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 const OWES_REPEATS: u64 = 5;
 
 impl Controller {
-    /// Takes an operator's answer to a question.
     pub(super) fn is_alive(&mut self, operator: usize, question: Question) {
         self.questions.hear();
         let channel = &mut self.channels[operator];
@@ -56,7 +55,6 @@ impl Controller {
         }
     }
 
-    /// Why an operator has failed since the last check, if it has.
     fn find_failure(&mut self, operator: usize) -> Option<Failure> {
         let now = self.questions.listened();
         let for_longer = |since: Nanos, than: Nanos| now.saturating_sub(since) > than;
@@ -103,7 +101,6 @@ impl Controller {
         self.fail(operator, Failure::Restarted);
     }
 
-    /// Takes an operator's report of its selector.
     pub(super) fn selector_is(&mut self, operator: usize, selector: Option<u64>) {
         let (now, listened) = (self.now, self.questions.listened());
         let channel = &mut self.channels[operator];
@@ -139,7 +136,6 @@ impl Controller {
         channel.need(Key::Selectors);
     }
 
-    /// Fails an operator: it no longer selects.
     pub(super) fn fail(&mut self, operator: usize, why: Failure) {
         self.counters.failures += 1;
         self.traffic.forget_load(operator);
@@ -176,7 +172,6 @@ impl Controller {
         self.step();
     }
 
-    /// Forgets the rules of an operator that was out of reach for very long.
     pub(super) fn forget_the_unreachable(&mut self) {
         let Role::Active(_) = self.role else { return };
         for operator in 0..self.channels.len() {

@@ -5,7 +5,6 @@ use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Operators learn of it.
@@ -20,7 +19,6 @@ pub(super) enum Use {
     Resting(Nanos),
 }
 
-/// An RSNode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RsNode {
     /// `None`: no operator that this controller knows.
@@ -29,7 +27,6 @@ pub(super) struct RsNode {
 }
 
 impl RsNode {
-    /// Whether operators should know it.
     pub(super) fn is_known(&self) -> bool {
         matches!(self.used, Use::Preparing | Use::Serving | Use::Retiring(_))
     }
@@ -38,7 +35,6 @@ impl RsNode {
 #[derive(Debug)]
 pub(super) struct Ids {
     nodes: BTreeMap<u16, RsNode>,
-    /// Ids by operator.
     of: BTreeMap<usize, BTreeSet<u16>>,
     newest: u16,
     most: u16,
@@ -90,7 +86,6 @@ impl Ids {
         }
     }
 
-    /// Allocates an id for this operator.
     pub(super) fn allocate(&mut self, operator: usize) -> Option<u16> {
         let next = |id: u16| if id >= self.most { 1 } else { id + 1 };
         let mut ids = std::iter::successors(Some(next(self.newest)), |&id| Some(next(id))).take(self.most.into());

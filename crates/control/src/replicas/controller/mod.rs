@@ -44,12 +44,10 @@ use statistics::Traffic;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The label of a traffic group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Label {
     /// What its operator is known to have; `None`: unknown.
     in_force: Option<Option<u16>>,
-    /// What its operator is told to have.
     wanted: Option<u16>,
 }
 
@@ -64,10 +62,8 @@ pub struct Controller {
     next_tick: Nanos,
     questions: Questions,
     role: Role,
-    /// The highest term that it has heard of.
     highest: Term,
     quiet_since: Option<Nanos>,
-    /// When it took over.
     claimed: Nanos,
     /// The last question before that.
     claimed_after: Question,
@@ -77,7 +73,6 @@ pub struct Controller {
     were_ids_used: bool,
     channels: Vec<Channel>,
     ids: Ids,
-    /// By traffic group.
     labels: Vec<Label>,
     /// By traffic group: the operator that should select for it.
     target: Vec<Option<usize>>,
@@ -173,7 +168,6 @@ impl Controller {
         self.send_all();
     }
 
-    /// Asks every operator for a report.
     fn ask_all(&mut self) {
         let number = self.questions.ask(self.now);
         let term = self.role.term();

@@ -13,7 +13,6 @@ fn outcome_of(number: u8) -> Option<Outcome> {
     [Outcome::Done, Outcome::NoRoom, Outcome::Bad].into_iter().find(|outcome| *outcome as u8 == number)
 }
 
-/// The label that an order sets.
 fn label_of(order: &Order) -> Option<u16> {
     let Order::Rule(record) = order else { return None };
     let Some(Rule::Group { rsnode, .. }) = rule(record) else { return None };
@@ -21,7 +20,6 @@ fn label_of(order: &Order) -> Option<u16> {
 }
 
 impl Controller {
-    /// What an operator should have under a key.
     fn order_for(&self, operator: usize, key: Key) -> Option<Order> {
         let network = &self.network;
         Some(match key {
@@ -73,7 +71,6 @@ impl Controller {
         keys
     }
 
-    /// Sends each operator the rules that it lacks, and repeats orders without an answer.
     pub(super) fn send_all(&mut self) {
         let Role::Active(term) = self.role else { return };
         for operator in 0..self.channels.len() {
@@ -121,7 +118,6 @@ impl Controller {
         }
     }
 
-    /// Takes the answer to orders.
     pub(super) fn done(&mut self, operator: usize, done: &Done) {
         let channel = &mut self.channels[operator];
         let is_its = |sent: &mut Sent| {
@@ -182,7 +178,6 @@ impl Controller {
         }
     }
 
-    /// Takes a refusal of a whole message.
     pub(super) fn refused(&mut self, operator: usize, refused: &Refused) {
         if self.channels[operator].incarnation != Some(refused.incarnation) {
             if self.channels[operator].former == Some(refused.incarnation) {

@@ -10,7 +10,6 @@ use midflight_placement::failure::{Decision, decide};
 use midflight_placement::{Instance, Plan, violations};
 use std::collections::BTreeSet;
 
-/// A plan that was requested.
 #[derive(Debug)]
 pub(super) struct Asked {
     number: u64,
@@ -20,7 +19,6 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether the plan may use an operator.
     pub(super) fn may_use(&self, operator: usize) -> bool {
         !self.barred.contains(&operator)
     }
@@ -81,7 +79,6 @@ impl Controller {
         self.next_plan = self.now;
     }
 
-    /// Requests a plan, if it is time.
     pub(super) fn ask_for_plan(&mut self) {
         if let Some(asked) = &self.asked {
             if self.now.saturating_sub(asked.at) <= self.config.plan_timeout {

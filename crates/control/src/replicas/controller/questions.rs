@@ -38,7 +38,6 @@ impl Questions {
         }
     }
 
-    /// Adds a question; returns its number.
     pub(super) fn ask(&mut self, now: Nanos) -> u64 {
         let Question { number, at, listened } = self.newest;
         // Time beyond the interval does not count, because the controller did not listen.
@@ -52,12 +51,10 @@ impl Questions {
         self.newest.number
     }
 
-    /// An operator has sent something.
     pub(super) fn hear(&mut self) {
         self.has_heard = true;
     }
 
-    /// A question, if it is recent enough.
     pub(super) fn get(&self, number: u64) -> Option<Question> {
         self.asked.iter().find(|question| question.number == number).copied()
     }
@@ -66,7 +63,6 @@ impl Questions {
         self.newest
     }
 
-    /// The clock of silence.
     pub(super) fn listened(&self) -> Nanos {
         self.newest.listened
     }

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// Weight of the last window in a rate's moving average.
 const WEIGHT: f64 = 0.25;
 
-/// Counts at the beginning of a window.
 #[derive(Clone, Debug)]
 struct Base {
     at_ns: Nanos,
@@ -53,7 +52,6 @@ impl Traffic {
         self.loads[operator] = 0.0;
     }
 
-    /// Requests per second of a traffic group, as far as is known.
     pub(super) fn rate(&self, group: usize) -> f64 {
         self.rates[group].map_or(0.0, |tiers| tiers.iter().sum())
     }
@@ -62,7 +60,6 @@ impl Traffic {
         self.rates[group].is_some()
     }
 
-    /// The rates as the planner needs them.
     pub(super) fn by_tier(&self, group: usize) -> Vec<Rate> {
         let tiers = self.rates[group].unwrap_or_default();
         tiers[..self.tiers.min(4)].iter().map(|&rate| Rate::from_per_s(rate).unwrap_or(Rate::ZERO)).collect()
@@ -70,7 +67,6 @@ impl Traffic {
 }
 
 impl Controller {
-    /// Takes the counts of a report.
     pub(super) fn count(&mut self, operator: usize, report: &Report) {
         let new = Base {
             at_ns: report.at_ns,
