@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 _ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
-#: Held while a future without a condition ends, or gets one. The garbage collector and signal handlers may run at the same time, in the
-#: same thread, and end other futures or ask for a condition.
+#: Held while a future without a condition ends, or gets one. The garbage collector and signal handlers may end other futures or ask for a
+#: condition at the same time, in the same thread.
 _lock = threading.RLock()
 os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined] # as the standard library does
 
@@ -41,8 +41,8 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
-    # The base class makes a condition, a lock and lists for each future: a dozen objects, which the garbage collector visits repeatedly
-    # while many futures are open. Most futures never need them. Slots also save the dict.
+    # The base class makes a condition, a lock and lists for each future, which the garbage collector visits repeatedly while many are open.
+    # Most futures never need them. Slots also save the dict.
     __slots__ = (
         "_call",
         "_client",

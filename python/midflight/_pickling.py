@@ -60,8 +60,8 @@ class _ByReference(pickle.Pickler):
         return NotImplemented
 
 
-#: Whether the last pickles contained the name ``__main__``, as a module or as text: scikit-learn sends filters of warnings with each call,
-#: one of which has it.
+#: Whether the last pickles contained the name ``__main__``, as a module or as text: scikit-learn sends a filter of warnings with it with
+#: each call.
 _has_main = False
 
 

@@ -36,8 +36,8 @@ _SAYS_WHEN, _WAS_STOPPED = 1, 2
 #: Flag of `_WAITS`: the executor sends no answer.
 _SILENT = 1
 _FRAMES = 3
-#: Seconds that the calls of one task may take together before those that have not begun are returned: five times the target, so that a
-#: worker that lost its core for a time slice or two keeps them.
+#: Seconds that the calls of one task may take before those that have not begun are returned: five times the target, so that a worker that
+#: lost its core for a time slice or two keeps them.
 _GIVE_BACK_AFTER = 0.02
 #: Maximum bytes of results sent with the returned calls, so that they fit into a packet.
 _TOLD_BYTES = 1000

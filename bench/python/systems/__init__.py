@@ -28,8 +28,7 @@ class System(abc.ABC):
     #: Version and interface, for the table.
     version: str
     interface: str
-    #: Whether its map cuts a list into a few chunks, however short or long the calls are. Programs with many short calls are then also
-    #: measured with a task per call.
+    #: Whether its map cuts a list into a few chunks. Programs with many short calls are then also measured with a task per call.
     cuts_lists = False
     #: Seconds of idle time before each single task, if the system delays tasks to send several at once.
     rest_s = 0.0

@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// Makes the kernel kill the child when this process ends, however it ends. The kernel watches the thread that spawns the child, so spawn
-/// from the main thread or from one that outlives the child.
+/// Makes the kernel kill the child when this process ends. The kernel watches the thread that spawns it, so spawn from the main thread or
+/// from one that outlives the child.
 pub fn end_with_this_process(command: &mut Command) {
     // SAFETY: between fork and exec there is one system call, which does not allocate.
     unsafe {
@@ -21,13 +21,13 @@ pub fn end_with_this_process(command: &mut Command) {
     }
 }
 
-/// As [`end_with_this_process`], and the child leads its own process group, so that Ctrl-C at the terminal reaches only this process.
+/// As [`end_with_this_process`], and the child leads its own process group, so that Ctrl-C reaches only this process.
 pub fn be_ours_alone(command: &mut Command) {
     command.process_group(0);
     end_with_this_process(command);
 }
 
-/// Kills the process group that the child leads and waits for the child. Does nothing if the child has ended.
+/// Kills the process group of a running child and waits for the child.
 ///
 /// # Errors
 /// If the child cannot be waited for.

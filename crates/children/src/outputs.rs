@@ -1,4 +1,4 @@
-//! A child's output, handed to a listener as it comes; the last bytes are kept. A thread drains the pipe, so the child never blocks.
+//! A child's output, handed to a listener as it comes. A thread drains the pipe, so the child never blocks.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const CHUNK_BYTES: usize = 16 << 10;
-/// Bytes read after the child has ended, at most. Bounds the reading if another process keeps writing to the pipe.
+/// Most bytes read after the child has ended, in case another process keeps writing to the pipe.
 const LEFT_BYTES: usize = 1 << 20;
 /// Timeout for the last lines. The reading takes longer only if the listener blocks.
 const LINES_PATIENCE: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ impl Outputs {
         Ok(Self { tail, end, read })
     }
 
-    /// The last lines that the child wrote; call it after the child has ended. Does not wait for another process that holds the pipe.
+    /// The last lines of a child that has ended. Does not wait for another process that holds the pipe.
     #[must_use]
     pub fn last_lines(&self) -> String {
         self.ends();

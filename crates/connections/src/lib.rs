@@ -2,12 +2,11 @@
 //! block others.
 //!
 //! A source ([`Host`]) may open a connection only while it holds fewer than eight times the number of free places. A single source gets 8/9
-//! of the table, and a second source always finds room; tables of up to 8 entries are unaffected. If the table is full, a source that holds
+//! of the table, and a second source always finds room; tables of up to 8 entries are unaffected. In a full table, a source that holds
 //! fewer than eight connections evicts the one that is longest without progress.
 //!
-//! With [`Connections::where_silent_give_way`], a source that holds its share may also replace a connection of its own. A host that opens
-//! connections and sends nothing then blocks neither other sources nor clients that share its address, such as a probe on the same machine.
-//! Evicted are, in this order:
+//! With [`Connections::where_silent_give_way`], a source that holds its share may replace a connection of its own, so that a silent flood
+//! does not block clients that share its address, such as a probe on the same machine. Evicted are, in this order:
 //!
 //! 1. connections that have made no progress for a while since they were opened;
 //! 2. connections that were served and are idle ([`ConnectionPlace::rest`]).
@@ -30,7 +29,7 @@ pub use table::may_take;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// The listen backlog, as far as `net.core.somaxconn` allows it. If a burst exceeds it, connections wait seconds for TCP's retransmissions.
+/// Limited by `net.core.somaxconn`. In a burst beyond it, connections wait seconds for TCP's retransmissions.
 const BACKLOG: i32 = 4096;
 /// Pause after `accept` failed, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -85,9 +84,8 @@ impl Connections {
         Self::with(max, unread_timeout, None)
     }
 
-    /// As [`Self::new`], but a source may evict its own connections: those without progress once they are `silent_for` old. If that is
-    /// zero, a new connection lasts only as long as its neighbours need to refill the table. Each connection must report
-    /// [`ConnectionPlace::progress`].
+    /// As [`Self::new`], but a source may evict its own connections without progress once they are `silent_for` old. If that is zero, a new
+    /// connection lasts only as long as its neighbours need to refill the table. Each connection must report [`ConnectionPlace::progress`].
     #[must_use]
     pub fn where_silent_give_way(max: usize, unread_timeout: Duration, silent_for: Duration) -> Arc<Self> {
         Self::with(max, unread_timeout, Some(silent_for))
@@ -130,7 +128,7 @@ impl Connections {
         }
     }
 
-    /// Ignores errors: if an option cannot be set, the socket is dead and serving it will fail.
+    /// Ignores errors: if an option cannot be set, the socket is dead.
     fn prepare(&self, stream: &TcpStream) {
         let socket = socket2::SockRef::from(stream);
         let _ = socket.set_tcp_nodelay(true);
@@ -190,7 +188,7 @@ impl ConnectionPlace {
         self.connections.table().progress(self.id, Instant::now());
     }
 
-    /// Marks the connection idle: all requests are answered, and closing it before its next [`ConnectionPlace::progress`] loses nothing.
+    /// Marks the connection idle: closing it before its next [`ConnectionPlace::progress`] loses nothing.
     pub fn rest(&self) {
         self.connections.table().rest(self.id);
     }

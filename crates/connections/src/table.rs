@@ -17,7 +17,7 @@ pub const fn may_take(holds: usize, free: usize) -> bool {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     max: usize,
-    /// If set, a source that holds its share may evict one of its own connections that is idle, or has been silent for this long.
+    /// If set, a source that holds its share may evict one of its own connections: an idle one, or one silent for this long.
     give_way_after: Option<Duration>,
     open: HashMap<u64, Entry<T>>,
     held: HashMap<Host, usize>,
@@ -60,8 +60,8 @@ impl<T> Table<T> {
         self.open.len()
     }
 
-    /// Takes a place for a connection from `source`. If the table is full, applies the rule as if the idlest connection were gone; if that
-    /// allows the place, evicts it. If not, evicts one of the source's own, where that is configured.
+    /// Takes a place for a connection from `source`. Applies the rule to a full table as if the idlest connection were gone, and evicts it
+    /// if the rule allows the place; otherwise evicts one of the source's own, where that is configured.
     pub(super) fn admit(&mut self, source: Host, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
         let mut free = self.max - self.open.len();
         let mut holds = self.held.get(&source).copied().unwrap_or(0);
@@ -106,7 +106,7 @@ impl<T> Table<T> {
         Some(kept)
     }
 
-    /// The first connection in [`order`](Self::order). A linear search is fast enough: a full table is rare and has hundreds of entries.
+    /// A linear search is fast enough: a full table is rare and has hundreds of entries.
     fn idlest(&self) -> Option<(u64, Host)> {
         let idlest = self.open.iter().min_by_key(|&(&id, entry)| self.order(id, entry));
         idlest.map(|(&id, entry)| (id, entry.source))

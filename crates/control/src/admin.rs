@@ -1,7 +1,7 @@
-//! The operator's interface to a running process: a Unix socket on its machine, for root and the user who started it. A request and its
-//! answer are one line of JSON each. Each process defines its own requests; this module has those of the task queue.
+//! The operator's interface to a running process: a Unix socket for root and the user who started it. A request and its answer are one line
+//! of JSON each. Each process defines its own requests; this module has those of the task queue.
 //!
-//! Requests change what others have queued, so HTTP, which a whole network may reach, does not offer them.
+//! HTTP, which a whole network may reach, does not offer them, because they change what others have queued.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Timeout of the process for a whole request and for its answer to be read, and of a client of a switch for the answer.
+/// Timeout of the process for a whole request and for its answer to be read, and of a client for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Files that a starting process checks for sockets of dead processes.
 const LOOKED_AT: usize = 1024;
@@ -48,8 +48,7 @@ enum Said<A> {
     Error(String),
 }
 
-/// The default path of a process's socket, such as that of the `switch` on this UDP port: in `/run/midflight` for root, otherwise in the
-/// user's runtime directory.
+/// The default path of a process's socket: in `/run/midflight` for root, otherwise in the user's runtime directory.
 #[must_use]
 pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     let user = rustix::process::geteuid();
@@ -61,8 +60,7 @@ pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     directory.join(format!("{process}-{which}.sock"))
 }
 
-/// Listens on `path`. Replaces the socket file of a dead process there, and removes those of its kind next to it. Only the owner and root
-/// may connect.
+/// Listens on `path`, for the owner and root only. Removes socket files of dead processes, there and next to it.
 ///
 /// # Errors
 /// If another process listens there, the directory is another user's, or it cannot be created.
@@ -83,8 +81,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Removes sockets next to `path` whose processes, of the same kind, have ended: if the system chooses the port, no later process replaces
-/// them. Ignores errors.
+/// Removes sockets of dead processes of the same kind: if the system chooses the port, no later process replaces them.
 fn remove_dead(directory: &Path, path: &Path) {
     let process = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".sock")?.split_once('-')?.0.to_owned());
     let (Some(own), Ok(files)) = (process(path), std::fs::read_dir(directory)) else { return };
@@ -102,12 +99,12 @@ fn remove_dead(directory: &Path, path: &Path) {
     }
 }
 
-/// Checks that no other user can write to the directory, because he could put his own socket there.
+/// Checks that no other user can put a socket into the directory.
 fn own_directory(directory: &Path) -> io::Result<()> {
     if !directory.exists() {
         midflight_files::create_directory(directory)?;
     }
-    // In /tmp another user may have put a link here, to a directory of ours that is for something else.
+    // In /tmp another user may have put a link to one of our directories here.
     let (named, about) = (directory.symlink_metadata()?, directory.metadata()?);
     if is_trusted(named.uid()) && is_trusted(about.uid()) && about.mode() & 0o022 == 0 {
         return Ok(());
@@ -117,7 +114,7 @@ fn own_directory(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Whether a file belongs to us or root, so that no other user can have made it.
+/// Whether only we or root can have made the file.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
@@ -151,12 +148,11 @@ fn serve_one<Q: DeserializeOwned, A: Serialize>(
     writeln!(stream, "{}", serde_json::to_string(&said)?)
 }
 
-/// Sends a request to the process that listens there. Its error is one line. A stopped process takes no request, so the caller gives up
-/// after `patience`.
+/// Sends a request; its error is one line. A stopped process takes no request, so the caller gives up after `patience`.
 ///
 /// # Errors
-/// If no process listens there, this user may not use the socket, or it belongs to another user. In a directory that is not ours, another
-/// user could have put a socket, read a client's identity from the request and answer anything. Root may use all sockets.
+/// If no process listens there, this user may not use the socket, or it belongs to another user, who could read a client's identity from
+/// the request and answer anything. Root may use all sockets.
 pub fn ask<A: DeserializeOwned>(
     path: &Path,
     request: &impl Serialize,

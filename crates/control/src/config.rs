@@ -1,5 +1,5 @@
 //! The configuration file of a switch: keys that all switches have, and a table for its program. [`Config::default_toml`] documents every
-//! key, and `switch --print-config` prints it; `docs/configuration.md` says when to change which.
+//! key; `docs/configuration.md` says when to change which.
 
 use crate::admin;
 use crate::file::{self, FileError, Table, within};
@@ -140,7 +140,7 @@ impl Default for SocketConfig {
 }
 
 impl SwitchTable {
-    /// The path of the operator's socket for a switch on this port, if it is to have one.
+    /// The path of the operator's socket for a switch on this port, if it has one.
     #[must_use]
     pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
         match self.admin.as_str() {
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// The program's default file has the table [reads]; its sets are in comments, because they have no defaults.
+    /// The sets in the default file are in comments, because they have no defaults.
     #[test]
     fn the_guide_lists_every_key_of_a_store() {
         let guide = include_str!("../../../docs/configuration.md");

@@ -1,4 +1,4 @@
-//! The status of an executor: its slots, counters, the bundles of its counted resources, and the run times of each function.
+//! The status of an executor.
 
 use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge, gauges};
 use prometheus_client::collector::Collector;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The last bucket with a bound of its own: 2^26 µs, about a minute. Longer runs are in `+Inf`.
+/// 2^26 µs, about a minute. Longer runs are in `+Inf`.
 const LAST_BUCKET: usize = 26;
 
 /// An executor at one moment.

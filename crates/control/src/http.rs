@@ -1,5 +1,5 @@
 //! `/metrics`, `/healthz` and `/status` of a switch, and the page with its `/events`. Runs on tokio, apart from the data path. A connection
-//! carries one request, and everything about it is bounded: see [`Limits`].
+//! carries one request and is bounded by [`Limits`].
 
 mod exposition;
 mod guard;
@@ -31,11 +31,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// `/healthz` answers 503 if the data path's thread made no progress for this long. Normally it does at least once per tick.
+/// `/healthz` answers 503 after this long without progress of the data path's thread; normal is at least once per tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 
-/// Age from which a connection without a whole request may be evicted for another one from its address. A slower request, over a slow link,
-/// is lost only if its address holds its share. Connections of a burst that is being accepted are younger.
+/// Age from which a connection without a whole request may be evicted for another one from its address. So a request over a slow link is
+/// lost only if its address holds its share. Connections of a burst that is being accepted are younger.
 const SILENT: Duration = Duration::from_millis(100);
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
@@ -102,7 +102,7 @@ pub struct Server {
     limits: Limits,
 }
 
-/// Listens on the address, which may need privileges; the server can be started later.
+/// Listens on the address, which may need privileges.
 ///
 /// # Errors
 /// If the address is taken or is not this machine's.
@@ -234,7 +234,7 @@ async fn connection(stream: TcpStream, place: ConnectionPlace, served: Arc<Serve
         Err(_) if connection.watches.load(Relaxed) => Ok(serving.await),
         ended => ended,
     };
-    // Before the stream is dropped, so that a test that sees the connection end finds it counted.
+    // Before the stream is dropped: a test that sees the connection end must find it counted.
     served.counts.ended(ended);
 }
 

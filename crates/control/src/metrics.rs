@@ -1,5 +1,4 @@
-//! The status of a switch: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. The part of its program is a
-//! [`ProgramStatus`].
+//! The status of a switch: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. Its program adds a [`ProgramStatus`].
 
 use crate::load::LoadReport;
 use crate::tasks::TasksStatus;
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Counters of the process around the core (its socket and threads), by name. A name includes the unit.
+/// Counters of the process around the core (socket, threads), by name, which includes the unit.
 pub type ShellCounters = BTreeMap<String, u64>;
 
 /// The counters and gauges of a program.

@@ -1,5 +1,4 @@
-//! Bounded reads of files that others wrote. The bound applies to the bytes read, not to the size that the file system reports: a device, a
-//! pipe or a growing file has no size.
+//! Bounded reads of files that others wrote. The bound applies to the bytes read, because a device, a pipe or a growing file has no size.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -76,8 +76,8 @@ mod tests {
         path.symlink_metadata().unwrap().mode() & 0o777
     }
 
-    /// The umask belongs to the whole process, so `crates/cli/tests/modes.rs` sets it to 0 for whole commands. The usual umask leaves 0755
-    /// and 0644, which also shows the difference.
+    /// `crates/cli/tests/modes.rs` sets the umask, which belongs to the whole process, to 0. The usual one leaves 0755 and 0644, which also
+    /// shows the difference.
     #[test]
     fn what_is_made_is_its_owners_only() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Jobs that outlive their terminal: a store on disk, the submitter that has their commands run, and its protocol with the user's other
-//! processes. `docs/internals/jobs.md` has the design.
+//! Jobs that outlive their terminal: a store on disk, the submitter that has their commands run, and its protocol with other processes.
+//! `docs/internals/jobs.md` has the design.
 //!
 //! | module | subject |
 //! |---|---|

@@ -11,7 +11,7 @@ pub const COMMANDS_MAX: u32 = 1 << 20;
 pub const ITEMS_BYTES_MAX: usize = 256 << 20;
 /// Number of jobs that a job may depend on.
 pub const AFTER_MAX: usize = 1_024;
-/// Bytes of a job's command line or argument, directory and environment together: a job's row is sent in one message.
+/// Bytes of a job's command line or argument, directory and environment together: its row is one message.
 pub const SPEC_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a failure's message that the store keeps.
 const WHY_MAX: usize = 4_096;

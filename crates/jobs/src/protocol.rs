@@ -1,4 +1,4 @@
-//! The protocol between commands and the submitter on its socket: each side sends a greeting, then messages with their lengths.
+//! The protocol on the submitter's socket: each side sends a greeting, then messages with their lengths.
 
 use crate::model::{EndedRow, JobRow, JobSpec, JobState};
 use serde::de::DeserializeOwned;
@@ -97,7 +97,7 @@ pub enum Request {
     Cancel(Vec<u64>),
     /// Removes these jobs.
     Remove(Vec<u64>),
-    /// Asks for the submitter's status, and makes it ask the switch; the next status includes the switch's answer.
+    /// Asks for the submitter's status; the next one includes the switch's answer.
     Status,
 }
 

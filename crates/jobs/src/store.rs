@@ -154,7 +154,7 @@ impl SentRow {
     }
 }
 
-/// Bounds of one read: at most `rows` rows, and no further row after `bytes` bytes. The first row is always read.
+/// Bounds of one read; the first row is always read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) rows: usize,
@@ -210,8 +210,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Creates an empty store under a temporary name and renames it when it is complete, so that a process killed halfway leaves no file
-    /// that the next one cannot open.
+    /// Renames the file when it is complete: a process killed halfway leaves none that the next one cannot open.
     fn make(path: &Path) -> Result<(), StoreError> {
         let unfinished = path.with_extension("new");
         let store = Self { path: unfinished.clone(), database: Mutex::new(None) };

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a submitter in an unused directory. A process that another test forks may hold a copy of an earlier submitter's lock for a
-/// moment.
+/// A process that another test forks may hold a copy of an earlier submitter's lock for a moment.
 fn start(state: &StateDirectory, settings: Settings) -> Result<Submitter, SubmitterError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

@@ -1,7 +1,5 @@
-//! Checks a plan against the constraints (N4), independently of the planner; all tests use it.
-//!
-//! It shares no arithmetic with the planner: it finds paths by walking up from the rack, counts extra hops as forwardings with and without
-//! the detour, and sums up loads itself.
+//! Checks a plan against the constraints (N4), independently of the planner's arithmetic: it finds paths by walking up from the rack,
+//! counts extra hops as forwardings with and without the detour, and sums up loads itself.
 
 use crate::instance::Instance;
 use crate::plan::Plan;

@@ -1,8 +1,7 @@
-//! Classes of interchangeable operators: the aggregated form counts them instead of naming them.
+//! Classes of interchangeable operators, which the aggregated form counts instead of naming them.
 //!
-//! Switches of one area whose accelerators have the same limit serve the same groups at the same cost. Several switches of one area that
-//! share an accelerator are worth only one of them. If switches of several areas share an accelerator, each area's switches form a class of
-//! their own, and the loads of these classes are tied together.
+//! Switches of one area whose accelerators have the same limit serve the same groups at the same cost. Several of them at one accelerator
+//! count as one. Switches of several areas at one accelerator form a class per area, and the loads of these classes are tied together.
 
 use crate::instance::Instance;
 use std::collections::BTreeMap;

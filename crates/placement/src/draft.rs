@@ -1,4 +1,4 @@
-//! An unfinished plan: keeps loads and extra hops current, so that each step is checked against the constraints at once.
+//! An unfinished plan: keeps loads and extra hops current, so that each step is checked at once.
 
 use crate::instance::Instance;
 use crate::plan::Plan;
@@ -23,7 +23,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The plan in force, even if it violates the constraints; exceeded capacity counts as 0, not negative. Only for adding groups.
+    /// The plan in force, even if it violates constraints; exceeded capacity counts as 0. Only for adding groups.
     pub(crate) fn in_force(instance: &'a Instance, plan: &Plan) -> Self {
         let mut draft = Self::empty(instance);
         let topology = instance.topology();
@@ -51,7 +51,7 @@ impl<'a> Draft<'a> {
         self.free[self.instance.topology().operators()[operator].accelerator]
     }
 
-    /// Whether the limits of load and extra hops allow it; the operator must be on the group's path.
+    /// Whether the limits allow it; the operator must be on the group's path.
     pub(crate) fn may_place(&self, group: usize, operator: usize) -> bool {
         let tier = self.instance.topology().tier(operator);
         self.instance.load(group) <= self.free(operator) && self.instance.extra_hops(group, tier) <= self.hops_left
@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
         best.is_some_and(|operator| self.place(group, operator))
     }
 
-    /// Empties RSNodes, those with the least load first, if all groups of one fit at others in use.
+    /// Empties RSNodes, the least loaded first, if all groups of one fit at others in use.
     pub(crate) fn close(&mut self) {
         loop {
             let mut closed = false;

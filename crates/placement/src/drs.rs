@@ -1,7 +1,7 @@
 //! Degraded replica selection (DRS): the groups without an RSNode if no plan serves all (N5, section III-C).
 //!
 //! Groups that no operator can take even alone are always degraded. Of the others the heaviest are degraded first, as in the paper, and as
-//! few as make a plan possible. The order by weight need not give the fewest groups, so the least possible number is reported too.
+//! few as possible. That order need not give the fewest groups, so the least possible number is reported too.
 
 use crate::classes::Classes;
 use crate::instance::Instance;
@@ -70,7 +70,7 @@ fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<S
     Some(Solved { plan, ..solved })
 }
 
-/// The aggregated form with a slack variable for each group: its optimum is a bound, and exact if its solution can be unpacked.
+/// The aggregated form with slack variables: its optimum is a bound, and exact if its solution can be unpacked.
 #[cfg(feature = "ilp")]
 fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize, found: usize) -> Least {
     use crate::check::violations;

@@ -1,4 +1,4 @@
-//! Changes between two plans (N6): operators fail (the paper's Algorithm 1), accelerators are overloaded, and a new plan is taken or not.
+//! Changes between two plans (N6): failed operators (the paper's Algorithm 1), overloaded accelerators, the decision about a new plan.
 
 use crate::check::{Violation, violations};
 use crate::draft::Draft;
@@ -28,7 +28,7 @@ pub struct Rearranged {
 
 /// Algorithm 1: finds other operators for the groups of failed ones, the heaviest group first: in the same tier, then in the tiers above,
 /// the nearest first, then in those below. In each tier operators in use come first, of them the one with the least room. Breaks no
-/// constraint that was kept; a group without a place stays degraded. Other groups keep their RSNodes.
+/// constraint that was kept; a group without a place stays degraded.
 ///
 /// The paper sorts the operators once; here an operator taken into use for one group counts as in use for the next.
 #[must_use]
@@ -56,7 +56,7 @@ pub fn rearrange(instance: &Instance, plan: &Plan, failed: &BTreeSet<usize>) -> 
     Rearranged { plan: draft.plan, moved }
 }
 
-/// Degrades all groups of operators whose accelerator gets more than T_max (section III-C), until the next plan.
+/// Degrades all groups of overloaded operators (section III-C), until the next plan.
 #[must_use]
 pub fn relieve(instance: &Instance, plan: &Plan) -> Rearranged {
     let topology = instance.topology();
@@ -78,7 +78,7 @@ pub fn relieve(instance: &Instance, plan: &Plan) -> Rearranged {
 /// Whether a new plan replaces the one in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The old plan stays: it keeps all constraints, serves as many groups, and has at most `hysteresis` RSNodes more.
+    /// The old plan keeps all constraints, serves as many groups, and has at most `hysteresis` RSNodes more.
     Keep {
         /// RSNodes that the new plan would save.
         saves: usize,
@@ -109,8 +109,8 @@ pub enum Because {
     },
 }
 
-/// Decides between two plans. A new RSNode starts without a view of the servers, so latency rises for a while after each change. A new plan
-/// is therefore taken only if the old one violates a constraint, serves fewer groups, or has more than `hysteresis` RSNodes more.
+/// A new RSNode starts without a view of the servers, so latency rises for a while after each change. A new plan is therefore taken only if
+/// the old one violates a constraint, serves fewer groups, or has more than `hysteresis` RSNodes more.
 #[must_use]
 pub fn decide(instance: &Instance, old: &Plan, new: &Plan, hysteresis: usize) -> Decision {
     let broken = violations(instance, old);

@@ -1,8 +1,8 @@
 //! Plans without a solver: first-fit decreasing, and a lower bound.
 //!
 //! All groups start at the highest tier that can take them, where the most groups share an RSNode. While that costs too many extra hops,
-//! the group that saves the most extra hops for its load moves down; the target tiers are tried in turn. Then the groups are packed, the
-//! heaviest first, and unnecessary RSNodes are emptied.
+//! the group that saves the most for its load moves down; the target tiers are tried in turn. Then the groups are packed, the heaviest
+//! first, and unnecessary RSNodes are emptied.
 
 use crate::classes::Classes;
 use crate::draft::Draft;
@@ -17,8 +17,8 @@ pub(crate) fn first_fit(instance: &Instance, classes: &Classes) -> Option<Plan> 
     tries.flatten().min_by_key(Plan::cost)
 }
 
-/// Starts each group at its highest tier and moves as many down as E requires: to `down_to`, or further if they must. With `by_area`,
-/// groups of one pod move together, so that they share RSNodes there.
+/// Moves as many groups down from their highest tier as E requires: to `down_to`, or further. With `by_area`, groups of one pod move
+/// together, so that they share RSNodes there.
 fn attempt(instance: &Instance, classes: &Classes, down_to: usize, by_area: bool) -> Option<Plan> {
     let groups = instance.groups().len();
     let mut tier = Vec::with_capacity(groups);
@@ -55,7 +55,7 @@ fn attempt(instance: &Instance, classes: &Classes, down_to: usize, by_area: bool
     complete(instance, |group, operator| instance.topology().tier(operator) == tier[group])
 }
 
-/// Packs the groups, the heaviest first, into the operators that are `wanted` for them, then the remaining ones anywhere.
+/// Packs the groups, the heaviest first: into the operators that are `wanted` for them, then anywhere.
 pub(crate) fn complete(instance: &Instance, wanted: impl Fn(usize, usize) -> bool) -> Option<Plan> {
     let mut draft = Draft::empty(instance);
     let mut order: Vec<usize> = (0..instance.groups().len()).collect();
@@ -75,9 +75,9 @@ pub(crate) fn complete(instance: &Instance, wanted: impl Fn(usize, usize) -> boo
     Some(draft.plan)
 }
 
-/// No plan that serves all groups has fewer RSNodes. The greater of two bounds: L2 of bin packing, as if every operator were the strongest
-/// one and on all paths; and a Lagrangian bound. For any price of an extra hop, each group at its cheapest class costs its share of an
-/// accelerator and the price of its extra hops, less the price of E.
+/// A lower bound of RSNodes: the greater of L2 of bin packing, as if every operator were the strongest one and on all paths, and a
+/// Lagrangian bound. For any price of an extra hop, each group at its cheapest class costs its share of an accelerator and the price of its
+/// extra hops, less the price of E.
 pub(crate) fn bound(instance: &Instance, classes: &Classes) -> usize {
     let loads: Vec<u64> = (0..instance.groups().len()).map(|group| instance.load(group)).collect();
     let strongest = classes.classes.iter().map(|class| class.limit).max().unwrap_or(0);
@@ -99,7 +99,7 @@ fn lagrangian(instance: &Instance, classes: &Classes) -> usize {
         let sum: f64 = (0..instance.groups().len()).map(cost).filter(|cost| cost.is_finite()).sum();
         sum - price * budget
     };
-    // The bound is concave in the price, so a ternary search finds its maximum; any price gives a bound.
+    // Concave in the price, so a ternary search finds the maximum; any price gives a bound.
     let (mut low, mut high) = (0.0, 8.0 / budget.max(1.0) * instance.groups().len() as f64);
     for _ in 0..60 {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);

@@ -12,10 +12,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
     /// Each rack draws its rate uniformly from 0 to `load` times T_max of its ToR's accelerator, and its shares of traffic within the rack
-    /// and within the pod uniformly up to bounds that the seed draws, at most 30 % and 40 %.
+    /// and the pod uniformly up to bounds that the seed draws, at most 30 % and 40 %.
     Uniform,
-    /// Like `uniform`, but a fifth of the racks, drawn by the seed, has rates from half of `load` to `load` times T_max, and the others
-    /// from 0 to a quarter of it.
+    /// Like `uniform`, but a fifth of the racks has rates from half of `load` to `load` times T_max, the others from 0 to a quarter of it.
     Skewed,
     /// The paper's evaluation (section V-A): 500 clients and 100 servers on random hosts, one role per host, 90,000 requests per second
     /// times `load` / 0.9, each to a random server. Needs 600 hosts.

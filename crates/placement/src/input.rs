@@ -1,4 +1,4 @@
-//! Networks and traffic as files: TOML, or JSON with the same keys. Errors say where the fault is and how to correct it.
+//! Networks and traffic as TOML, or JSON with the same keys. Errors say where the fault is and how to correct it.
 
 use crate::instance::Group;
 use crate::rate::{RATE_MAX_PER_S, Rate};
@@ -256,7 +256,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Checks that all racks are in the same tier, the highest, and that every pod has a rack.
+    /// Checks that all racks are in the highest tier, and that every pod has one.
     fn finish(mut self, file: &TopologyFile) -> Result<Topology, InputError> {
         let tier_of =
             |id: &str| self.topology.areas.iter().rev().find(|area| area.id == id).map_or(0, |area| area.tier);

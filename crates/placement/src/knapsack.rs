@@ -2,7 +2,7 @@
 
 const LITTLE: f64 = 1e-5;
 
-/// Of the sets of items that fit the capacity one with nearly the greatest value, and an upper bound for all sets.
+/// A set of items that fits, of nearly the greatest value, and an upper bound for all sets.
 pub(crate) fn fullest(loads: &[u64], capacity: u64, values: &[f64], steps: u32) -> (Vec<usize>, f64) {
     let mut items: Vec<usize> =
         (0..loads.len()).filter(|&item| values[item] > 1e-12 && loads[item] <= capacity).collect();

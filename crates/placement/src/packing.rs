@@ -5,9 +5,8 @@ const SUBSET_STEPS: u32 = 5_000;
 /// Most items for which the exact search is tried.
 const EXACT_MAX: usize = 60;
 
-/// L2 of Martello and Toth: no packing of these loads needs fewer bins. For each threshold up to half of the capacity, items above half
-/// need a bin each; those that leave less than the threshold free have their bin for themselves; items from the threshold to half must fit
-/// next to the others.
+/// L2 of Martello and Toth: no packing needs fewer bins. For each threshold up to half of the capacity, items above half need a bin each;
+/// those that leave less than the threshold free have it for themselves; items from the threshold to half must fit next to the others.
 pub(crate) fn l2(loads: &[u64], capacity: u64) -> usize {
     let mut sorted: Vec<u64> = loads.iter().copied().filter(|&load| load > 0).collect();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -87,7 +86,7 @@ pub(crate) fn pack_quickly(loads: &[u64], capacity: u64, bins: usize) -> Option<
     quick.or_else(|| fill(loads, &order, capacity, bins))
 }
 
-/// Puts each item into the bin with room whose free space has the least `rank`; the earliest of equal ones.
+/// Puts each item into the bin with room whose free space has the least `rank`; the earliest of equals.
 fn fit(loads: &[u64], order: &[usize], capacity: u64, bins: usize, rank: impl Fn(u64) -> u64) -> Option<Vec<usize>> {
     let mut free = vec![capacity; bins];
     let mut bin_of = vec![0; loads.len()];
@@ -100,7 +99,7 @@ fn fit(loads: &[u64], order: &[usize], capacity: u64, bins: usize, rank: impl Fn
     Some(bin_of)
 }
 
-/// Minimum bin slack (Gupta and Ho): each bin in turn gets the largest remaining item, and those of the others that fill it best.
+/// Minimum bin slack (Gupta and Ho): each bin in turn gets the largest remaining item, and the others that fill it best.
 fn fill(loads: &[u64], order: &[usize], capacity: u64, bins: usize) -> Option<Vec<usize>> {
     let mut left = order.to_vec();
     let mut bin_of = vec![0; loads.len()];
@@ -147,7 +146,7 @@ impl Subset<'_> {
     }
 }
 
-/// The exact search: items in falling order, each into every bin with a different free space; bins in use come first.
+/// Items in falling order, each into every bin with a different free space; bins in use come first.
 struct Search<'a> {
     loads: &'a [u64],
     order: &'a [usize],
@@ -188,7 +187,7 @@ impl Search<'_> {
     }
 }
 
-/// A dual feasible function of a load as a share of the limit: over loads that fit one operator, its values add up to at most 1.
+/// A dual feasible function of a load's share of the limit: for loads that fit one operator it adds up to at most 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     /// The largest integer not above (k+1)·share, divided by k; the share itself where (k+1)·share is an integer.

@@ -46,8 +46,7 @@ impl Plan {
         loads
     }
 
-    /// Forwardings of requests per second beyond those of default paths, in thousandths. Responses cost as many again, because each returns
-    /// through the same RSNode.
+    /// Forwardings of requests per second beyond default paths, in thousandths. Responses, through the same RSNode, cost as many again.
     #[must_use]
     pub fn extra_hops(&self, instance: &Instance) -> u64 {
         let placed = self.rsnodes.iter().enumerate().filter_map(|(group, rsnode)| Some((group, (*rsnode)?)));

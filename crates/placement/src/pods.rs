@@ -2,8 +2,8 @@
 //!
 //! A price for extra hops and the price of load at the top (an RSNode for T_max of it) make pods independent of each other. For each number
 //! of operators of a pod, the cheapest division of its groups is then a knapsack; divided groups make it a bound. The sum over the pods,
-//! less the price of E, bounds the whole network at any price (Lagrange). It is stronger than prices alone, because it counts operators of
-//! pods in whole numbers.
+//! less the price of E, bounds the whole network at any price (Lagrange); it counts operators of pods in whole numbers, which prices alone
+//! do not.
 
 use crate::classes::Classes;
 use crate::instance::Instance;
@@ -115,12 +115,12 @@ impl Pods {
     }
 }
 
-/// Cost of a rack whose groups are not at its own switch, with a price for the load of the pod's switches.
+/// Cost of a rack that does not use its own switch, with a price for the load of the pod's switches.
 fn apart(rack: &[Member], top_price: f64, price: f64, load_price: f64) -> f64 {
     rack.iter().map(|member| cheapest(member, top_price, price, load_price).0).sum()
 }
 
-/// The cost of a group at the top or at the pod's switches, and whether the pod's switches are cheaper.
+/// The cost of a group at the top or at the pod's switches, and whether the latter is cheaper.
 fn cheapest(member: &Member, top_price: f64, price: f64, load_price: f64) -> (f64, bool) {
     let load = member.load as f64;
     let top = member.top.map_or(f64::INFINITY, |hops| load * top_price + price * hops as f64);
@@ -129,7 +129,7 @@ fn cheapest(member: &Member, top_price: f64, price: f64, load_price: f64) -> (f6
 }
 
 impl Pod {
-    /// The least cost of this pod at a price for extra hops, with divided groups; adds the divisions on the way to `kept`.
+    /// The least cost of this pod at a price for extra hops, with divided groups; adds divisions to `kept`.
     fn value(&self, classes: &Classes, top: usize, price: f64, kept: &mut Vec<Division>) -> f64 {
         let top_price = 1.0 / classes.classes[top].limit.max(1) as f64;
         let of = |class: usize| (classes.classes[class].limit, classes.classes[class].operators.len());

@@ -178,7 +178,7 @@ mod with_ilp {
 
     /// Solutions of the aggregated form, each with cuts that the previous one violates.
     const ROUNDS: u32 = 12;
-    /// Most binary variables of the full form; to read a larger one takes longer than the time limit.
+    /// Most binary variables of the full form; a larger one takes longer to read than the time limit.
     const BINARIES_MAX: usize = 50_000;
     /// As [`ROUNDS`], for the form that is solved pod by pod.
     const PATTERN_ROUNDS: u32 = 10;
@@ -187,8 +187,8 @@ mod with_ilp {
     /// Solutions of the same form, each with what column generation found about groups that do not fit.
     const COLUMN_ROUNDS: u32 = 8;
 
-    /// A quarter of the time is for the first solution, a quarter for the full form, half for the methods between. Reads no clock: unused
-    /// time is not passed on.
+    /// A quarter of the time is for the first solution, a quarter for the full form, half for the methods between. No clock is read, so
+    /// unused time is lost.
     pub(super) fn solve(instance: &Instance, classes: &Classes, mut best: Best, options: &Options) -> Outcome {
         if matches!(options.methods, Use::Best | Use::Aggregated) {
             let by_patterns = match Patterns::of(instance, classes) {
@@ -331,8 +331,8 @@ mod with_ilp {
         }
     }
 
-    /// For pods that are too large to enumerate: finds a bound and divisions by prices, of which the solver chooses. Returns whether at
-    /// most one RSNode is left between plan and bound; the plain form would hardly improve on that.
+    /// For pods that are too large to enumerate. Returns whether at most one RSNode is left between plan and bound; the plain form would
+    /// hardly improve on that.
     fn large_pods(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
         let Some(pods) = Pods::of(instance, classes) else { return false };
         let (bound, divisions) = pods.bound(instance, classes);

@@ -83,7 +83,7 @@ pub struct TopologyError(pub(crate) String);
 
 impl Topology {
     /// A fat-tree of switches with `k` ports: k²/4 core switches, k pods of k/2 aggregation and k/2 ToR switches, k/2 hosts per rack, and
-    /// an accelerator like `each` at every switch.
+    /// an accelerator at every switch.
     ///
     /// # Errors
     /// If `k` is odd, or below 2, or above 64.

@@ -66,9 +66,9 @@ pub(crate) fn pack_all(
 }
 
 /// Cuts against groups that do not fit `in_use` operators of their class. A dual feasible function gives loads that add up to at most 1 in
-/// every operator, so their sum is at most the number of operators: one such cut for each function that shows the conflict. It is added for
-/// all classes that are alike, so that the groups do not merely move to another pod. If no function shows it: these groups need another
-/// operator, or one of them is elsewhere.
+/// every operator, so their sum is at most the number of operators: a cut for each function that shows the conflict, for all classes that
+/// are alike, so that the groups do not merely move to another pod. If no function shows it: these groups need another operator, or one of
+/// them is elsewhere.
 fn cuts_against(instance: &Instance, classes: &Classes, number: usize, groups: &[usize], in_use: usize) -> Vec<Cut> {
     let limit = classes.classes[number].limit;
     let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();

@@ -133,10 +133,10 @@ impl Calls {
         Ok(())
     }
 
-    /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. Returns its token. `blobs` are shared
-    /// arguments in addition to the function's own. `ran`: for a single call that was in a task with others, how often that task ran; its
-    /// attempts are reduced by it. `gives_back`: a task that takes long returns the calls that it has not begun,
-    /// [`super::completions::End::Part`]. `again`: does not wait for room.
+    /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. Returns its token. `blobs`: shared
+    /// arguments in addition to the function's own. `ran`: how often a single call has already run in a task with others, which reduces its
+    /// attempts. `gives_back`: a task that takes long returns the calls that it has not begun, [`super::completions::End::Part`]. `again`:
+    /// does not wait for room.
     #[pyo3(signature = (waiter, calls, blobs, ran=0, gives_back=false, again=false))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn submit_all(
@@ -260,8 +260,8 @@ pub(crate) fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
 pub(crate) fn append(bytes: &mut Vec<u8>, buffer: &PyBuffer<u8>) {
     let (length, end) = (buffer.len_bytes(), bytes.len());
     bytes.reserve(length);
-    // SAFETY: the buffer is contiguous and does not move while it is held; the vector has room. If the user's program writes to it at the
-    // same time, the copy has some old and some new bytes, all of them initialised.
+    // SAFETY: the buffer is contiguous and does not move while it is held; the vector has room. If the program writes to it at the same
+    // time, the copy has some old and some new bytes, all initialised.
     unsafe {
         std::ptr::copy_nonoverlapping(buffer.buf_ptr().cast::<u8>(), bytes.as_mut_ptr().add(end), length);
         bytes.set_len(end + length);

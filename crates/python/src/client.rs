@@ -151,8 +151,8 @@ impl Client {
         Ok(self.submitter()?.flow.completions.count())
     }
 
-    /// For a thread that waits for a result: waits until tasks have ended, and calls `settle(waiters, kind, value)` for each. May return
-    /// without having settled any: check and call it again. `False` when the client is closed and all is settled.
+    /// For a thread that waits for a result: calls `settle(waiters, kind, value)` for each task that has ended. May return without any:
+    /// check and call it again. `False` when the client is closed and all is settled.
     fn wait(&self, py: Python<'_>, settle: &Bound<'_, PyAny>, settled: u64, timeout: f64) -> PyResult<bool> {
         let submitter = self.submitter()?;
         let completions = &submitter.flow.completions;

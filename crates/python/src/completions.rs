@@ -1,5 +1,5 @@
-//! Completions of tasks on their way to Python. The network thread adds them here; a waiting thread settles them one after another. A
-//! thread that waits for a result precedes the client's own thread, which would have to wake up and wait for the GIL.
+//! Completions on their way to Python. The network thread adds them; a waiting thread settles them one after another. A thread that waits
+//! for a result precedes the client's own thread, which would have to wake up and wait for the GIL.
 
 use crate::client::lock;
 use crate::waiters::Waiters;
@@ -78,8 +78,8 @@ impl Completions {
         lock(&self.state).settled
     }
 
-    /// For a thread that waits for a result: returns when there are completions, after `timeout`, or when other threads have settled some
-    /// since `count` was read. Calls `poll`, which polls the socket for a while, without a lock.
+    /// For a thread that waits for a result: returns when there are completions, after `timeout`, or when others have settled some since
+    /// `count` was read. Calls `poll`, which polls the socket for a while, without a lock.
     pub(crate) fn wait(&self, timeout: Duration, count: u64, poll: impl FnOnce()) -> Found {
         let deadline = Instant::now() + timeout;
         lock(&self.state).waiting += 1;

@@ -1,5 +1,5 @@
-//! Objects that belong to the process that made them. After a fork, the child has a copy of a client without its threads and without the
-//! right to use its socket; threads that the child lacks may hold locks. It also has a copy of the random number generator.
+//! Objects that belong to the process that made them. After a fork, the child has a copy of a client without its threads, which may hold
+//! locks, and without the right to use its socket. It also has a copy of the random number generator.
 
 use crate::client::ClientClosed;
 use pyo3::PyResult;
@@ -22,14 +22,14 @@ pub(crate) fn watch() -> io::Result<()> {
     }
 }
 
-/// Reseeds the random number generators after `fork`, so that a child draws other identities and secrets than its parent and siblings.
-/// Waits for no lock: the child may lack the thread that holds it.
+/// Reseeds the random number generators after `fork`; the child inherits its parent's state. Waits for no lock: the child may lack the
+/// thread that holds it.
 unsafe extern "C" fn in_child() {
     midflight_host::draw_anew();
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// To be called before a client is made: does the same in a child that was made by the bare system call, unknown to the C library.
+/// Before a client is made: the same in a child made by the bare system call, unknown to the C library.
 pub(crate) fn before_client() {
     static DRAWN_IN: AtomicU32 = AtomicU32::new(0);
     let here = std::process::id();

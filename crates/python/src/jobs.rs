@@ -90,8 +90,7 @@ impl OpenJob {
             .collect()
     }
 
-    /// Removes the waiters of the task at this place, which has ended, and returns whether they were the last. `None` if it has none any
-    /// more.
+    /// Removes the waiters of the task at this place, which has ended; also whether they were the last. `None` if it has none.
     pub(crate) fn take(&self, place: usize) -> Option<(Arc<Waiters>, bool)> {
         let mut open = lock(&self.waiters);
         let waiters = open.waiters.get_mut(place)?.take()?;

@@ -1,4 +1,4 @@
-//! Sends tasks to the switch and receives their ends. The thread that submits a single task sends it. Tasks that follow others closely are
+//! Sends tasks to the switch and receives their ends. A single task is sent by the thread that submits it. Tasks that follow closely are
 //! collected, and a thread of this module, which never holds the GIL, sends them as one job.
 //!
 //! No lock is held while the library's client submits or cancels, or while a Python object may be dropped.
@@ -164,7 +164,7 @@ impl Submitter {
         lock(&self.client).clone()
     }
 
-    /// Waits until there is room for another call, or the client is closed, at most for `timeout`; returns whether one of them is so.
+    /// Waits at most for `timeout`; returns whether there is room for another call, or the client is closed.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         let has_room = |queue: &Queue| queue.has_room() && self.flow.open() < self.bounds.open;
         let looks = || {

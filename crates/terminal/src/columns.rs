@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-/// Makes text from others safe for one line of a terminal. Control characters, which could move the cursor or change colours, become
-/// blanks, and so do those that change the direction of text.
+/// Replaces characters that could move the cursor, change colours or the direction of text, so that foreign text is safe on a terminal.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let turns =
@@ -11,8 +10,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c }).collect()
 }
 
-/// One line of text for each of `lines`, each cell made [`plain`]. `sides` has a letter per column: `l` aligns left (text), `r` right
-/// (numbers).
+/// One line for each of `lines`, each cell made [`plain`]. `sides` aligns columns: `l` left (text), `r` right (numbers).
 #[must_use]
 pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
     let lines: Vec<[String; N]> = lines.iter().map(|line| line.each_ref().map(|cell| plain(cell))).collect();

@@ -16,7 +16,7 @@ pub fn check_output(flag: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a temporary directory that only this user can access, whatever the umask. Dropping the result removes it.
+/// Creates a temporary directory for this user only; dropping the result removes it.
 pub fn temporary(prefix: &str) -> Result<TempDir> {
     let directory = tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir();
     directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))

@@ -1,4 +1,4 @@
-//! The progress of a long job, on stderr: a bar or a spinner on a terminal, an occasional line in a pipe.
+//! The progress of a long job, on stderr: a bar on a terminal, an occasional line in a pipe.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,9 @@ pub struct Progress {
     bar: ProgressBar,
     what: &'static str,
     quiet: bool,
-    /// Whether stderr is a terminal that shows the bar. A hidden bar is never locked, so no thread waits for it.
+    /// A hidden bar is never locked, so no thread waits for it.
     is_shown: bool,
-    /// Whether the bar is hidden while a thread writes output. Locked while the bar is drawn, never while output is written, because its
-    /// reader may be slow.
+    /// Whether the bar is hidden while a thread writes output. Never locked during the write, because its reader may be slow.
     is_aside: Mutex<bool>,
     started: Instant,
     next_line: Mutex<Instant>,
@@ -126,8 +125,8 @@ impl Progress {
         if *is_aside { write() } else { self.bar.suspend(write) }
     }
 
-    /// Writes output, whose reader may be slow, without tearing the bar: the bar stays hidden until the next message after that. No other
-    /// thread waits for the write. Only one thread may write.
+    /// Hides the bar until the next message after `write`, whose reader may be slow. No other thread waits for it. Only one thread may
+    /// write.
     pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         if !self.is_shown {
             return write();

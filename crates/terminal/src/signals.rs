@@ -53,8 +53,7 @@ impl Shutdown {
     }
 
     /// Spawns a thread that calls `act` with each step of the shutdown: 1, start nothing new; 2, stop what runs; 3, wait for nothing. Each
-    /// signal is a step. The third signal or a second SIGTERM is step 3: the process ends a moment later, whatever its other threads wait
-    /// for, such as a reader of stdout.
+    /// signal is a step; a second SIGTERM is step 3. After step 3 the process ends a moment later, whatever its other threads wait for.
     pub fn each_step(mut self, act: impl Fn(u32) + Send + 'static) {
         std::thread::spawn(move || {
             let mut steps = Steps::default();
@@ -135,7 +134,7 @@ pub fn end_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// From now on, writing to a closed pipe ends the process silently, as with other commands. Rust's default is an error, which `println!`
+/// Writing to a closed pipe ends the process silently from now on, as with other commands. Rust's default is an error, which `println!`
 /// turns into a panic.
 pub fn end_with_the_reader() {
     // SAFETY: the default action runs no code of ours.

@@ -1,6 +1,5 @@
 //! Writing to stderr. The standard library's `eprintln!` panics if stderr cannot be written (a full disk, a closed pipe), and so ends a
-//! command whose work succeeds. These two macros ignore the error. They have the same names, so that a crate that imports them cannot use
-//! the others by mistake:
+//! command whose work succeeds. These macros ignore the error, and hide the standard ones in a crate that imports them:
 //!
 //! ```
 //! #[macro_use(eprint, eprintln)]

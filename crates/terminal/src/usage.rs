@@ -31,7 +31,7 @@ pub const UNDECIDED: u8 = 4;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// An error and its causes on one line, without causes that the text already contains. It may quote text from another process.
+/// An error and its causes on one line, without repetitions. It may quote text from another process.
 #[must_use]
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();

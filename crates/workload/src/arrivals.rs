@@ -1,5 +1,5 @@
-//! The jobs of a workload as a sequence of arrivals that may last longer than the trace. The first pass has the trace's own order; later
-//! passes shuffle its jobs by the seed and keep the trace's arrival times.
+//! The jobs of a workload as arrivals that may last longer than the trace. The first pass has the trace's order; later passes shuffle its
+//! jobs and keep the arrival times.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use super::Arrival;
 
-/// End of the last task if scheduling cost nothing, in nanoseconds since the first arrival. The trace's bursts decide it: a late burst
-/// keeps executors busy long after the last arrival, whatever the mean load.
+/// End of the last task if scheduling cost nothing, in nanoseconds since the first arrival. A late burst keeps executors busy long after
+/// the last arrival, whatever the mean load.
 #[must_use]
 pub fn ideal_end_ns<'a>(arrivals: impl Iterator<Item = Arrival<'a>>, executors: u32) -> u64 {
     let mut free: BinaryHeap<Reverse<u64>> = (0..executors).map(|_| Reverse(0)).collect();

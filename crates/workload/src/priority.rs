@@ -8,8 +8,7 @@ use super::Workload;
 /// Number of levels; 1 is the highest.
 pub const LEVELS: u8 = 4;
 
-/// Share of the tasks with level 1, 2, 3 and 4, in thousandths: the result of folding Google's trace (Bolt, 5.6). They sum to 997 and are
-/// used as weights.
+/// Share of the tasks with level 1, 2, 3 and 4, in thousandths, from Google's trace (Bolt, 5.6). They sum to 997 and are weights.
 pub const LEVEL_SHARES: [u32; LEVELS as usize] = [12, 17, 646, 322];
 
 /// Folds Google's priorities 0 to 11 (11 the most urgent) in threes: 9–11 is level 1, 0–2 level 4.
@@ -35,8 +34,7 @@ impl Workload {
         }
     }
 
-    /// As [`Self::draw_priorities`], with one draw per job: in Google's trace the tasks of a job have one priority, so bursts are of one
-    /// level. The shares then hold in the mean.
+    /// As [`Self::draw_priorities`], with one draw per job, as in Google's trace: bursts are of one level, and the shares hold in the mean.
     pub fn draw_job_priorities(&mut self, seed: u64) {
         let mut random = Pcg64::seed_from_u64(seed);
         let total = LEVEL_SHARES.iter().sum();

@@ -31,7 +31,7 @@ pub enum Replace {
 pub struct Sample {
     workload: Workload,
     rate: f64,
-    /// The arrivals' divisor over that of the durations: 1 unless even the whole trace has too little work.
+    /// See [`Self::squeezed`].
     squeezed: f64,
     period_ns: u64,
     replace: Replace,
@@ -96,7 +96,7 @@ impl Sample {
         self.rate
     }
 
-    /// The arrivals' divisor over that of the durations: 1 unless even the whole trace has too little work.
+    /// The arrivals' divisor over the durations': 1 unless even the whole trace has too little work.
     #[must_use]
     pub fn squeezed(&self) -> f64 {
         self.squeezed
@@ -204,7 +204,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Jobs of 1 to 40 tasks at growing distances; each task has a distinct duration, and one job is the largest.
+    /// Jobs of 1 to 40 tasks, all of distinct durations, at growing distances; one job is the largest.
     fn workload() -> Workload {
         let job = |n: u64| {
             let size = if n == 30 { 400 } else { 1 + n % 40 };

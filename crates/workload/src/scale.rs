@@ -1,6 +1,6 @@
 //! Scales a workload to a machine by two factors: durations are divided by `f` to reach the target's median, then arrivals are multiplied
-//! by `g` to make work / (span × executors) the target's load. With one factor for both, the load would be left to chance. Nothing is
-//! clamped; durations that round to zero nanoseconds are counted.
+//! by `g` to make work / (span × executors) the target's load, which one factor would leave to chance. Nothing is clamped; durations that
+//! round to zero nanoseconds are counted.
 
 use super::Workload;
 

@@ -1,5 +1,4 @@
-//! The formats of metrics. They are written as OpenMetrics; a client that does not ask for it gets the classic text of Prometheus, which
-//! every scraper reads.
+//! The formats of metrics: OpenMetrics, and by default the classic text of Prometheus, which every scraper reads.
 
 use axum::http::{HeaderMap, header};
 
@@ -42,8 +41,7 @@ impl Exposition {
     }
 }
 
-/// The format and quality of an element of `Accept`: `TYPE; PARAMETER=VALUE; …`, where `q` is the quality, 1 if it is missing. `None` for
-/// other types and for other versions.
+/// The format and quality (`q`, default 1) of an element of `Accept`: `TYPE; PARAMETER=VALUE; …`. `None` for other types and versions.
 fn quality(element: &str) -> Option<(Exposition, f32)> {
     let mut parts = element.split(';').map(str::trim);
     let kind = match parts.next()?.to_ascii_lowercase().as_str() {
@@ -62,7 +60,7 @@ fn quality(element: &str) -> Option<(Exposition, f32)> {
     Some((kind, quality))
 }
 
-/// Converts OpenMetrics text to the classic format, where a family is named like its samples, and has no unit, information or end.
+/// Converts OpenMetrics text. In the classic format a family is named like its samples, and has no unit, information or end.
 fn classic(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + open_metrics.len() / 16);
     // The help of the family whose type follows.

@@ -8,7 +8,7 @@ const PRIVATE_ENDS: [&str; 3] = [".localhost", ".local", ".internal"];
 
 pub(super) type Refusal = (StatusCode, &'static str);
 
-/// Checks the host and the origin that a request names; `names`: further host names that are ours.
+/// Checks the host and the origin of a request; `names`: further host names that are ours.
 pub(super) fn check(asked: &HeaderMap, names: &[String]) -> Result<(), Refusal> {
     const HOST: Refusal = (
         StatusCode::MISDIRECTED_REQUEST,

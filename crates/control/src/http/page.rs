@@ -51,7 +51,7 @@ pub(super) fn file(name: &str, asked: &HeaderMap) -> Response {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
     let tag = tag(file.bytes);
-    // A browser sends back the tag that it got; it may have several, or mark it as weak.
+    // A browser may send several tags, or mark them as weak.
     let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let is_known = known.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag));
     let mut response = if is_known {

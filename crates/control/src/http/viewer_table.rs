@@ -1,9 +1,8 @@
 //! The table of viewers: bounded, and shared between source addresses (T14). Without I/O.
 //!
 //! A source may have another viewer only while it has fewer than eight times the number of free places: a single source gets 15 of 16. In a
-//! full table, a source that would still have fewer evicts the youngest viewer of the source that has most; the older viewers have charts
-//! of the last minutes. So every source can watch while there are no more sources than places. Places do not move back and forth, because
-//! each eviction makes the shares more even.
+//! full table, a source that would still have fewer evicts the youngest viewer of the source that has most; the older ones have charts of
+//! the last minutes. So every source can watch while there are enough places, and each eviction makes the shares more even.
 
 use midflight_connections::may_take;
 use midflight_wire::Host;

@@ -1,4 +1,4 @@
-//! Refuses addresses with which a set can never serve when the file is read: later, its processes would only wait for each other.
+//! Refuses addresses with which a set can never serve: its processes would only wait for each other.
 
 use super::SetTable;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The operator's requests to a replica, sent to the socket of its address. Each names its replica: two stores on one machine may have
-//! replicas of the same port, and in two network namespaces even of the same address.
+//! The operator's requests to a replica, on the socket of its address. Each names its replica: two stores on one machine may have replicas
+//! of the same port, and in two network namespaces even of the same address.
 
 use super::{ReplicaStatus, SetTable};
 use crate::admin;

@@ -168,7 +168,7 @@ pub struct ReplicaStatus {
     pub answers_waiting: u64,
     /// The leader's: key groups that it knows to be unstable.
     pub kgroups_unstable: u64,
-    /// The leader's: whether a change of members is in progress. Until it ends, a leaving member is needed.
+    /// The leader's: whether a change of members is in progress, for which a leaving member is still needed.
     pub is_changing: bool,
     /// The members.
     pub members: Vec<MemberStatus>,

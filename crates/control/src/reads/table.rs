@@ -1,4 +1,4 @@
-//! The table `[reads]` of the configuration: switches, replicas and clients of a store read the same file.
+//! The table `[reads]`: switches, replicas and clients of a store read the same file.
 
 use crate::config::{ProgramTable, within_time};
 use crate::file::{Table, within};
@@ -112,7 +112,7 @@ pub struct TimingTable {
     pub drift_ppm: u32,
 }
 
-/// Bounds of the replicas of a set. The first three are frozen when the set is made.
+/// Bounds of a set's replicas. The first three are frozen when the set is made.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BoundsTable {
@@ -201,8 +201,8 @@ impl ReadsTable {
 }
 
 impl SetTable {
-    /// Set number 1 on this machine alone: switches on `port` and every 100th after it, replicas on every tenth after `port`, with their
-    /// links one above.
+    /// Set 1 on this machine alone: switches on `port` and every 100th after it, replicas on every tenth after `port`, with their links one
+    /// above.
     #[must_use]
     pub fn on_loopback(cluster: u64, replicas: u16, switches: u16, port: u16) -> Self {
         let at = |offset: u16| SocketAddr::from(([127, 0, 0, 1], port.saturating_add(offset)));
@@ -221,7 +221,7 @@ impl SetTable {
         }
     }
 
-    /// A table of the configuration: the keys without defaults, and how reads are served. (Bounds and times are the defaults.)
+    /// A table of the configuration: the keys without defaults, and how reads are served.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let switches: Vec<_> = self.switches.iter().map(|switch| format!("\"{switch}\"")).collect();

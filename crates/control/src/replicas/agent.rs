@@ -89,7 +89,7 @@ impl AnySnapshot for AgentStatus {
     }
 
     fn load(&self) -> Option<LoadReport> {
-        // A proxy avoids a fully utilised server, so the agent reports that if its backend is gone.
+        // Proxies avoid a fully utilised server.
         let is_gone = self.store_is_gone.is_some();
         Some(LoadReport {
             application_utilization: if is_gone { 1.0 } else { self.utilization },

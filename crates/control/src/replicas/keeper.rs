@@ -1,6 +1,6 @@
-//! The keeper of an operator: takes numbered orders, has them carried out, answers, and reports.
+//! The keeper of an operator: takes numbered orders, has them carried out, and reports.
 //!
-//! It never sends first: each message of a controller has one answer. So it needs no timer, and a broken stream loses only an answer.
+//! It never sends first, so it needs no timer, and a broken stream loses only an answer.
 
 use super::TERM_LEAP;
 use super::order::{Key, rule};
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 pub trait Parts {
     /// Sets a rule of the operator.
     fn set(&mut self, rule: Rule) -> Outcome;
-    /// The monitor's counts of a traffic group, by the highest tier that was passed, the topmost first.
+    /// The monitor's counts of a traffic group, by the highest tier passed, the topmost first.
     fn counts(&self, group: u16) -> [u64; TIERS_MAX];
     /// Requests and copies of answers that went to the selector.
     fn load(&self) -> Load;
@@ -163,7 +163,7 @@ impl RuleKeeper {
             self.counters.older_term += 1;
             return false;
         }
-        // Terms count takeovers. A keeper that followed an impossible term would refuse every controller from then on.
+        // A keeper that followed an impossible term would refuse every controller from then on.
         let most = if self.term == Term::NONE { TERM_MAX / 2 } else { self.term.number.saturating_add(TERM_LEAP) };
         if term.number > most {
             self.counters.absurd_term += 1;

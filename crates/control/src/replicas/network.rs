@@ -307,7 +307,7 @@ fn place_operators(topology: &Topology, given: &[OperatorAt], taken: &mut Taken)
     Ok((addresses.collect::<Result<_, _>>()?, selectors))
 }
 
-/// Number of a marker's bits for each tier below the topmost: enough to distinguish the areas within one area.
+/// Bits of a marker for each tier below the topmost: enough to distinguish the areas within one area.
 fn marker_bits(topology: &Topology) -> Result<[u32; TIERS_MAX], NetworkError> {
     let tiers = topology.tiers();
     match tiers {

@@ -12,8 +12,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 /// The subject of a rule. Rules of one operator are set in the order of their keys, because each needs those before it.
 ///
 /// An operator is set before its rack or RSNode, otherwise its answers are refused. Servers come before requests, so that degraded requests
-/// reach them. A selector has its replica groups before its operator serves. Hosts come last: an operator takes nothing from an unknown
-/// host, so no request meets half of the rules.
+/// reach them. A selector has its replica groups before its operator serves. Hosts come last, so that no request meets half of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// The operator's own rack and selector.

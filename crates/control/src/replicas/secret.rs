@@ -1,9 +1,8 @@
-//! The secret that controllers and keepers share, and the streams between them that it seals: `docs/internals/replicas-controller.md`.
+//! The secret that controllers and keepers share, and the streams that it seals: `docs/internals/replicas-controller.md`.
 //!
 //! Each end begins with a greeting, which has half of the stream's nonce. Then each message is a frame: its length, and the message under
-//! XChaCha20-Poly1305. The nonce of a frame consists of the stream's nonce, the sending end, and the number of frames that it has sent. So
-//! a frame is accepted once, in its place, from the other end of this stream. The first frame of each end has no message: it proves at once
-//! that its sender knows the secret.
+//! XChaCha20-Poly1305. A frame's nonce consists of the stream's nonce, the sending end, and a count, so a frame is accepted once, in its
+//! place, from the other end of this stream. Each end's first frame has no message: it proves that its sender knows the secret.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};

@@ -23,9 +23,9 @@ pub struct ReplicasStatus {
     pub not_copied: u64,
     /// Answers that went to clients of its rack.
     pub delivered: u64,
-    /// Of an operator that selects by itself: requests that went to their backup, because their replica group is not known.
+    /// Of an operator that selects: requests that went to their backup, because their replica group is unknown.
     pub unknown_group: u64,
-    /// The same: requests that it sent without tracking, because it had as many in flight as it may.
+    /// The same: requests that it sent without tracking, with too many in flight.
     pub untracked: u64,
     /// The same: answers to requests in flight.
     pub answered: u64,

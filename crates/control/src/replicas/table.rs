@@ -24,7 +24,7 @@ pub const EXAMPLE_TOML: &str = include_str!("controller.toml");
 pub struct ControllerFile {
     /// The controllers, in their order: a controller's index is [`ControllerConfig::place`].
     pub controllers: Vec<SocketAddr>,
-    /// The file of the secret that they share with operators, relative to the directory of this file.
+    /// The file of the secret shared with operators, relative to this file's directory.
     pub secret: Option<PathBuf>,
     /// The network.
     pub network: Network,

@@ -1,4 +1,4 @@
-//! Bounded lists for the view of a controller, whose own lists are long in a large network.
+//! Bounded lists for the view of a controller.
 
 use super::{Listed, Watched, grouped};
 use crate::replicas::{ControllerSnapshot, GroupLine, OperatorLine, RsNodeLine};
@@ -17,7 +17,7 @@ pub struct ControllerDetail {
     pub operators_all: u64,
     /// RSNode ids in their order, without quarantined ones.
     pub rsnodes: Listed<RsNodeLine>,
-    /// First those that are degraded, or not where they should be, then those with the most requests.
+    /// First those that are degraded or misplaced, then those with the most requests.
     pub groups: Listed<GroupLine>,
     /// Number of groups that no RSNode serves.
     pub groups_degraded: u64,

@@ -80,8 +80,7 @@ impl Executors {
         Self { lease, names, before: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// The executors of a survey and those that have gone: first those that need attention, each kind by address. Also the number in each
-    /// state.
+    /// Present and gone executors: first those that need attention, each kind by address. Also the number in each state.
     pub(super) fn see(
         &mut self,
         now: Nanos,
@@ -91,7 +90,7 @@ impl Executors {
         for (id, executor) in &mut seen {
             let had = self.before.get(id).map_or(0, |before| before.had);
             let is_heard = now.saturating_sub(executor.heard_ns) < self.lease;
-            // A silent executor still has the tasks that it had, even if the switch has queued them again.
+            // A silent executor still has its tasks, even if the switch has queued them again.
             executor.had = if is_heard { executor.busy } else { had.max(executor.busy) };
         }
         let missed: Vec<_> = self.before.iter().filter(|(id, _)| !seen.contains_key(id)).collect();
@@ -117,7 +116,7 @@ impl Executors {
         (Listed::of(all), states)
     }
 
-    /// An executor that the switch has forgotten. It was lost if it was already silent in the last survey.
+    /// A forgotten executor was lost if it was already silent in the last survey.
     fn gone_one(&self, now: Nanos, id: u64, executor: &Seen) -> ExecutorView {
         let view = self.view(now, id, executor);
         let state = if view.state == ExecutorState::Lost { ExecutorState::Lost } else { ExecutorState::Left };

@@ -1,5 +1,4 @@
-//! Labels of clients and executors for users. Their identities are secrets between them and the switch: with an identity, another process
-//! could take its place.
+//! Labels of clients and executors for users. Their identities are secrets: with one, another process could take their place.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;

@@ -41,7 +41,7 @@ pub const LISTED_MAX: usize = 256;
 pub struct View<S, D = TasksDetail> {
     /// The kind of process: a switch of `tasks`, `reads` or `replicas`, a `replica` or a `controller`.
     pub program: String,
-    /// Counts the views since the first viewer came: a gap means that this viewer has missed some.
+    /// Number of this view since the first viewer came: a gap means missed views.
     pub number: u64,
     /// Milliseconds since the previous view; `None`: there was none.
     pub period_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! What a view of a store's switch adds to its counters: sessions, and each replica as the switch sees it.
+//! What a view of a store's switch adds: sessions, and each replica as the switch sees it.
 
 use super::{Listed, rate};
 use crate::reads::{ReadsTable, SetTable};
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Heartbeats without a message after which a replica is silent. A follower sends at every fifth, and the switch knows only when it sent
-/// the message that this answers: up to ten heartbeats ago.
+/// Silence in heartbeats. A follower sends at every fifth, and the switch knows only when it sent the message that this answers: up to ten
+/// heartbeats ago.
 const SILENT_AFTER: u64 = 20;
 
 /// The state of a replica, as its switch sees it.
@@ -20,8 +20,8 @@ pub enum ReplicaState {
     Silent,
     /// Heard, but not a member: the leader does not name it.
     Out,
-    /// In the session with weight 0, so without reads: it has left reads unanswered, the leader does not hear it, or it still learns; or
-    /// only the leader serves reads.
+    /// In the session without reads (weight 0): it left reads unanswered, the leader does not hear it, it still learns, or only the leader
+    /// serves reads.
     NoReads,
     /// Heard, but there is no session.
     Waits,
@@ -78,7 +78,7 @@ pub struct SetView {
     pub policy: Policy,
     /// Which replies of followers pass.
     pub reply_check: ReplyCheck,
-    /// Whether each replica may answer each read, because it checks itself whether it is up to date.
+    /// Whether any replica may answer a read, because it checks itself whether it is up to date.
     pub any_replica: bool,
     /// Writes that neither their own answer nor a later one has completed.
     pub writes_under_way: u64,

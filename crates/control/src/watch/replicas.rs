@@ -1,4 +1,4 @@
-//! What a view of an operator adds to its counters: its controller, traffic groups, RSNodes, and servers as its selector sees them.
+//! What a view of an operator adds: its controller, traffic groups, RSNodes, and servers as its selector sees them.
 
 use super::{Listed, rate};
 use midflight_dataplane::replicas::{Selection, Survey, SurveyedGroup, SurveyedRsNode};
@@ -93,7 +93,7 @@ pub struct ServerView {
     pub state: ServerState,
     /// Requests that were neither answered nor have expired.
     pub outstanding: u32,
-    /// Requests per second sent to it; `None`: in the first view, or the core selects, which does not count them.
+    /// Requests per second sent to it; `None` in the first view, or if the core selects, which does not count them.
     pub asked_per_s: Option<f64>,
     /// Those of them without an answer in time.
     pub expired_per_s: Option<f64>,
@@ -149,7 +149,7 @@ impl ReplicasWatch {
         Self { selection, then: None, answers: HashMap::new(), servers: HashMap::new() }
     }
 
-    /// The detail of this survey and these parts. `now` is the survey's time; `under_way`: requests in flight of a core that selects.
+    /// The detail of this survey and these parts. `now`: the survey's time; `under_way`: requests in flight of a core that selects.
     pub fn detail(&mut self, now: Nanos, survey: &Survey, parts: OperatorParts, under_way: u64) -> ReplicasDetail {
         let seconds = self.then.map(|then| (now.saturating_sub(then) as f64 / 1e9).max(1e-3));
         self.then = Some(now);

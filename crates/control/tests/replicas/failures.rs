@@ -130,7 +130,7 @@ fn n6_who_hears_of_few_operators_does_not_take_over() {
     assert!(matches!(world.controller(0).role(), Role::Active(_)));
 }
 
-/// Two operators share an accelerator that takes 500 requests per second. One of them has 300 and dies; then the other one may have them.
+/// Two operators share an accelerator for 500 requests per second. One has 300 and dies; then the other one may have them.
 #[test]
 fn n6_the_load_of_a_dead_operator_does_not_count_any_more() {
     let shared = r#"
@@ -203,7 +203,7 @@ fn n6_an_operator_that_answers_and_does_not_obey_holds_up_nobody() {
     assert!(status.operators[stuck].is_up_to_date && !status.operators[stuck].is_barred, "{status:?}");
 }
 
-/// If one operator lacks room, that is its own failure, not that of one RSNode after the other.
+/// A lack of room is the operator's own failure, not that of one RSNode after the other.
 #[test]
 fn n6_an_operator_that_refuses_several_rsnodes_fails_itself() {
     let mut world = deployed(1);
@@ -243,7 +243,7 @@ fn n6_an_operator_that_refuses_several_rsnodes_at_once_costs_none_of_them() {
     assert_eq!(rsnodes(&world).len(), 4);
 }
 
-/// Without traffic there is no plan: an operator that works again serves its rack as at the start.
+/// An operator that works again serves its rack as at the start.
 #[test]
 fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
     let config = ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() };
@@ -315,7 +315,7 @@ fn n6_an_operator_whose_selector_came_back_while_nobody_looked_may_be_planned_ag
     assert!(!world.controller(0).status().operators[without].is_barred);
 }
 
-/// After a takeover with an operator out of reach no id is allocated. Plans use the existing RSNodes.
+/// After a takeover with an operator out of reach no id is allocated.
 #[test]
 fn n6_groups_move_to_rsnodes_that_there_are_while_no_id_may_be_given_out() {
     let config = ControllerConfig { start: Start::OwnRack, ..times() };
@@ -363,7 +363,7 @@ fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {
     assert!(wanted <= 6, "{wanted} plans in 8 s, of which one is due every 2 s");
 }
 
-/// With the largest possible term number, no controller could have a greater one, so no operator follows it.
+/// No controller could have a greater term than the largest number.
 #[test]
 fn n6_an_impossible_term_is_not_followed() {
     let mut world = World::new(1, 2, times());
@@ -386,7 +386,7 @@ fn n6_an_impossible_term_is_not_followed() {
     assert_eq!(world.active(), [1], "and the next one can take over");
 }
 
-/// If most operators follow a high term, it is possible: a controller that has just started does not know how many there were.
+/// A controller that has just started does not know how many terms there were.
 #[test]
 fn n6_a_high_term_of_most_operators_is_exceeded() {
     let mut world = World::new(1, 1, times());

@@ -1,6 +1,5 @@
-//! Random interleavings: lost, repeated and late messages; operators, selectors and controllers that die and return between any two. At
-//! each step `World` checks that a request lacks a way only where an operator is down, that no id is reused too early, and that no operator
-//! obeys an older term.
+//! Random interleavings: lost, repeated and late messages; operators, selectors and controllers that die and return. At each step `World`
+//! checks that requests are lost only where an operator is down, that no id is reused too early, and that no operator obeys an older term.
 
 use crate::world::{Faults, Path, World, times};
 use midflight_control::replicas::ControllerConfig;
@@ -55,7 +54,7 @@ fn happen(world: &mut World, happening: &Happening) {
     }
 }
 
-/// With all processes back and a good network, all groups have a selector again, under one controller.
+/// Once all processes are back, all groups have a selector again, under one controller.
 fn heals(world: &mut World) {
     world.faults = Faults::default();
     world.cut.clear();
@@ -114,7 +113,7 @@ proptest! {
         run(seed, Faults { lost, twice, late }, &happenings, times());
     }
 
-    /// Operators live, so no request is ever lost once the rules are set; ids are few, so they are reused.
+    /// Operators live, so no request is lost once the rules are set; ids are few, so they are reused.
     #[test]
     fn n7_controllers_die_between_any_two_messages_of_a_deployment(
         seed: u64,

@@ -35,7 +35,7 @@ fn serve_while_it_is_a_label(world: &mut World, labeller: usize) -> Vec<usize> {
     Vec::new()
 }
 
-/// `unheard-ignored`: an operator that knows the id and has it as a label has not answered the next controller yet.
+/// `unheard-ignored`: an operator that has the id as a label has not answered the next controller yet.
 #[test]
 fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it() {
     let (mut world, rsnode) = with_one_id();
@@ -51,7 +51,7 @@ fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it
     );
 }
 
-/// `label-not-learned`: no operator lists the id any more, but one still has it as a label and carries out no order of the next controller.
+/// `label-not-learned`: no operator lists the id, but one still has it as a label and carries out no order of the next controller.
 #[test]
 fn n7_an_id_that_is_a_label_yet_is_not_given_out_after_a_takeover() {
     let (mut world, rsnode) = with_one_id();

@@ -197,7 +197,7 @@ fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// In any order of messages, the term never decreases, and the operator has what the greatest term set last.
+    /// The term never decreases, and the operator has what the greatest term set last.
     #[test]
     fn n7_no_order_of_an_older_term_is_obeyed(messages in vec((0..4_u64, 0..3_u64, 0..4_u32, any::<bool>()), 0..60)) {
         let mut side = Side::new();

@@ -154,8 +154,7 @@ fn n7_a_standby_takes_over_and_changes_nothing() {
     assert_eq!(world.controller(0).role(), Role::Standby);
 }
 
-/// N7: the only id is quarantined after its RSNode has failed (`World` checks for how long), even if the controller that removed it is dead
-/// by then.
+/// N7: `World` checks for how long; also if the controller that removed the id is dead by then.
 #[test]
 fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
     for is_killed in [false, true] {
@@ -172,7 +171,7 @@ fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
     }
 }
 
-/// Orders that a full table refuses are sent again: at once when all rules of the previous term are removed, and later periodically.
+/// At once when all rules of the previous term are removed, and later periodically.
 #[test]
 fn n7_what_an_operator_has_refused_is_sent_again() {
     let mut world = World::new(1, 1, times());

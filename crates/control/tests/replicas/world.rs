@@ -1,4 +1,4 @@
-//! A small network in one thread: operators with their keepers, controllers, and messages that are lost, repeated and late.
+//! A small network in one thread: operators with keepers, controllers, and messages that are lost, repeated and late.
 
 use midflight_control::replicas::keeper::Load;
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
@@ -352,7 +352,7 @@ impl World {
         self.send(controller, || Message::From(operator, answer.clone()));
     }
 
-    /// N7: an id that begins to serve is no operator's label, and has not been one for as long as an answer takes.
+    /// N7: an id that begins to serve has been no label for as long as an answer takes.
     fn check_id(&self, operator: usize, id: u16) {
         let at = self.network.address(operator);
         let has_not_moved = |node: &Node| node.switch.rsnodes.get(&id) == Some(&Some(at));
@@ -370,7 +370,7 @@ impl World {
         }
     }
 
-    /// N7: an id becomes a label only where all operators know it. An operator that has failed, or seemed to, may lack it for a while.
+    /// N7: an id becomes a label only where all operators know it. A failed operator may lack it for a while.
     fn check_label(&self, operator: usize, id: u16) {
         if self.has_failed || self.nodes.iter().any(|node| node.was_down || node.is_stuck) {
             return;

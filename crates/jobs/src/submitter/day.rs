@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Time for which the time of day must agree with the monotonic clock. A machine that boots with a wrong time is corrected sooner.
+/// Time for which the time of day must agree with the monotonic clock. A wrong time at boot is corrected sooner.
 const STEADY_AFTER: Duration = Duration::from_secs(3_600);
 /// Adjustment within [`STEADY_AFTER`] that is no jump, in milliseconds.
 const ADJUSTED_MAX: u64 = 60_000;
@@ -19,8 +19,7 @@ impl Day {
         Self { since, then }
     }
 
-    /// Whether the time of day has not jumped for [`STEADY_AFTER`]; call it regularly. Removal of old jobs cannot be undone, so a
-    /// momentarily wrong time must not cause it.
+    /// Whether the time of day has not jumped for [`STEADY_AFTER`]; call it regularly. A momentarily wrong time must not remove old jobs.
     pub(super) fn is_steady(&mut self, at: Instant, now: u64) -> bool {
         let passed = at.saturating_duration_since(self.since);
         let expected = self.then.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));

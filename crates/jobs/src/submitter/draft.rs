@@ -64,8 +64,7 @@ impl<'a> Draft<'a> {
         }
         self.change.commit()?;
         let Self { rows, effects, next_job, stored, bytes, .. } = self;
-        // New and active jobs come first, because the other effects refer to them. A job that ends also drops its tasks, so ended jobs come
-        // last.
+        // Active jobs come first, because the other effects refer to them; ended jobs last, because they drop their tasks.
         let (ended, active): (Vec<_>, Vec<_>) = rows.into_values().partition(|row| row.state.has_ended());
         let jobs = |rows: Vec<JobRow>| rows.into_iter().map(|row| Effect::Job(Box::new(row)));
         let totals = Effect::Totals { next_job, stored, bytes };
@@ -208,7 +207,7 @@ impl<'a> Draft<'a> {
                 if row.state != JobState::Waiting {
                     continue;
                 }
-                // The row's other dependencies are checked when they end; those that have ended did not skip it.
+                // Other dependencies are checked when they end; those that have ended did not skip the job.
                 let mine: Vec<When> = row.spec.after.iter().filter(|a| a.job == job).map(|a| a.when).collect();
                 if mine.iter().any(|when| !suits(*when, state)) {
                     ended.push((other, JobState::Skipped));

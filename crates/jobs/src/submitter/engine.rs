@@ -19,10 +19,10 @@ const TURN: Duration = Duration::from_secs(1);
 /// Commands that one job may begin before the next job's turn.
 const SHARE: usize = 256;
 const ASKS_MAX: usize = 256;
-/// Interval at which the client's marks are saved while commands are open, and old jobs are removed.
+/// Interval of saving the client's marks and of removing old jobs.
 const EVERY: Duration = Duration::from_secs(60);
 const OLD_MAX: usize = 64;
-/// Events that may wait to be saved while saving fails; at this bound nothing more is received.
+/// Events that may wait while saving fails; beyond it nothing more is received.
 const UNSAVED_MAX: usize = 100_000;
 const UNSAVED_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a result: a larger output fails its command.
@@ -192,11 +192,11 @@ impl Engine {
         (row.udp_port, row.tcp_port) = client.ports();
         *lock(&self.shared.waker) = Some(client.waker());
         (self.row, self.client) = (Some(row), Some(client));
-        // Publishes before the job is accepted: the command then asks whether a switch answers, which must not be the previous one.
+        // Before the job is accepted: the command then asks whether a switch answers, which must not be the previous one.
         self.publish();
     }
 
-    /// Uses a client of these switches: the current one, or a new one if the current one has no tasks.
+    /// Uses a client of these switches; replaces one that has no tasks.
     fn serve(&mut self, switches: &[SocketAddr]) -> Result<(), String> {
         if let (Some(row), Some(_)) = (&self.row, &self.client) {
             if row.switches == switches {
@@ -265,7 +265,7 @@ impl Engine {
         self.publish();
     }
 
-    /// Reopens the file periodically after an error. The client keeps running, or its switch would seem silent.
+    /// Reopens the file periodically after an error. The client runs on, or its switch would seem silent.
     fn try_again(&mut self) {
         if self.failed.elapsed() >= TURN {
             self.failed = Instant::now();

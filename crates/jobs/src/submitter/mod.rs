@@ -127,7 +127,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads the store at the start. redb panics if pages contradict each other in a way that their checksums do not cover.
+/// redb panics if pages contradict each other in a way that their checksums do not cover.
 fn undamaged<T, E: From<StoreError>>(directory: &StateDirectory, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let damaged = |_panic| Err(StoreError::Damaged { path: directory.store() }.into());
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)

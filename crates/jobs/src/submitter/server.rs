@@ -1,4 +1,4 @@
-//! Connections of commands, one thread each. They read the store themselves and ask the engine to change it.
+//! Connections of commands, one thread each. They read the store themselves; the engine changes it.
 
 use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
@@ -24,7 +24,7 @@ const PAGE: Page = Page { rows: 1_000, bytes: MESSAGE_MAX / 2 };
 
 pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc::SyncSender<Ask>) -> io::Result<()> {
     let path = directory.socket();
-    // The holder of the lock is the only listener, so an existing socket was left by a process that was killed.
+    // The lock's holder is the only listener: a killed process left the socket.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

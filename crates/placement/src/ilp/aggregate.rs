@@ -1,7 +1,6 @@
 //! The aggregated form: group × class, with a count of operators in use for each class.
 //!
-//! It relaxes the full form: what is assigned to a class fits its operators in sum, though perhaps not one by one. Its optimum is therefore
-//! a bound. Cuts tighten it.
+//! It relaxes the full form, because groups fit a class only in sum, so its optimum is a bound. Cuts tighten it.
 
 use super::{Answer, minimise};
 use crate::classes::Classes;

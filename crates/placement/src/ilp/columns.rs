@@ -1,9 +1,9 @@
 //! Column generation: the number of switches that the groups at the top need if they are packed one by one, as a linear program.
 //!
 //! The linear program of Gilmore and Gomory has a column for each set of groups that fits a switch at the top; this one also has a column
-//! for each way to divide a pod. Columns are added if the prices of the last solution make them cheap: sets of groups by a knapsack, ways
-//! from the pod's list. Prices that add up to at most 1 in every set give a bound, whether or not the last column has been found (Farley),
-//! and an inequality for the programs of other forms.
+//! for each way to divide a pod. Columns that the last prices make cheap are added: sets by a knapsack, ways from the pod's list. Prices
+//! that add up to at most 1 in every set give a bound, whether or not the last column has been found (Farley), and an inequality for the
+//! other forms.
 
 use super::patterns::{Pod, Way};
 use crate::knapsack::fullest;
@@ -42,7 +42,7 @@ pub(crate) struct Relaxed {
 
 pub(crate) enum Packed {
     Into(Vec<Vec<usize>>),
-    /// Proven impossible by these weights of groups, which add up to at most 1 in every switch.
+    /// Proven impossible by these weights, which add up to at most 1 in every switch.
     Impossible(Vec<f64>),
     /// Neither found nor excluded.
     Unknown,
@@ -135,7 +135,7 @@ impl<'a> Columns<'a> {
         Some(Relaxed { bound: whole(bound), weights, parts: vec![0.0; self.sets.len()] })
     }
 
-    /// Sets of groups whose value exceeds the cost of a switch, and an upper bound on the value of any set.
+    /// Sets of groups worth more than a switch, and an upper bound on the value of any set.
     fn new_sets(&self, prices: &[f64]) -> (Vec<Vec<usize>>, f64) {
         let worth = |set: &[usize]| set.iter().map(|&group| prices[group]).sum::<f64>() > 1.0 + LITTLE;
         let (mut set, mut most) = fullest(self.loads, self.limit, prices, STEPS);
@@ -152,8 +152,7 @@ impl<'a> Columns<'a> {
         (sets, most)
     }
 
-    /// Packs these groups into `switches` switches: takes the sets that are mostly in use whole and solves the rest again, until a quick
-    /// method packs what remains.
+    /// Takes the sets that are mostly in use whole and solves the rest again, until a quick method packs what remains.
     pub(crate) fn pack(&mut self, groups: &[usize], switches: usize) -> Packed {
         let mut left = groups.to_vec();
         let mut taken: Vec<Vec<usize>> = Vec::new();
@@ -189,7 +188,7 @@ impl<'a> Columns<'a> {
         if left.is_empty() { Packed::Into(taken) } else { Packed::Unknown }
     }
 
-    /// Weights for groups without one, as large as the rest of a switch allows, the heaviest group first.
+    /// Weights for groups without one, as large as a switch's rest allows, the heaviest group first.
     fn lifted(&self, mut weights: Vec<f64>) -> Vec<f64> {
         let fits = |&group: &usize| weights[group] <= 0.0 && self.loads[group] <= self.limit;
         let mut without: Vec<usize> = (0..self.loads.len()).filter(fits).collect();

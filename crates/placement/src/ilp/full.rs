@@ -62,7 +62,7 @@ pub(crate) fn solve(
     }
     // (7)
     problem.add_row(..=1.0, hops.into_iter().filter(|(_, extra)| *extra > 0.0).collect::<Vec<_>>());
-    // Not in the paper, but excludes no optimum: the aggregated form's bound, and an order of equivalent operators.
+    // Not in the paper, but excludes no optimum.
     problem.add_row(least as f64.., in_use.values().map(|&column| (column, 1.0)).collect::<Vec<_>>());
     for class in &classes.classes {
         for pair in class.operators.windows(2) {

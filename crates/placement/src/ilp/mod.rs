@@ -20,8 +20,7 @@ pub(crate) struct Answer {
     pub infeasible: bool,
 }
 
-/// Minimises; `start` is an initial solution. A problem that the solver cannot handle gets the same answer as a time limit that was too
-/// short.
+/// Minimises; `start` is an initial solution. A problem that the solver cannot handle is answered like a timeout.
 fn minimise(problem: RowProblem, start: Option<&[f64]>, limit: Duration) -> Answer {
     let nothing = Answer { values: None, bound: 0, infeasible: false };
     let Ok(mut model) = problem.try_optimise(Sense::Minimise) else { return nothing };

@@ -1,10 +1,9 @@
 //! The aggregated form pod by pod: a column for each way to divide the groups of a pod.
 //!
 //! Pods share only the switches at the top and the limit of extra hops. For a pod with few groups, all ways to divide them between the top,
-//! the pod's switches and its racks' are enumerated, with exactly as many operators as each needs. Of these *patterns* only those matter
-//! that no other pattern of the pod dominates in everything that the rest of the network sees: operators, load for the top, extra hops. The
-//! program that chooses a pattern for each pod has hardly any fractions to round; the plain aggregated form spends most of its time on
-//! them.
+//! the pod's switches and its racks' are enumerated. Only *patterns* matter that no other pattern of the pod dominates in what the rest of
+//! the network sees: operators, load for the top, extra hops. The program that chooses a pattern for each pod has hardly any fractions to
+//! round, on which the plain aggregated form spends most of its time.
 
 use super::aggregate::Aggregated;
 use super::{Answer, minimise};
@@ -29,8 +28,7 @@ const ROOM_UNITS: f64 = 25.0;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
     Fewest,
-    /// At most this many operators, and the most room at the top, by load and by each of the weights: such a solution is the easiest to
-    /// unpack.
+    /// At most this many operators, and the most room at the top, by load and by each of the weights, which eases unpacking.
     RoomiestOf(usize),
 }
 
@@ -58,8 +56,7 @@ pub(crate) struct Way {
 }
 
 impl Pod {
-    /// Enumerates all ways that the pod's operators can hold. Among ways with the same groups at the top, keeps those that no other
-    /// dominates in operators and extra hops.
+    /// Enumerates all ways that the pod's operators can hold; drops those that another with the same groups at the top dominates.
     fn of(instance: &Instance, classes: &Classes, top: usize, groups: Vec<usize>) -> Self {
         let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();
         let mut used: Vec<usize> = groups.iter().flat_map(|&group| classes.options[group].iter().copied()).collect();
@@ -221,8 +218,7 @@ impl Patterns {
         &self.pods
     }
 
-    /// A solution of the aggregated form, and a bound. Each of `weights` has a number for each group; in any switch at the top they add up
-    /// to at most 1.
+    /// A solution of the aggregated form, and a bound. In any switch at the top each of `weights` adds up to at most 1.
     pub(crate) fn solve(
         &self,
         instance: &Instance,
@@ -356,8 +352,7 @@ pub(crate) fn weights_of(instance: &Instance, classes: &Classes, top: usize, fun
     (0..instance.groups().len()).map(|group| function.of(instance.load(group), limit)).collect()
 }
 
-/// For each set of loads, as bits: the fewest bins that hold it. The fewest bins, and among those the emptiest last one, follow from the
-/// same values of the set without one load.
+/// The fewest bins for each set of loads, as bits. They, and among those the emptiest last one, follow from the set without one load.
 fn least_bins(loads: &[u64], capacity: u64) -> Vec<u8> {
     let sets = 1_usize << loads.len();
     let mut best = vec![(u8::MAX, u64::MAX); sets];

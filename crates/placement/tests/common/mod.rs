@@ -71,7 +71,7 @@ pub(crate) fn small() -> impl Strategy<Value = Instance> {
     )
 }
 
-/// The least number of RSNodes of a plan that serves all groups, by exhaustive search with the checker.
+/// The least number of RSNodes of a plan that serves all groups, by exhaustive search.
 pub(crate) fn least_rsnodes(instance: &Instance) -> Option<usize> {
     all_plans(instance, false)
         .into_iter()

@@ -37,7 +37,7 @@ fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr, Arc<AtomicU64>
     (runtime, address, looked)
 }
 
-/// Requests this path with these further lines; returns the answer's head and a reader of the rest.
+/// Returns the answer's head and a reader of the rest. `lines`: further lines of the request.
 fn ask(source: u8, address: SocketAddr, path: &str, lines: &str) -> (String, BufReader<TcpStream>) {
     let mut stream = connect(source, address);
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n{lines}\r\n").unwrap();
@@ -148,7 +148,7 @@ fn t14_one_address_does_not_take_all_places_of_viewers() {
     assert_eq!(refused, "15 pages or `midflight top` watch already from this address: close one\n");
     let mut others: Vec<_> = (2..=4).map(|source| ask(source, address, "/events", "").1).collect();
     assert!(others.iter_mut().all(|other| event(other).contains("viewers")));
-    // The first source fills the table: for the two others, the two youngest of its viewers are evicted.
+    // The first source fills the table: the two others evict its two youngest viewers.
     for gone in first.split_off(VIEWERS_MAX - 3) {
         assert!(read_to_end(gone.get_ref()).ends_with("0\r\n\r\n"), "the stream ends as it should");
     }

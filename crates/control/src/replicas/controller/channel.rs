@@ -66,13 +66,13 @@ pub(super) struct Channel {
     dirty: BTreeSet<Key>,
     urgent: BTreeSet<Key>,
     pub(super) sent: Option<Sent>,
-    /// Whether it is receiving all rules: after the last one it removes those that it should not have.
+    /// Whether it is receiving all rules; after the last one it removes all others.
     pub(super) is_loading: bool,
-    /// Keys whose orders its core has refused, and why; `None`: an outcome that this version does not know.
+    /// Keys whose orders its core has refused, and why; `None`: an unknown outcome.
     pub(super) refused: BTreeMap<Key, Option<Outcome>>,
     /// Operators that it has refused to know as RSNodes since it last knew all RSNodes.
     pub(super) refused_owners: BTreeSet<usize>,
-    /// It has refused several RSNodes, so it has failed itself: no plan waits until it knows RSNodes.
+    /// It has refused several RSNodes, so it has failed itself and is not waited for.
     pub(super) is_refusing: bool,
     retried: BTreeSet<Key>,
     /// When refused orders are sent again.
@@ -144,7 +144,7 @@ impl Channel {
     }
 
     /// Whether others should wait until it knows this. A restarted operator gets its hosts last, so it passes nothing from them before it
-    /// knows the rest; an operator that is dead, does not obey, or refuses RSNodes is not waited for.
+    /// knows the rest.
     pub(super) fn will_learn(&self, key: Key) -> bool {
         let is_expected = !self.is_dead && !self.is_stuck() && !self.is_refusing && !self.is_fresh;
         is_expected && (self.state == State::Unknown || self.lacks(key) || self.refused.contains_key(&key))
@@ -161,7 +161,7 @@ impl Channel {
         self.lacks(key) || self.refused.contains_key(&key)
     }
 
-    /// Whether it may have what a removal under this key was to remove. A rule beyond its bounds it has never had.
+    /// Whether it may have what a removal under this key was to remove. It never had a rule beyond its bounds.
     pub(super) fn may_have(&self, key: Key) -> bool {
         self.lacks(key) || self.refused.get(&key).is_some_and(|outcome| *outcome != Some(Outcome::Bad))
     }

@@ -1,5 +1,5 @@
-//! Which controller is active. A standby learns from the operators' reports whether they hear of an active controller. If most do not, it
-//! takes a higher term and learns the rules in force from the operators: a controller keeps nothing on disk.
+//! Which controller is active. A standby learns from reports whether operators hear of an active controller. If most do not, it takes a
+//! higher term and learns the rules in force from the operators: a controller keeps nothing on disk.
 
 use super::channel::{Barred, State};
 use super::config::Start;
@@ -12,7 +12,7 @@ use midflight_wire::replicas::control::{Inventory, Report, TERM_MAX, Term};
 use std::collections::BTreeSet;
 
 impl Controller {
-    /// A majority of all operators, so that the halves of a partitioned network do not each have a controller.
+    /// A majority, so that the halves of a partitioned network do not each have a controller.
     fn is_most(&self, operators: usize) -> bool {
         2 * operators > self.channels.len()
     }
@@ -57,7 +57,7 @@ impl Controller {
         self.asked = None;
         for channel in &mut self.channels {
             channel.close();
-            // Whether it was restarted since a standby heard of it does not matter: another controller may have given it rules.
+            // Even without a restart, another controller may have given it rules.
             (channel.incarnation, channel.former, channel.selector) = (None, None, None);
             (channel.is_fresh, channel.is_learned) = (false, false);
         }
@@ -75,7 +75,7 @@ impl Controller {
         let now = self.now;
         for channel in &mut self.channels {
             channel.close();
-            // A standby does not see the end of a failure. If it becomes active again, it finds those that last.
+            // A standby does not see the end of a failure; once active again, it finds those that last.
             (channel.stuck_since, channel.selector_gone) = (None, None);
             channel.forget_refusals();
             if !channel.is_dead && channel.barred == Barred::Failed {
@@ -119,7 +119,7 @@ impl Controller {
         }
     }
 
-    /// Takes an inventory. From this answer on the operator obeys no older term, so the inventory stays true.
+    /// From this answer on the operator obeys no older term, so the inventory stays true.
     pub(super) fn inventory(&mut self, operator: usize, inventory: &Inventory) {
         let is_of_term = self.role.term() == Some(inventory.term) && inventory.number > self.claimed_after.number;
         let channel = &self.channels[operator];
@@ -137,7 +137,7 @@ impl Controller {
             return self.restarted(operator, inventory.incarnation);
         }
         let has_ids = inventory.newest != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
-        // Rules from another controller: all of them the first time, and after a restart those that are new.
+        // Rules from another controller: all of them the first time, new ones after a restart.
         let channel = &self.channels[operator];
         if !channel.is_learned || (channel.is_fresh && has_ids) {
             self.learned_at = self.now;
@@ -187,8 +187,7 @@ impl Controller {
         self.ids.note_newest(id);
     }
 
-    /// Records an operator's label for a traffic group. If it is the first report in this term, and no plan differs, the label stays in
-    /// force.
+    /// Keeps the label in force if this is the first report in this term and no plan differs.
     fn learn_label(&mut self, group: usize, label: Option<u16>, is_first: bool) {
         self.labels[group].in_force = Some(label);
         // An unused id is not allocated while it is a label.
@@ -201,7 +200,7 @@ impl Controller {
         }
     }
 
-    /// Becomes active once all operators have sent their inventories, or a majority has and the others are silent.
+    /// Becomes active when all operators have sent inventories, or a majority has and the others are silent.
     pub(super) fn try_to_settle(&mut self) {
         let Role::Claiming(term) = self.role else { return };
         let known = self.channels.iter().filter(|channel| channel.state == State::Open).count();
@@ -240,8 +239,7 @@ impl Controller {
         }
     }
 
-    /// Takes the labels as the plan in force. An interrupted deployment ends here: what it has changed stays changed, the rest stays as it
-    /// was.
+    /// Takes the labels as the plan in force. An interrupted deployment ends here, with what it has changed so far.
     fn settle_labels(&mut self) {
         let mut labelled = BTreeSet::new();
         for (group, label) in self.labels.iter_mut().enumerate() {

@@ -23,15 +23,14 @@ pub struct ControllerConfig {
     pub dead_after: Nanos,
     /// Orders without an answer are repeated after this time. Default 200 ms.
     pub repeat_after: Nanos,
-    /// After a failure, time for which an operator must work before it may be in a plan. Default 60 s.
+    /// Time for which a returned operator must work before it may be in a plan. Default 60 s.
     pub barred_for: Nanos,
     /// A standby takes over when most operators have not heard of the active controller for this long, plus the same time for each
     /// controller before it. Default 1 s.
     pub takeover_after: Nanos,
-    /// Longest time to the answer of a request (N7): an old RSNode keeps serving for this long, and then its id is quarantined for as long.
-    /// Default 5 s.
+    /// Longest time to an answer (N7): an old RSNode serves for this long, then its id is quarantined for as long. Default 5 s.
     pub longest_response: Nanos,
-    /// An operator that was out of reach for this long is assumed to have no rules. Default 10 min.
+    /// An operator out of reach for this long is assumed to have no rules. Default 10 min.
     pub forget_after: Nanos,
     /// Window over which counts become rates. Default 1 s.
     pub window: Nanos,
@@ -39,13 +38,13 @@ pub struct ControllerConfig {
     pub plan_every: Nanos,
     /// A later plan is not taken. Default 30 s.
     pub plan_timeout: Nanos,
-    /// A plan that saves at most this number of RSNodes is not worth its moves. Default 1.
+    /// A plan that saves at most this many RSNodes is not worth its moves. Default 1.
     pub hysteresis: usize,
     /// E, as a share of all requests. Default 0.2.
     pub extra_hops: f64,
-    /// Packets that an accelerator handles for each request: 1, or 2 if copies of answers count. Default 1.
+    /// Packets that an accelerator handles per request: 1, or 2 if copies of answers count. Default 1.
     pub packets_per_request: u64,
-    /// A higher rate of a traffic group, in requests per second, is rejected as absurd. Default 10 million.
+    /// A traffic group's higher rate per second is rejected as absurd. Default 10 million.
     pub rate_max_per_s: f64,
     /// Consecutive windows with too much load after which an accelerator is overloaded. Default 3.
     pub overload_windows: u32,

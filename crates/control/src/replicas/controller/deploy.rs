@@ -1,5 +1,5 @@
-//! Moves from the rules in force to the plan, one step at a time (N7). No state records the next step: each call derives it from what is in
-//! force. So a failure, another plan or another controller may come between any two steps.
+//! Moves from the rules in force to the plan, one step at a time (N7). Each call derives the next step from what is in force, so a failure,
+//! another plan or another controller may come between any two.
 
 use super::super::order::Key;
 use super::channel::{Barred, State};
@@ -35,7 +35,7 @@ impl Controller {
         self.labels[group].in_force.is_some() && node.and_then(|node| node.operator) == self.target[group]
     }
 
-    /// Whether ids may be allocated. Answers in flight may carry an id that another controller has just removed.
+    /// Answers in flight may carry an id that another controller has just removed.
     fn may_allocate(&self) -> bool {
         let has_rested = self.now >= self.learned_at.saturating_add(self.config.longest_response);
         has_rested && !self.are_ids_held_back()
@@ -46,7 +46,7 @@ impl Controller {
         self.were_ids_used && self.is_one_unheard()
     }
 
-    /// Allocates ids for operators of the plan that are no RSNodes; an operator that is just retiring keeps its id.
+    /// Allocates ids for new operators of the plan; one that is just retiring keeps its id.
     fn prepare_new(&mut self) {
         let may_allocate = self.may_allocate();
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
@@ -76,8 +76,8 @@ impl Controller {
         }
     }
 
-    /// Fails an RSNode that an operator refuses to know: otherwise labels would wait for that operator for ever. An operator that refuses
-    /// several has failed itself, and they have not.
+    /// Fails an RSNode that an operator refuses to know: labels would wait for that operator for ever. An operator that refuses several has
+    /// failed itself.
     fn fail_refused(&mut self) {
         let mut refused = None;
         for operator in 0..self.channels.len() {
@@ -121,7 +121,7 @@ impl Controller {
         channel.forget_refusals();
     }
 
-    /// Makes an id ready as a label once its selector has the replica groups and all operators know its location.
+    /// Makes an id ready as a label once its selector has the replica groups and all operators know it.
     fn finish_prepared(&mut self) {
         let prepared: Vec<_> = self.ids.iter().filter(|(_, node)| node.used == Use::Preparing).collect();
         for (id, node) in prepared {
@@ -145,7 +145,7 @@ impl Controller {
         !planted(262) && self.channels.iter().any(|channel| channel.will_learn(Key::RsNode(id)))
     }
 
-    /// The label that a group should have now: its current one, until the RSNode of the plan serves.
+    /// The label that a group should have now: its current one, until the plan's RSNode serves.
     fn label_for(&self, group: usize) -> Option<u16> {
         let wanted = self.labels[group].wanted;
         let operator = self.target[group]?;
@@ -164,7 +164,7 @@ impl Controller {
         }
         let changed: Vec<usize> =
             (0..self.labels.len()).filter(|&group| self.label_for(group) != self.labels[group].wanted).collect();
-        // Labels of operators that do not obey now are changed at once: they are sent when the operator returns.
+        // Labels of operators that do not obey are changed at once: they are sent when the operator returns.
         let (live, unreachable): (Vec<usize>, Vec<usize>) =
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
         unreachable.into_iter().for_each(|group| self.flip(group));
@@ -186,8 +186,8 @@ impl Controller {
         self.channels[self.network.labeller(group)].need(Key::Group(group as u16));
     }
 
-    /// Whether the group fits at its new RSNode with those that are there now. Such groups move first, so that plans that exchange groups
-    /// overload no accelerator on the way, if that is possible.
+    /// Whether the group fits at its new RSNode now. Such groups move first, so that an exchange of groups overloads no accelerator on the
+    /// way, if possible.
     fn has_room(&self, group: usize) -> bool {
         let topology = self.network.topology();
         let accelerator = |operator: usize| topology.operators()[operator].accelerator;
@@ -201,7 +201,7 @@ impl Controller {
         load * self.config.packets_per_request as f64 * 1000.0 <= topology.accelerators()[to].limit() as f64
     }
 
-    /// Ids with which groups are, or may be, labelled. `None`: any, because an operator has not been heard.
+    /// Ids that are or may be labels. `None`: any, because an operator has not been heard.
     fn labels_in_use(&self) -> Option<BTreeSet<u16>> {
         let mut labels = BTreeSet::new();
         for label in &self.labels {

@@ -23,7 +23,7 @@ pub enum Event {
         /// Traffic groups that have lost their RSNode.
         groups: usize,
     },
-    /// An operator that was dead answers, one that was stuck carries out orders, or one that refused RSNodes knows them.
+    /// An operator works again: it answers, carries out orders, or knows the RSNodes that it refused.
     OperatorBack(usize),
     /// The driver should have this planned, and call [`super::Controller::planned`].
     PlanWanted(Box<PlanWanted>),
@@ -38,7 +38,7 @@ pub enum Event {
         /// Traffic groups.
         groups: usize,
     },
-    /// An operator refused an order: it has no room for it, or its configuration has other bounds.
+    /// An operator refused an order, for lack of room or because of other bounds.
     OrderRefused {
         /// The operator.
         operator: usize,

@@ -1,5 +1,4 @@
-//! Failures of operators and their consequences (N6): first the operators of the racks are told to stop sending to the dead RSNode, then
-//! its groups move, by Algorithm 1.
+//! Failures of operators (N6): the racks' operators first stop sending to the dead RSNode, then its groups move, by Algorithm 1.
 
 use super::super::order::Key;
 use super::channel::{Barred, State};
@@ -163,8 +162,7 @@ impl Controller {
                 None => self.target.iter_mut().filter(|target| **target == Some(operator)).for_each(|at| *at = None),
             }
         }
-        // A plan that is being made without it stays wanted: otherwise an operator that fails and returns repeatedly would prevent all
-        // plans.
+        // The requested plan stays wanted: otherwise an operator that fails repeatedly would prevent all plans.
         let may_be_planned = self.asked.as_ref().is_some_and(|asked| asked.may_use(operator));
         if groups > 0 || may_be_planned {
             self.plan_anew();
@@ -190,7 +188,7 @@ impl Controller {
         }
     }
 
-    /// Whether an operator was out of reach, or did not obey, for so long that it is assumed to have no rules.
+    /// Whether it was out of reach, or did not obey, for so long that it is assumed to have no rules.
     pub(super) fn is_out_of_reach(&self, operator: usize) -> bool {
         let channel = &self.channels[operator];
         let since = if channel.is_dead { Some(channel.heard_listened) } else { channel.stuck_since };

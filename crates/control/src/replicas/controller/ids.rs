@@ -1,5 +1,5 @@
-//! RSNode ids. An id is reused only after all others: an operator that was out of reach for a while then meets an id that it does not know,
-//! not one that means another RSNode by now.
+//! RSNode ids. An id is reused only after all others, so that an operator that was out of reach meets an unknown id, not one that now means
+//! another RSNode.
 
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;

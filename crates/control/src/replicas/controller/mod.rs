@@ -222,8 +222,8 @@ impl Controller {
         self.send_all();
     }
 
-    /// The highest plausible term. Terms count takeovers, so a number far beyond those of this controller and most operators is wrong; if
-    /// it were obeyed, it would exhaust the terms.
+    /// The highest plausible term. Terms count takeovers, so a number far beyond those of this controller and most operators is wrong, and
+    /// obeying it would exhaust the terms.
     fn plausible_term(&self) -> u64 {
         let mut numbers: Vec<u64> = self.channels.iter().map(|channel| channel.term.number).collect();
         let (_, median, _) = numbers.select_nth_unstable((self.channels.len() - 1) / 2);

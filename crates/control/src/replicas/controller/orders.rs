@@ -1,4 +1,4 @@
-//! Orders to operators. The content of an order is computed when it is sent, so a waiting order is never out of date.
+//! Orders to operators. An order's content is computed when it is sent, so a waiting order is never out of date.
 
 use super::super::order::{Key, order, rule};
 use super::channel::{Barred, Sent, State};
@@ -8,7 +8,7 @@ use midflight_dataplane::replicas::{Outcome, Rule};
 use midflight_wire::replicas::control::{ControlMessage, Done, Order, Refusal, Refused, Set};
 use std::collections::BTreeMap;
 
-/// An outcome, by its number in the operator's core; `None`: one that this version does not know.
+/// `None`: an unknown number.
 fn outcome_of(number: u8) -> Option<Outcome> {
     [Outcome::Done, Outcome::NoRoom, Outcome::Bad].into_iter().find(|outcome| *outcome as u8 == number)
 }

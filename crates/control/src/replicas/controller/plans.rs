@@ -1,4 +1,4 @@
-//! Requests for plans, and decisions about them. Planning takes long, so it runs elsewhere, and its result is checked like untrusted input.
+//! Requests for plans, and decisions about them. Planning takes long, so it runs elsewhere; its result is untrusted input.
 
 use super::Controller;
 use super::config::Start;
@@ -25,7 +25,7 @@ impl Asked {
 }
 
 impl Controller {
-    /// Operators that no plan may use, including those that need an id while none may be allocated for long.
+    /// Operators that no plan may use, including those that need an id while none may be allocated.
     pub(super) fn barred(&self) -> BTreeSet<usize> {
         let are_ids_held_back = self.are_ids_held_back();
         let is_barred = |operator: &usize| {
@@ -35,7 +35,7 @@ impl Controller {
         (0..self.channels.len()).filter(is_barred).collect()
     }
 
-    /// The input of a plan. `None`: the traffic of a live rack is unknown, or there is none at all.
+    /// The input of a plan. `None`: the traffic of a live rack is unknown, or there is none.
     pub(super) fn instance(&self, barred: &BTreeSet<usize>) -> Option<Instance> {
         let groups = 0..self.labels.len();
         let is_missing = |group: usize| {
@@ -55,8 +55,7 @@ impl Controller {
         (0..self.labels.len()).any(|group| self.traffic.rate(group) > 0.0)
     }
 
-    /// Without traffic there is no plan. A group whose operator has failed returns to its initial one when that works again; another
-    /// failure costs nothing.
+    /// Without traffic there is no plan, so a group whose operator failed returns to its initial one when that works again.
     pub(super) fn begin_again(&mut self) {
         if self.config.start != Start::OwnRack || self.target.iter().all(Option::is_some) || self.has_traffic() {
             return;

@@ -1,7 +1,7 @@
 //! When questions were asked, and for how long operators have been silent.
 //!
-//! Silence is measured by a clock that stops while no operator answers. A controller that was paused itself, or has lost its own links,
-//! hears no operator for as long; it must not consider all of them dead, and could not reach any if it did.
+//! Silence is measured by a clock that stops while no operator answers: a controller that was paused, or has lost its own links, must not
+//! consider all operators dead.
 
 use super::config::ControllerConfig;
 use midflight_endpoint::Nanos;

@@ -81,7 +81,7 @@ pub struct Status {
     pub requests_per_s: Vec<u64>,
     /// Whether all labels are those of the plan.
     pub is_deployed: bool,
-    /// Time since an operator heard of an active controller, as far as a standby knows; `None`: none has, or this is no standby.
+    /// Of a standby: time since an operator heard of an active controller; `None`: none has.
     pub other_heard: Option<Nanos>,
     /// Counters of messages, plans and statistics.
     pub counters: ControllerCounters,
