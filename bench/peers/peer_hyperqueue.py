@@ -26,7 +26,7 @@ class NotYet(Exception):
 
 
 def wait(client, job, pause_s):
-    """`Client.wait_for_jobs` for one job, but with another pause."""
+    """`Client.wait_for_jobs` for one job, with another interval."""
 
     def look(states):
         if not all(state["completed"] for state in states.values()):

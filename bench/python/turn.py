@@ -1,4 +1,4 @@
-"""One turn of a system in `midflight-lab bench python`: it is started, measured and ended. Prints one line of JSON.
+"""One turn of a system in `midflight-lab bench python`: starts, measures and ends it. Prints one line of JSON.
 
     bench/python/run SYSTEM WORK_DIR [--quick] [--with-parent]
 
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 
 def measure(name: str, quick: bool) -> dict[str, object]:
-    """What the line says."""
+    """The content of the line."""
     system = systems.load(name)
     values: dict[str, float] = {}
     answers: dict[str, str] = {}

@@ -38,7 +38,7 @@ def name_of(line):
 
 
 def run_cell(midflight, line):
-    """On a worker: what the cell's process says, and why it failed, if it did."""
+    """On a worker: the output of the cell's process, and its error, if it failed."""
     said = subprocess.run([midflight, "sim", "cell"], input=line, capture_output=True, text=True)
     return said.stdout, said.stderr.strip() if said.returncode else None
 

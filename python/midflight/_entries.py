@@ -36,7 +36,7 @@ _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
 
 
 def join(entry: Pickled) -> list[bytes | memoryview]:
-    """One entry, as the pieces of a shared argument."""
+    """One entry, in the pieces of a shared argument."""
     return _joined(_COUNT.pack(1), [(VALUE, entry)])
 
 
@@ -95,8 +95,8 @@ def parse_result(value: Any) -> tuple[int, list[Entry]]:
 
 
 def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> list[Entry]:
-    """The entries from `at` on; buffers are aligned to the beginning of `view`. What is made of a buffer may be changed, unless it is of
-    a shared argument."""
+    """The entries from `at` on; buffers are aligned to the beginning of `view`. Objects in a buffer are writable, unless it belongs to a
+    shared argument."""
     count, status, buffers, length = _ONE.unpack_from(view, at)
     if count == 1 and buffers == 0:
         return [(status, view[at + 20 : at + 20 + length], [])]

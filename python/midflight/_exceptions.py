@@ -13,7 +13,7 @@ from midflight.errors import CannotPickle, CannotUnpickle, MidflightError, Missi
 
 
 def _text(error: BaseException) -> str:
-    """What an exception says, also where that raises another one."""
+    """The text of an exception, even if its ``__str__`` raises another one."""
     try:
         return str(error)
     except Exception:
@@ -60,7 +60,7 @@ def dump_exception(error: BaseException, skip: int = 1) -> bytes:
 
 
 def dump_broken(kind: str, message: str, text: str, module: str | None = None) -> bytes:
-    """An error of the worker: which exception it is at the client, the text of its traceback, and the module that is missing."""
+    """An error of the worker: the exception to raise at the client, the text of its traceback, and the missing module."""
     return pickle.dumps((kind, message, text, module), 5)
 
 

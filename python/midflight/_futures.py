@@ -30,7 +30,7 @@ os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-d
 
 
 class Future(concurrent.futures.Future[T]):
-    """The result of a call that is not there yet. Wait for it, or await it.
+    """The result of a call that has not ended yet. Wait for it, or await it.
 
     It is a :class:`concurrent.futures.Future`, so what takes those takes these.
 
@@ -77,7 +77,7 @@ class Future(concurrent.futures.Future[T]):
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        """What the base class holds when it looks at a future and who waits for it. It is made with what it protects, the first time."""
+        """The base class holds it to check a future or change its waiters. Made with what it protects, on the first use."""
         with _lock:
             if self._own_condition is None:
                 self._waiters: list[Any] = []
@@ -112,14 +112,14 @@ class Future(concurrent.futures.Future[T]):
         return True
 
     def _tell_cancelled(self) -> bool:
-        """Tells who waits by means of the standard library that it is cancelled; ``False`` if they know."""
+        """Reports the cancellation to waiters of the standard library; ``False`` if they know it."""
         with self._condition:
             is_told = self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
         self._tell_watchers()
         return is_told
 
     def _watch(self, ended: deque[Future[Any]]) -> None:
-        """Appends itself there when it has ended."""
+        """Appends itself to the queue when it has ended."""
         if self._state in _ENDED:
             ended.append(self)
             return
@@ -175,7 +175,7 @@ class Future(concurrent.futures.Future[T]):
         self._invoke_callbacks()  # type: ignore[attr-defined]
 
     def _note(self, outcome: _outcomes.Outcome) -> bool:
-        """``False`` if it was cancelled, or told before."""
+        """``False`` if it was cancelled or settled before."""
         if self._state != "PENDING":
             return False
         has_value, value = outcome
@@ -205,7 +205,7 @@ class Future(concurrent.futures.Future[T]):
 
 
 def gather(futures: Iterable[Future[T]], *, return_exceptions: bool = False, timeout: float | None = None) -> list[Any]:
-    """The results of all, in order. The first exception is raised, unless `return_exceptions`: then it is in the list.
+    """The results of all, in order. Raises the first exception, unless `return_exceptions`: then it is in the list.
 
     >>> with midflight.Client() as client:
     ...     midflight.gather([client.submit(pow, 2, n) for n in range(4)])

@@ -1,4 +1,4 @@
-"""``map``: many calls of one function, several in a task where they are short."""
+"""``map``: many calls of one function; short ones share a task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TASK_BYTES = 256 << 10
 
 
 class _Ended:
-    """What stands for a call that could not be submitted."""
+    """Stands for a call that could not be submitted."""
 
     ended = True
 
@@ -39,7 +39,7 @@ class _Ended:
 
 
 class _Chunk:
-    """Calls that are one task, as long as nothing separates them."""
+    """Calls that are one task until something separates them."""
 
     __slots__ = ("_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_tasks", "ended", "outcomes")
 
@@ -102,7 +102,7 @@ class _Chunk:
         return self._function.runs_max
 
     def end(self, start: int, outcomes: Sequence[_outcomes.Outcome | None]) -> None:
-        """These calls have ended so, but for those with ``None``. What has ended before stays."""
+        """These calls have ended with these outcomes, except for those with ``None``. Earlier outcomes stay."""
         if self.ended:
             return
         if len(outcomes) == len(self.outcomes) == self._open and None not in outcomes:
@@ -162,7 +162,7 @@ class _Task:
         self._chunk.end(self._start, [(False, error)] * (self._stop - self._start))
 
     def _give_back(self, first: int, outcomes: Sequence[_outcomes.Outcome | None] = ()) -> None:
-        """The task has not begun its calls from this one on, and will not. Those before have ended so, as far as it says."""
+        """The task returns its calls from this one on. The earlier ones have ended with these outcomes, as far as it reports them."""
         self._chunk.end(self._start, outcomes)
         first += self._start
         if self._rest is None:
@@ -243,7 +243,7 @@ class Results(Generic[T]):
         raise value
 
     def cancel(self) -> None:
-        """Cancels what has not ended, and submits nothing more."""
+        """Cancels the calls that have not ended, and submits no more."""
         self._is_exhausted = True
         for chunk in list(self._chunks):
             if not chunk.ended:
@@ -284,7 +284,7 @@ class Results(Generic[T]):
             self._at_end(self)
 
     def _fill(self) -> None:
-        """Submits calls until as many are open as may be."""
+        """Submits calls up to the bound of open ones."""
         pace = self._function.pace
         while not self._is_exhausted:
             may_grow = pace.grows and not self._chunksize
@@ -296,7 +296,8 @@ class Results(Generic[T]):
             self._submit(size)
 
     def _submit(self, size: int) -> None:
-        """Collects calls, and submits them as one task. What was collected stays if an exception, such as that of Ctrl-C, ends this."""
+        """Collects calls, and submits them as one task. If an exception, such as that of Ctrl-C, interrupts this, the collected calls are
+        kept."""
         failed: Exception | None = None
         length = 0
         while not failed and not self._shared and len(self._calls) < size and length < _TASK_BYTES:

@@ -50,7 +50,7 @@ _CHUNK = 64 << 10
 
 
 class Cancelled(BaseException):
-    """Raised in a task that is cancelled. A ``finally`` of the task is run; who catches it goes on for a second at most."""
+    """Raised in a task that is cancelled. A ``finally`` of the task is run; a task that catches it continues for a second at most."""
 
 
 class _Connection:
@@ -89,7 +89,7 @@ class _Connection:
         return kind, flag, count, number, view
 
     def receive_memory(self) -> mmap.mmap:
-        """A descriptor, mapped."""
+        """A descriptor, mapped into memory."""
         self.send(_READY, 0, 0, [])
         _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
         try:
@@ -103,7 +103,7 @@ class _Connection:
             self.send_locked(kind, flag, number, pieces)
 
     def send_locked(self, kind: int, flag: int, number: int, pieces: list[bytes | memoryview]) -> None:
-        """The same, where the lock is held."""
+        """Sends a frame; the caller holds the lock."""
         length = sum(map(_length, pieces))
         header = _HEADER.pack(kind, flag, 0, number, length)
         if len(pieces) == 1 and length < _CHUNK:
@@ -115,7 +115,7 @@ class _Connection:
 
 
 class _Blob:
-    """A function or a shared argument; unpickled when it is needed first."""
+    """A function or a shared argument; unpickled on first use."""
 
     def __init__(self, content: Any, tell: Callable[[int], None] | None = None) -> None:
         self._content = memoryview(content).toreadonly()
@@ -171,14 +171,14 @@ class _Worker:
             raise Cancelled
 
     def _forget_interrupts(self) -> None:
-        """The task before was told to stop, and may have kept SIGINT from coming: it must not come to the next one."""
+        """The previous task was told to stop, and may have blocked SIGINT: it must not reach the next one."""
         signal.signal(signal.SIGINT, self._interrupt)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     # Messages of the running task.
 
     def may_lend(self) -> bool:
-        """Whether this thread runs a call, which has not lent its slot."""
+        """Whether this thread runs a call that has not lent its slot."""
         is_here = self._number is not None and threading.get_ident() == self._thread
         return is_here and not self._is_lent and os.getpid() == self._process
 
@@ -204,7 +204,7 @@ class _Worker:
             self._may_interrupt = may_interrupt
 
     def take_back(self) -> None:
-        """The call goes on."""
+        """The call continues."""
         may_interrupt, self._may_interrupt = self._may_interrupt, False
         with self._connection.lock:
             if self._is_lent and self._number is not None:
@@ -213,7 +213,7 @@ class _Worker:
         self._may_interrupt = may_interrupt
 
     def new_client(self) -> None:
-        """There is a further client in this process."""
+        """This process has another client."""
         if self._number is not None and os.getpid() == self._process:
             self._start_watch()
 
@@ -261,7 +261,7 @@ class _Worker:
         return min(delays, default=None)
 
     def _give_back(self, number: int) -> None:
-        """Gives back the calls that have not begun."""
+        """Returns the calls that have not begun."""
         with self._connection.lock:
             if self._number != number:
                 return
@@ -302,7 +302,7 @@ class _Worker:
             pass
 
     def _take(self, frame: tuple[int, int, int, int, memoryview] | None) -> bool:
-        """Does what a frame says. Nothing refers to it after that: it may be large, and the next one late."""
+        """Handles a frame. Keeps no reference to it: it may be large, and the next one late."""
         if frame is None:
             return False
         kind, flag, count, number, body = frame
@@ -440,7 +440,7 @@ def _broken(error: Exception) -> tuple[int, Pickled]:
 
 
 def _cannot_load(what: str, error: Exception) -> bytes:
-    """Why something of the client cannot be unpickled here."""
+    """Why an object of the client cannot be unpickled here."""
     text = traceback.format_exc()
     if isinstance(error, ModuleNotFoundError):
         message = (

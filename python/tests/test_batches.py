@@ -1,4 +1,4 @@
-"""Batches that take longer than meant give back what they have not begun."""
+"""A batch that takes longer than its target returns the calls that it has not begun."""
 
 from __future__ import annotations
 

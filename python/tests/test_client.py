@@ -1,4 +1,4 @@
-"""What a client promises: no end of a call is lost, bounds are waited for, and who has a future or an iterator keeps the client."""
+"""Guarantees of a client: no end of a call is lost, bounds are waited for, and a future or an iterator keeps the client."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def test_map_ends_with_the_exception_of_its_iterable(client: midflight.Client) -
 
 def test_map_goes_on_after_an_interrupt(client: midflight.Client) -> None:
     class Interrupted:
-        """An iterator in which Ctrl-C comes."""
+        """An iterator in which Ctrl-C arrives."""
 
         def __init__(self) -> None:
             self.number = 0

@@ -1,4 +1,4 @@
-"""A call runs its function as it is when it is submitted: what the function uses may have changed since the last call."""
+"""A call runs its function in its current state, even if what the function uses has changed since the last call."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def package(tmp_path: Path) -> Iterator[Path]:
 
 
 def write(package: Path, inner: str) -> None:
-    """Other contents have other lengths: Python's own cache of bytecode looks at that, and at the second."""
+    """Other contents have other lengths: Python's own cache of bytecode checks that, and the second."""
     (package / "fresh_inner.py").write_text(f"def value(): return {inner}\n")
     (package / "fresh_outer.py").write_text("import fresh_inner\ndef outer(_=None): return fresh_inner.value()\n")
     importlib.invalidate_caches()

@@ -1,4 +1,4 @@
-"""What goes wrong, and what is said of it. Each ends as a precise exception, and the executor goes on."""
+"""Failures, each of which ends as a precise exception, while the executor continues."""
 
 from __future__ import annotations
 

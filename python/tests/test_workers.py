@@ -1,4 +1,4 @@
-"""Workers: how many there are, what they keep, and that each answers for its own task only."""
+"""Workers: their number, their caches, and that each answers for its own task only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import midflight
 
 
 def holding(tmp_path: Path) -> str:
-    """An interpreter that does not start while the file `hold` is there, and makes the file `starts`."""
+    """An interpreter that does not start while the file `hold` exists, and makes the file `starts`."""
     python = tmp_path / "python"
     hold = shlex.quote(str(tmp_path / "hold"))
     starts = shlex.quote(str(tmp_path / "starts"))
@@ -129,7 +129,7 @@ def test_the_cache_bounds_what_all_workers_have_unpickled_together(tmp_path: Pat
     with Cluster("--python-cache", "48", slots=3) as cluster, midflight.Client(cluster.switch) as client:
 
         def use_everywhere(*value: object) -> list[int]:
-            """Until all workers have it."""
+            """Runs until all workers have it."""
             path = tmp_path / str(len(list(tmp_path.iterdir())))
             pids = [path.with_suffix(f".{slot}") for slot in range(3)]
             futures = [client.submit(lambda go, pid, *_: functions.hold(go, pid), str(path), str(pid), *value) for pid in pids]

@@ -1,4 +1,4 @@
-"""Programs as people write them, each with long tasks (10 ms or more) and with short ones (1 ms or less)."""
+"""Typical programs, each with long tasks (10 ms or more) and with short ones (1 ms or less)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline of images: JPEG in, a smaller JPEG out. The pictures are made up."""
+"""A pipeline of images: JPEG in, a smaller JPEG out. The pictures are synthetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""joblib's loky: processes of this machine. joblib puts short calls together by the time that they take."""
+"""joblib's loky: processes of this machine. joblib batches short calls by their measured time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ray: tasks; and its pool of `multiprocessing`, whose `map` cuts a list that is there as a whole into a few chunks for actors."""
+"""Ray: tasks; and its pool of `multiprocessing`, whose `map` cuts a whole list into a few chunks for actors."""
 
 from __future__ import annotations
 
