@@ -144,7 +144,7 @@ impl Connections {
         }
     }
 
-    /// Takes a place; the future resolves when the connection is evicted.
+    /// The future resolves when the connection is evicted.
     fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(ConnectionPlace, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
         let source = testing::host_of(peer.ip());

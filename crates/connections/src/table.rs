@@ -140,7 +140,6 @@ mod tests {
         Host::of([10, 0, 0, last].into())
     }
 
-    /// Number of places that `source` gets before it is refused, at most `wanted`.
     fn fill(table: &mut Table<()>, source: Host, wanted: usize) -> usize {
         let now = Instant::now();
         (0..wanted).take_while(|_| table.admit(source, now, ()).is_ok()).count()

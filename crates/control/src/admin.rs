@@ -15,7 +15,6 @@ use std::time::Duration;
 
 /// Timeout of the process for a whole request and for its answer to be read, and of a client for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Files that a starting process checks for sockets of dead processes.
 const LOOKED_AT: usize = 1024;
 /// The process of a younger socket may just be starting to listen.
 const JUST_MADE: Duration = Duration::from_secs(10);

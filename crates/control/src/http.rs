@@ -297,7 +297,7 @@ async fn metrics(State(connection): State<Arc<Connection>>, asked: HeaderMap) ->
     let exposition = Exposition::asked(&asked);
     let snapshot = connection.served.snapshot();
     let text = exposition.of(snapshot.to_prometheus());
-    // Caches must know that the answer depends on the request.
+    // Caches must know that the answer depends on `Accept`.
     let kind = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
     let mut response = (kind, text).into_response();
     let is_json = asked.get(ASKED_FORMAT).is_some_and(|format| format == "JSON");

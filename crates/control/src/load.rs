@@ -9,7 +9,7 @@ pub(crate) const ASKED_FORMAT: &str = "endpoint-load-metrics-format";
 /// The load of a server. The fields are those of `xds.data.orca.v3.OrcaLoadReport`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// The share of its capacity that is in use: 1 is all of it.
+    /// Share of its capacity in use; 1 is all of it.
     pub application_utilization: f64,
     /// Requests answered per second.
     pub rps_fractional: f64,

@@ -18,7 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub const CODE_LOCKED: i32 = 3;
 /// Size in bytes at which the next submitter rotates the log; one old log is kept.
 const LOG_MAX: u64 = 1 << 20;
-/// Bytes of the log's end that are read for its last line.
 const LOG_TAIL: u64 = 4_096;
 
 /// Why there is no connection, or no answer.

@@ -267,7 +267,7 @@ impl Store {
         self.open_file()
     }
 
-    /// Ends all reading and writing, so that another process may open the file.
+    /// Another process may open the file then.
     pub(crate) fn close(&self) {
         let old = self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
         let began = Instant::now();
@@ -364,7 +364,7 @@ impl Store {
         rows.iter().map(|(job, place, bytes)| Ok((*job, *place, self.decode(name, bytes)?))).collect()
     }
 
-    /// The command line of one command, if each of the job has its own.
+    /// `None` if the commands do not each have their own.
     pub(crate) fn item(&self, job: u64, place: u32) -> Result<Option<Vec<u8>>, StoreError> {
         self.row(ITEMS, job, place)
     }
@@ -373,7 +373,6 @@ impl Store {
         self.row(ENDED, job, place)?.map(|bytes| self.decode("ended", &bytes)).transpose()
     }
 
-    /// A page of a job's commands that have ended, from `place` on.
     pub(crate) fn ended_from(&self, job: u64, place: u32, page: Page) -> Result<Vec<(u32, EndedRow)>, StoreError> {
         let rows = self.rows((ENDED, "ended"), (job, place)..=(job, u32::MAX), page)?;
         Ok(rows.into_iter().map(|(_, place, row)| (place, row)).collect())
@@ -457,7 +456,6 @@ impl Change<'_> {
         remove().map_err(|error| self.failed(error))
     }
 
-    /// Removes a job that has ended, and all that belongs to it.
     pub(crate) fn remove_job(&mut self, job: u64) -> Result<(), StoreError> {
         let remove = || -> Result<(), redb::Error> {
             self.transaction.open_table(JOBS)?.remove(job)?;

@@ -77,7 +77,7 @@ impl<'a> Draft<'a> {
         self.groups_at[operator] -= 1;
     }
 
-    /// Places a group by best fit: operators in use first, those with the least room first.
+    /// Best fit: operators in use first, those with the least room first.
     pub(crate) fn place_anywhere(&mut self, group: usize, only_in_use: bool) -> bool {
         let candidates = self.instance.on_path(group).filter(|&operator| self.may_place(group, operator));
         let candidates = candidates.filter(|&operator| !only_in_use || self.in_use(operator));

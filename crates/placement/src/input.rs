@@ -21,7 +21,7 @@ fn wrong<T>(message: String) -> Result<T, InputError> {
     Err(InputError(message))
 }
 
-/// Parses TOML, or JSON if the first character is a brace.
+/// JSON starts with a brace.
 fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, InputError> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| InputError(error.to_string()));

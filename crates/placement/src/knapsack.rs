@@ -38,7 +38,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Upper bound for the items from `at` on: one of them may be divided.
+    /// One of the items from `at` on may be divided.
     fn bound(&self, at: usize, free: u64) -> f64 {
         let (load, value) = self.sums[at];
         let whole = at + self.sums[at + 1..].partition_point(|(sum, _)| sum - load <= free);

@@ -115,7 +115,6 @@ fn fill(loads: &[u64], order: &[usize], capacity: u64, bins: usize) -> Option<Ve
     left.is_empty().then_some(bin_of)
 }
 
-/// The items that fill a space best, by branching on each item.
 struct Subset<'a> {
     loads: &'a [u64],
     items: &'a [usize],
@@ -158,7 +157,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether the items from `at` on fit; `None` if the steps were not enough.
+    /// `None` if the steps were not enough.
     fn place(&mut self, at: usize, used: usize) -> Option<bool> {
         let Some(&item) = self.order.get(at) else { return Some(true) };
         self.steps = self.steps.checked_sub(1)?;

@@ -19,7 +19,6 @@ pub(crate) struct Pods {
 }
 
 struct Pod {
-    /// The class of its own switches, if it has any.
     middle: Option<usize>,
     racks: Vec<Vec<Member>>,
     groups: usize,

@@ -123,7 +123,6 @@ pub fn solve(instance: &Instance, options: &Options) -> Outcome {
     }
 }
 
-/// Whether the total load exceeds the limits of all accelerators together.
 fn too_much_load(instance: &Instance, classes: &Classes) -> bool {
     let all: u128 = (0..instance.groups().len()).map(|group| u128::from(instance.load(group))).sum();
     let mut counted = std::collections::BTreeSet::new();
@@ -227,7 +226,7 @@ mod with_ilp {
         best.outcome()
     }
 
-    /// The aggregated form pod by pod; returns whether the solver ended in time.
+    /// Returns whether the solver ended in time.
     fn pod_by_pod(
         instance: &Instance,
         classes: &Classes,
@@ -267,7 +266,7 @@ mod with_ilp {
         true
     }
 
-    /// Packs the groups at the top one by one: a better bound, and a better packing.
+    /// A better bound, and a better packing.
     fn by_columns(
         instance: &Instance,
         classes: &Classes,
@@ -347,7 +346,7 @@ mod with_ilp {
         best.plan.as_ref().is_some_and(|(plan, _)| plan.cost() <= best.bound + 1)
     }
 
-    /// The plain aggregated form; returns whether it proves that there is no plan.
+    /// Returns whether it proves that there is no plan.
     fn aggregated(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
         let mut cuts = Vec::new();
         for round in 0..ROUNDS {

@@ -58,7 +58,6 @@ impl Shape {
         PythonCallOptions { attempts, retries: retries.saturating_sub(ran.saturating_sub(1)), ..self.options }
     }
 
-    /// Bytes of the argument of one call with this pickle.
     pub(crate) fn length_of(&self, pickle: &[u8]) -> usize {
         self.head_bytes() + 4 + ENTRY_BYTES + pickle.len()
     }
@@ -175,7 +174,7 @@ impl Calls {
     }
 }
 
-/// Waits until there is room for another call, and checks for signals periodically.
+/// Also checks for signals.
 fn wait_for_room(py: Python<'_>, submitter: &Submitter) -> PyResult<()> {
     let mut has_room = submitter.wait_for_room(Duration::ZERO);
     while !has_room {
@@ -194,7 +193,7 @@ fn add(py: Python<'_>, submitter: &Submitter, item: impl FnOnce(u64) -> Item) ->
 }
 
 impl Shape {
-    /// The argument of several calls. `more` are shared arguments in addition to the function's own.
+    /// `more` are shared arguments in addition to the function's own.
     fn argument(
         &self,
         py: Python<'_>,
@@ -256,7 +255,7 @@ pub(crate) fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
     if buffer.is_c_contiguous() { Ok(buffer) } else { Err(PyValueError::new_err("a buffer in pieces")) }
 }
 
-/// Appends the bytes of a contiguous buffer. Needs no GIL.
+/// Needs no GIL.
 pub(crate) fn append(bytes: &mut Vec<u8>, buffer: &PyBuffer<u8>) {
     let (length, end) = (buffer.len_bytes(), bytes.len());
     bytes.reserve(length);

@@ -21,7 +21,6 @@ pub(crate) enum End {
     Known(u8, Py<PyAny>),
 }
 
-/// A task that has ended or has returned calls, and the objects that wait for it.
 pub(crate) struct Completion {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) end: End,
@@ -119,7 +118,6 @@ impl Completions {
         next
     }
 
-    /// Returns a completion that could not be settled, for another thread.
     pub(crate) fn put_back(&self, completion: Completion) {
         let mut state = lock(&self.state);
         state.ended.push_front(completion);

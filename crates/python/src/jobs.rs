@@ -27,7 +27,6 @@ struct Open {
 }
 
 impl Jobs {
-    /// Adds tasks that are about to be submitted; returns their specifications.
     pub(crate) fn insert(&self, tasks: Vec<Task>) -> (Arc<OpenJob>, Vec<TaskSpec>) {
         let count = tasks.len();
         let (mut tokens, mut waiters) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -98,7 +97,6 @@ impl OpenJob {
         Some((waiters, open.count == 0))
     }
 
-    /// The waiters of the task at this place, which has not ended.
     pub(crate) fn waiters(&self, place: usize) -> Option<Arc<Waiters>> {
         lock(&self.waiters).waiters.get(place)?.clone()
     }

@@ -34,7 +34,6 @@ pub(crate) struct Queue {
     bytes: usize,
     next: u64,
     pub(crate) sent: Instant,
-    /// Whether a thread is sending what it has taken from the queue.
     pub(crate) is_sending: bool,
     /// Calls that were cancelled during the send.
     pub(crate) cancelled: Vec<u64>,
@@ -110,7 +109,6 @@ impl Queue {
         self.items.drain(..count).collect()
     }
 
-    /// Puts tasks that could not be sent before all others.
     pub(crate) fn put_back(&mut self, tasks: Vec<Task>) {
         for task in tasks.into_iter().rev() {
             let item = Item::Task(task);

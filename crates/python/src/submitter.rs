@@ -30,7 +30,6 @@ pub(crate) struct Bounds {
     pub(crate) memory: usize,
 }
 
-/// A client of the library, with its queue and its completions.
 pub(crate) struct Submitter {
     client: Mutex<Option<Arc<Client>>>,
     bounds: Bounds,
@@ -64,7 +63,6 @@ impl Flow {
         }
     }
 
-    /// Calls that have not ended, in the queue or sent.
     pub(crate) fn open(&self) -> usize {
         self.open.load(SeqCst)
     }
@@ -226,7 +224,7 @@ impl Submitter {
         }
     }
 
-    /// Waits until there are calls to send; `false` when the client is closed.
+    /// `false` when the client is closed.
     fn wait_for_calls(&self) -> bool {
         let queue = lock(&self.flow.queue);
         let waits = |queue: &mut Queue| !queue.is_closed && (queue.is_empty() || queue.is_sending);

@@ -159,7 +159,6 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// A job of which no task has ended for too long.
     fn overdue() -> Option<Progress> {
         Some(Progress { started: Instant::now().checked_sub(HINT_AFTER)?, ..Progress::tasks(2, true) })
     }

@@ -80,7 +80,6 @@ fn duration_ns(shape: &Shape, centre: f64, random: &mut Pcg64) -> u64 {
     (medians * UNIT_NS).round() as u64
 }
 
-/// Replaces the durations of these jobs' tasks by independent draws from `shape`.
 pub(super) fn redraw(jobs: &mut [Job], shape: &Shape, random: &mut Pcg64) {
     for task in jobs.iter_mut().flat_map(|job| &mut job.tasks) {
         let centre = centre(shape, random);

@@ -314,7 +314,6 @@ fn parser(format: Format) -> Box<dyn Parser> {
     }
 }
 
-/// Detects the format from the number of fields in the first line.
 fn detect(line: &str) -> Option<Format> {
     match line.split(',').count() {
         1 if line.split_ascii_whitespace().count() >= 4 => Some(Format::Tr),

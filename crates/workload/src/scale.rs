@@ -77,14 +77,13 @@ impl Workload {
         Ok(median_ns as f64 / target.median_ns as f64)
     }
 
-    /// Whether times still fit with these divisors of durations and arrivals.
     pub(super) fn fits(&self, durations: f64, arrivals: f64) -> Result<(), ScaleError> {
         let longest_ns = self.durations_ns().max().unwrap_or(0) as f64 / durations;
         let span_ns = self.span_ns() as f64 / arrivals;
         if span_ns >= LONGEST_NS || longest_ns >= LONGEST_NS { Err(ScaleError::TooLong) } else { Ok(()) }
     }
 
-    /// Divides durations by `f` and multiplies arrivals by `g`; the first job then arrives at 0.
+    /// The first job then arrives at 0.
     pub(super) fn apply(&mut self, f: f64, g: f64) -> u64 {
         let origin_ns = self.jobs.first().map_or(0, |job| job.arrival_ns);
         let mut rounded_to_zero = 0;

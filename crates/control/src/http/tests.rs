@@ -58,7 +58,6 @@ fn get(silent_ms: u64, path: &str) -> (u16, String) {
     get_from(address, path)
 }
 
-/// The server's own counters that are not 0, by name.
 pub(super) fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
     let mut shell = serde_json::from_str::<crate::Snapshot>(&get_from(address, "/status").1).unwrap().shell;
     shell.retain(|name, count| name.starts_with("http_") && *count > 0);

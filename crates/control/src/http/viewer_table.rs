@@ -103,7 +103,6 @@ mod tests {
         Host::of([10, 0, 0, last].into())
     }
 
-    /// Number of places that `source` gets before it is refused, at most `wanted`.
     fn fill(table: &mut ViewerTable<()>, from: u8, wanted: usize) -> usize {
         (0..wanted).take_while(|_| table.admit(source(from), ()).is_ok()).count()
     }

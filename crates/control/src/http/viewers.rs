@@ -98,7 +98,7 @@ impl Viewers {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of views for another viewer from this address. `progress` is called for each view.
+    /// `progress` is called for each view.
     pub(super) fn stream(self: &Arc<Self>, from: Host, progress: impl Fn() + Send + 'static) -> Response {
         let viewer = match self.enter(from) {
             Ok(viewer) => viewer,

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 const SWITCHES_MAX: usize = 16;
 
 impl SetTable {
-    /// Checks that switches, replicas and clients can reach each other.
     pub(super) fn validate_addresses(&self) -> Result<(), String> {
         let of = |key: &str| format!("set {}: {key}", self.number);
         let count = self.switches.len();

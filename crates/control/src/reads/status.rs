@@ -70,7 +70,6 @@ impl From<&SetStats> for SetStatus {
     }
 }
 
-/// Name, help and value of a counter of a set.
 type Count = (&'static str, &'static str, fn(&SetStatus) -> u64);
 
 const COUNTS: [Count; 10] = [

@@ -28,7 +28,7 @@ pub(super) fn by_name(times: &ReplicaTimes) -> BTreeMap<String, TimesStatus> {
     own.into_iter().chain(writes).map(|(name, times)| (name.to_owned(), times.into())).collect()
 }
 
-/// Writes the histograms: disk and applies each as their own metric, the others by operation.
+/// Disk and applies have metrics of their own; operations are a label.
 pub(super) fn encode_times(e: &mut DescriptorEncoder<'_>, all: &BTreeMap<String, TimesStatus>) -> fmt::Result {
     const OWN: [(&str, &str, &str); 2] = [
         ("fsync", "fsync_seconds", "To make safe on the disk what was written"),

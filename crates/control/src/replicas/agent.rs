@@ -31,7 +31,7 @@ pub struct AgentStatus {
     pub served: u64,
     /// The mean service time of the last requests, in microseconds; `None` before the first answer.
     pub service_time_us: Option<f64>,
-    /// The share of the slots that was in use in the last second, 0 to 1.
+    /// Share of the slots in use in the last second, 0 to 1.
     pub utilization: f64,
     /// Requests answered in the last second.
     pub answered_per_s: f64,

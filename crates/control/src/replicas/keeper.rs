@@ -296,7 +296,7 @@ impl RuleKeeper {
         outcome
     }
 
-    /// Replaces the selector of its own rule by `None` while there is none.
+    /// Without a selector, its own rule has none.
     fn own(&self, rule: Rule) -> Rule {
         match rule {
             Rule::Own { rack, selector } => Rule::Own { rack, selector: selector.filter(|_| self.selector.is_some()) },
@@ -329,7 +329,7 @@ impl RuleKeeper {
         }
     }
 
-    /// Removes rules that this term has not set: hosts first, operators last.
+    /// Hosts first, operators last.
     fn sweep(&mut self, parts: &mut impl Parts) {
         let old = self.rules.iter().rev().filter(|(_, kept)| kept.term != self.term);
         let removals: Vec<Rule> = old.filter_map(|(key, _)| key.removal()).collect();

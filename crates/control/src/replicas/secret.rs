@@ -234,7 +234,7 @@ impl Opener {
         }
     }
 
-    /// The content of the first frame; `None`: it is not complete.
+    /// `None`: the frame is not complete.
     fn unseal<'a>(&mut self, come: &'a mut [u8]) -> Result<Option<&'a mut [u8]>, Unsealed> {
         let Some((length, rest)) = come.split_first_chunk_mut::<LENGTH_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;

@@ -257,7 +257,6 @@ impl ControllerFile {
 }
 
 impl Keys {
-    /// The groups of the keyspace, and those that are listed.
     fn replica_groups(&self) -> Result<Vec<ReplicaGroup>, String> {
         let mut groups: Vec<ReplicaGroup> = self.replica_group.iter().map(ReplicaGroupKeys::group).collect();
         if let Some(KeyspaceTable { replicas, version }) = self.keyspace {

@@ -51,7 +51,6 @@ pub struct ExecutorView {
     pub had: u32,
 }
 
-/// An executor of the last survey: its slots added up.
 #[derive(Clone, Debug)]
 struct Seen {
     address: std::net::SocketAddr,

@@ -165,7 +165,7 @@ impl ViewSequence {
     }
 }
 
-/// The changes per second. A counter that has decreased restarted from 0.
+/// A counter that has decreased restarted from 0.
 fn rates(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, period: Duration) -> BTreeMap<String, f64> {
     let seconds = period.as_secs_f64().max(1e-3);
     let changed = now.iter().filter_map(|(name, &count)| {

@@ -174,7 +174,7 @@ fn state(now: Nanos, set: &SurveyedSet, slot: u8, replica: &SurveyedReplica, sil
     }
 }
 
-/// Reads and replies per second of a slot. Counts restart with each session.
+/// Counts restart with each session.
 fn rates(now: Nanos, set: &SurveyedSet, slot: usize, before: Option<(Nanos, &SurveyedSet)>) -> [Option<f64>; 2] {
     let Some((then, before)) = before else { return [None; 2] };
     let seconds = (now.saturating_sub(then) as f64 / 1e9).max(1e-3);

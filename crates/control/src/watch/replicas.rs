@@ -232,7 +232,7 @@ impl ReplicasWatch {
     }
 }
 
-/// Servers as a core that selects sees them. Only C3 has averages.
+/// Only C3 has averages.
 fn of_core(now: Nanos, survey: &Survey) -> Vec<ServerView> {
     let view = |server: &midflight_dataplane::replicas::SurveyedServer| {
         let is_known = now < server.known_until_ns;

@@ -157,7 +157,6 @@ fn n7_an_inventory_says_what_the_next_controller_must_know() {
     assert_eq!((inventory.rsnodes, inventory.labels), (vec![(9, Some(at(2)))], vec![(7, 9)]));
 }
 
-/// An operator's core with small bounds reports the orders that it refuses.
 #[test]
 fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
     struct Core(Replicas);

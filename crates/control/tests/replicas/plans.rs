@@ -130,7 +130,6 @@ fn n7_counts_that_cannot_be_true_change_no_plan() {
     assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_absurd >= 4, "{:?}", after.counters);
 }
 
-/// N6, N7: a standby learns the rules in force from the operators.
 #[test]
 fn n7_a_standby_takes_over_and_changes_nothing() {
     let mut world = deployed(2);

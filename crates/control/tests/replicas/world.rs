@@ -191,7 +191,6 @@ pub(crate) struct World {
     flying: Vec<(u64, usize, Message)>,
     plans: Vec<(u64, usize, u64, Plan)>,
     random: u64,
-    /// When an id was last the label of a request.
     labelled: BTreeMap<u16, u64>,
     has_failed: bool,
 }

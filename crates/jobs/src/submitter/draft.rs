@@ -129,7 +129,6 @@ impl<'a> Draft<'a> {
         self.command_ended(at, EndedRow::without_result(How::Failed, why, u32::MAX), &[])
     }
 
-    /// Adds the command's row in `open`, if there is none.
     fn begin_command(&mut self, at: Place) -> Result<(), StoreError> {
         let now = self.now;
         let Some(row) = self.active(at.job) else { return Ok(()) };
@@ -221,7 +220,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a job that another one waits for has ended; a removed job had.
+    /// A removed job had ended.
     fn has_ended(&self, job: u64) -> bool {
         match (self.rows.get(&job), self.engine.jobs.get(&job)) {
             (Some(row), _) => row.state.has_ended(),

@@ -31,7 +31,6 @@ const ARGUMENTS_MAX: usize = 1 << 30;
 const FETCHERS: usize = 8;
 const PAGE: Page = Page { rows: 1_000, bytes: 64 << 20 };
 
-/// What memory has of a job that has not ended, besides its row.
 pub(super) struct Active {
     pub(super) row: JobRow,
     /// Place of the first command that was not given to the client.
@@ -161,7 +160,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The task of a command, the same in each process.
+    /// The same in each process.
     fn task_of(&self, active: &Active, at: Place) -> Result<TaskSpec, String> {
         let spec = &active.row.spec;
         let item = match spec.has_items {
@@ -273,7 +272,6 @@ impl Engine {
         }
     }
 
-    /// Saves all events and requested changes in one transaction, then applies the effects.
     fn save(&mut self, asks: Vec<Ask>, is_due: bool) {
         let mut answers = Vec::with_capacity(asks.len());
         let asks = self.prepare(asks, &mut answers);
@@ -354,7 +352,6 @@ impl Engine {
         Ok((effects, answers))
     }
 
-    /// Applies the effects of a transaction that is on disk.
     fn apply(&mut self, effects: Vec<Effect>) {
         self.unsaved.clear();
         self.unable.clear();
@@ -399,7 +396,7 @@ impl Engine {
         }
     }
 
-    /// Gives commands to the client while it has room: some of each job in turn.
+    /// Some commands of each job in turn.
     fn fill(&mut self) {
         let jobs: Vec<u64> = self.jobs.iter().filter(|(_, active)| active.may_begin()).map(|(job, _)| *job).collect();
         let start = jobs.partition_point(|job| *job <= self.turn_of);
@@ -412,7 +409,7 @@ impl Engine {
         }
     }
 
-    /// Begins some commands of a job; `false` if the client has no room for more.
+    /// `false` if the client has no room for more.
     fn begin_some(&mut self, job: u64) -> bool {
         let (Some(active), Some(client)) = (self.jobs.get(&job), &self.client) else { return true };
         let room = self.settings.open_max.saturating_sub(client.open());

@@ -108,7 +108,6 @@ impl Shared {
         self.announce.notify_all();
     }
 
-    /// Waits for a change since `seen`, at most for `patience`.
     fn wait(&self, seen: u64, patience: Duration) -> u64 {
         let until = Instant::now() + patience;
         let mut changed = lock(&self.changed);

@@ -125,7 +125,7 @@ impl Peer<'_> {
         Ok(read.unwrap_or_else(refused))
     }
 
-    /// Asks the engine for a change, and waits until it is on disk.
+    /// Returns when the change is on disk.
     fn ask(&self, wish: Wish) -> Answer {
         let (answer, answers) = mpsc::sync_channel(1);
         let ended = || Answer::Refused("the submitter is ending: run the command again".to_owned());
@@ -156,7 +156,7 @@ impl Peer<'_> {
         Ok(self.ask(Wish::Submit { spec, items, switches }))
     }
 
-    /// Sends the pieces of an output; returns the last answer.
+    /// Returns the last answer.
     fn output(&mut self, job: u64, place: u32) -> Result<Answer, ProtocolError> {
         let store = &self.shared.store;
         let row = match store.ended(job, place) {

@@ -5,7 +5,6 @@ use midflight_host::{TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, EXEC, ExecRequest, ExecResult};
 use std::time::Duration;
 
-/// A job, and the place of a command in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) job: u64,
@@ -13,7 +12,7 @@ pub(super) struct Place {
     pub(super) tries: u32,
 }
 
-/// The task that runs a command; `item` is the command's own line, if it has one.
+/// `item` is the command's own line, if it has one.
 pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<TaskSpec, String> {
     let line = item.unwrap_or_else(|| spec.argument.clone());
     let prefer = preference(spec.prefer);

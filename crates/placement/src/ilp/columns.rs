@@ -27,7 +27,6 @@ pub(crate) struct Columns<'a> {
     loads: &'a [u64],
     /// Limit of a switch at the top.
     limit: u64,
-    /// Sets of groups that fit a switch, kept for the next solution.
     sets: Vec<Vec<usize>>,
 }
 

@@ -39,7 +39,6 @@ pub(crate) enum Chosen {
     Unknown,
 }
 
-/// The groups of one pod, and the ways to divide them.
 pub(crate) struct Pod {
     groups: Vec<usize>,
     ways: Vec<Way>,
@@ -149,7 +148,6 @@ struct Pattern {
     operators: usize,
     top_load: u64,
     hops: u64,
-    /// A sum over the groups at the top for each function.
     sums: Vec<u64>,
     class_of: Vec<(usize, usize)>,
 }
@@ -324,7 +322,7 @@ fn bins_of(loads: &[u64], limit: u64) -> usize {
     (least..loads.len()).find(|&bins| matches!(pack(loads, limit, bins), Packed::Into(_))).unwrap_or(loads.len())
 }
 
-/// The pattern of a division; `None` if the pod's operators cannot hold it.
+/// `None` if the pod's operators cannot hold it.
 fn of_division(
     instance: &Instance,
     classes: &Classes,
@@ -346,7 +344,6 @@ fn of_division(
     Some(pattern)
 }
 
-/// A function's values for all groups, at the switches at the top.
 pub(crate) fn weights_of(instance: &Instance, classes: &Classes, top: usize, function: Function) -> Vec<f64> {
     let limit = classes.classes[top].limit;
     (0..instance.groups().len()).map(|group| function.of(instance.load(group), limit)).collect()

@@ -194,13 +194,13 @@ impl Channel {
         }
     }
 
-    /// Sends refused orders again. A key stays refused until its order is carried out.
+    /// A key stays refused until its order is carried out.
     pub(super) fn retry_refused(&mut self) {
         self.retried.extend(self.refused.keys());
         self.dirty.extend(self.refused.keys().filter(|key| !self.urgent.contains(key)));
     }
 
-    /// Records that it has refused an order for this key; returns whether that is new.
+    /// Returns whether the refusal is new.
     pub(super) fn note_refusal(&mut self, key: Key, why: Option<Outcome>) -> bool {
         // Another order for the key is pending; its answer counts.
         if self.dirty.contains(&key) || self.urgent.contains(&key) {
@@ -223,7 +223,7 @@ impl Channel {
         self.is_refusing = false;
     }
 
-    /// Its rules are unknown from now on: a new loading begins.
+    /// Its rules are unknown from now on.
     pub(super) fn close(&mut self) {
         self.state = State::Unknown;
         self.number = SetNumber { loading: self.number.loading.saturating_add(1), sequence: 0 };

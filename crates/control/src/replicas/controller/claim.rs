@@ -66,7 +66,6 @@ impl Controller {
         self.next_tick = self.now;
     }
 
-    /// Becomes a standby, because another controller has a later term.
     pub(super) fn step_down(&mut self, term: Term) {
         self.role = Role::Standby;
         self.quiet_since = None;

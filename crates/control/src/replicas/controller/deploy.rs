@@ -105,7 +105,7 @@ impl Controller {
         refused.filter_map(|(_, node)| node.operator).collect()
     }
 
-    /// An operator has carried out orders. If it knows all RSNodes, clears its refusals.
+    /// If the operator knows all RSNodes, clears its refusals.
     pub(super) fn forgive(&mut self, operator: usize) {
         let channel = &self.channels[operator];
         let mut ids = self.ids.iter().filter(|(_, node)| is_in_use(node)).map(|(id, _)| id).peekable();
@@ -153,7 +153,7 @@ impl Controller {
         new.or_else(|| wanted.filter(|&id| self.ids.get(id).is_some_and(|node| node.is_known())))
     }
 
-    /// Changes one label at a time, and waits for the answer before the next one.
+    /// One at a time: waits for the answer before the next one.
     fn flip_labels(&mut self) {
         if let Some(group) = self.flipping {
             let channel = &self.channels[self.network.labeller(group)];
@@ -255,7 +255,6 @@ impl Controller {
         })
     }
 
-    /// Whether an operator has a rule of this id, or may have one.
     fn may_be_known(&self, id: u16) -> bool {
         self.channels.iter().enumerate().any(|(operator, channel)| {
             let may = channel.state == State::Unknown || channel.may_have(Key::RsNode(id));

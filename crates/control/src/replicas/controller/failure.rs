@@ -78,7 +78,7 @@ impl Controller {
         (is_gone && channel.barred != Barred::Failed).then_some(Failure::NoSelector)
     }
 
-    /// Handles the restart of an operator, which then has no rules.
+    /// A restarted operator has no rules.
     pub(super) fn restarted(&mut self, operator: usize, incarnation: u64) {
         let channel = &mut self.channels[operator];
         if !planted(265) {
@@ -122,7 +122,6 @@ impl Controller {
         }
     }
 
-    /// Sends replica groups to an operator's selector, unless it has them.
     pub(super) fn give_replica_groups(&mut self, operator: usize) {
         let channel = &mut self.channels[operator];
         if channel.state != State::Open || channel.selector.is_none() || channel.grouped == channel.selector {

@@ -95,7 +95,6 @@ impl Ids {
         Some(id)
     }
 
-    /// The id with which an operator is or becomes an RSNode.
     pub(super) fn of(&self, operator: usize, is_it: impl Fn(Use) -> bool) -> Option<u16> {
         self.of.get(&operator)?.iter().copied().find(|&id| self.get(id).is_some_and(|node| is_it(node.used)))
     }

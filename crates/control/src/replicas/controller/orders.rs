@@ -107,7 +107,7 @@ impl Controller {
         }
     }
 
-    /// Sends refused orders again: the reason may be temporary, such as a lack of room.
+    /// The reason may be temporary, such as a lack of room.
     pub(super) fn retry_refused(&mut self) {
         for channel in &mut self.channels {
             let is_loaded = channel.is_live() && !channel.is_loading;
@@ -201,7 +201,7 @@ impl Controller {
         }
     }
 
-    /// An operator's rules are unknown: asks for an inventory, then sends all rules.
+    /// Asks for an inventory, then sends all rules.
     fn reload(&mut self, operator: usize) {
         self.channels[operator].close();
         for group in 0..self.labels.len() {

@@ -47,7 +47,7 @@ impl Traffic {
         self.forget_load(operator);
     }
 
-    /// An operator no longer selects: its load no longer counts for a shared accelerator.
+    /// Its load no longer counts for a shared accelerator.
     pub(super) fn forget_load(&mut self, operator: usize) {
         self.loads[operator] = 0.0;
     }
@@ -131,7 +131,7 @@ impl Controller {
         }
     }
 
-    /// Checks whether the accelerator of an operator is overloaded (section III-C).
+    /// Section III-C.
     fn check_load(&mut self, operator: usize) {
         let topology = self.network.topology();
         let accelerator = topology.operators()[operator].accelerator;
