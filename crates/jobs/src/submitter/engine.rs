@@ -48,7 +48,7 @@ impl Active {
         self.row.state == JobState::Running && !self.row.cancel
     }
 
-    /// Commands that wait to run again; a cancelled job drops them.
+    /// Commands that wait to run again; cancelling the job ends them.
     pub(super) fn waiting_again(&self) -> impl Iterator<Item = Place> + '_ {
         self.again.iter().copied()
     }
@@ -195,7 +195,7 @@ impl Engine {
         self.publish();
     }
 
-    /// Uses a client of these switches; replaces one that has no tasks.
+    /// Uses a client of these switches; replaces one whose jobs have all ended.
     fn serve(&mut self, switches: &[SocketAddr]) -> Result<(), String> {
         if let (Some(row), Some(_)) = (&self.row, &self.client) {
             if row.switches == switches {
