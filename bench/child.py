@@ -1,4 +1,4 @@
-"""A Python program that `midflight-lab bench ...` starts: where its results go, and when it ends."""
+"""A Python program that `midflight-lab bench ...` starts: its stdout and its end."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TextIO
 
 
 def take_stdout() -> TextIO:
-    """What was stdout, for the results: systems print there as they please, and from now on that is stderr."""
+    """Returns the original stdout, for the results. From now on, output of the systems to stdout goes to stderr."""
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return results
 
 
 def end_on_signals(with_parent: bool) -> None:
-    """SIGTERM ends this as an exception, so that systems are stopped; with `with_parent`, so does the end of stdin."""
+    """Turns SIGTERM into an exception, so that systems are stopped; with `with_parent`, also the end of stdin."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if with_parent:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
 
 
 def _end_with_stdin() -> None:
-    """The parent holds the other end of stdin: when it is gone, however it ended, so are we."""
+    """The parent holds the other end of stdin, which closes when it ends, however that happens."""
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -20,7 +20,7 @@ import pytest
 import midflight
 
 
-#: Seconds that a test waits for anything, at most: a loaded machine may take long, and only what is broken takes longer.
+#: Timeout of every wait in a test, in seconds: long enough for a loaded machine.
 PATIENCE = 60.0
 
 
@@ -33,7 +33,7 @@ def command() -> str:
 
 
 class Cluster:
-    """A switch and an executor; ended at the end of its ``with`` block, however that ends."""
+    """A switch and an executor; ended with their ``with`` block, however that ends."""
 
     def __init__(
         self, *options: str, slots: int = 2, python: str | None = sys.executable, cwd: Path = Path(__file__).parent / "tests"
@@ -96,7 +96,7 @@ class Cluster:
             self.kill()
 
     def kill(self) -> None:
-        """Nothing if it has ended."""
+        """Does nothing if it has ended."""
         self.process.kill()
         self.process.wait()
 
@@ -121,7 +121,7 @@ def client(cluster: Cluster) -> Iterator[midflight.Client]:
 
 
 def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
-    """Whether it holds within that time."""
+    """Whether the condition becomes true within the time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

@@ -1,4 +1,4 @@
-"""How a peer is measured: the same procedure for every system that is driven from Python.
+"""Measures a peer: the same procedure for every system that is driven from Python.
 
 A peer gives two functions. `batch(n)` submits n no-op tasks as fast as the interface takes them and returns when all
 results are in; `one()` does the same with a single task. What is measured goes to stdout as one line of JSON for each
@@ -13,12 +13,12 @@ import statistics
 import sys
 import time
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, for what its folders share
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, which the scripts share
 import child
 
 
 class Effort:
-    """How long is measured."""
+    """Lengths of the measurement."""
 
     def __init__(self, quick):
         self.runs = 1 if quick else 3
@@ -59,7 +59,7 @@ class Peer:
         return statistics.median(rates)
 
     def latency(self, what, one, rest_s=0.0):
-        """Median and 99th percentile of single tasks in microseconds; before each the system rests."""
+        """Median and 99th percentile of single tasks in microseconds; the system idles before each."""
         effort, warm_up = self.effort, 20 if rest_s else 200
         for _ in range(warm_up):
             one()

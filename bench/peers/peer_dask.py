@@ -17,9 +17,9 @@ SLOTS = 16
 # Longer than the longest interval at which Dask sends (10 ms).
 REST_S = 0.015
 SETTINGS = {
-    # Tasks go to the worker at once, and are not held back until it has a free thread.
+    # Tasks go to the worker at once, even if it has no free thread.
     "distributed.scheduler.worker-saturation": float("inf"),
-    # No-op tasks are not worth stealing; profiles are for people.
+    # No-op tasks are not worth stealing; the measurement needs no profiles.
     "distributed.scheduler.work-stealing": False,
     "distributed.worker.profile.enabled": False,
 }

@@ -15,7 +15,7 @@ from hyperqueue.ffi import get_version
 
 from measure import Peer
 
-# What the worker says it has: more than cores, because most of a task's time is waiting.
+# CPUs that the worker reports: more than cores, because a task mostly waits.
 SLOTS = 64
 LOOK_EVERY_S = 0.005
 REST_S = 0.05
@@ -26,7 +26,7 @@ class NotYet(Exception):
 
 
 def wait(client, job, pause_s):
-    """`Client.wait_for_jobs` for one job, but with another pause."""
+    """`Client.wait_for_jobs` for one job, with another interval."""
 
     def look(states):
         if not all(state["completed"] for state in states.values()):

@@ -7,10 +7,10 @@ channel to one actor, which takes calls in order and is no queue.
 
 import os
 
-# Before Ray is imported. No statistics are sent home, and no events of tasks are collected.
+# Before Ray is imported. Disables usage statistics and events of tasks.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_task_events_report_interval_ms"] = "0"
-# Its switch for machines without a network: Ray then listens on loopback only.
+# Ray's switch for machines without a network: it then listens on loopback only.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 import collections

@@ -1,4 +1,4 @@
-"""Calls whose arguments and results are pickles of some 200 bytes: how many a second, how long one alone, how many bytes on the wire."""
+"""Calls whose arguments and results are pickles of some 200 bytes: rate, latency of a single call, bytes on the wire."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 
 from systems import System
 
-#: Tasks of the first try of a rate; it is doubled until the tries are long enough to be sure.
+#: Tasks of the first measurement of a rate; doubled until a measurement is long enough.
 FIRST = 200
 
 
 def payload(number: int) -> bytes:
-    """205 bytes when it is pickled as the arguments of a call, 199 as its result."""
+    """205 bytes when pickled as the arguments of a call, 199 as its result."""
     return number.to_bytes(8, "little") * 23
 
 
@@ -23,7 +23,7 @@ def echo(value: bytes) -> bytes:
 
 
 class Effort:
-    """How long is measured."""
+    """Lengths of the measurement."""
 
     def __init__(self, quick: bool) -> None:
         self.run_s = 0.4 if quick else 1.2

@@ -1,4 +1,4 @@
-"""One turn of a system in `midflight-lab bench python`: it is started, measured and ended. Prints one line of JSON.
+"""One turn of a system in `midflight-lab bench python`: starts, measures and ends it. Prints one line of JSON.
 
     bench/python/run SYSTEM WORK_DIR [--quick] [--with-parent]
 
@@ -14,13 +14,13 @@ import sys
 import time
 import traceback
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, for what its folders share
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # the folder bench, which the scripts share
 import calls
 import child
 import systems
 from programs import Program, programs
 
-#: Of the tasks of a program, as many warm up: each worker imports what it needs.
+#: One in this many of a program's tasks warms up: each worker imports its modules.
 WARM_UP_SHARE = 4
 
 
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 
 def measure(name: str, quick: bool) -> dict[str, object]:
-    """What the line says."""
+    """The content of the line."""
     system = systems.load(name)
     values: dict[str, float] = {}
     answers: dict[str, str] = {}

@@ -38,7 +38,7 @@ def name_of(line):
 
 
 def run_cell(midflight, line):
-    """On a worker: what the cell's process says, and why it failed, if it did."""
+    """On a worker: the output of the cell's process, and its error, if it failed."""
     said = subprocess.run([midflight, "sim", "cell"], input=line, capture_output=True, text=True)
     return said.stdout, said.stderr.strip() if said.returncode else None
 
@@ -51,7 +51,7 @@ def version_of(text):
 
 
 def on_ray(address, jobs):
-    # No statistics are sent home.
+    # Disables usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
@@ -59,7 +59,7 @@ def on_ray(address, jobs):
     remote = ray.remote(run_cell)
 
     def results(midflight, lines):
-        # In waves: millions of tasks that wait cost the head memory.
+        # In waves: millions of waiting tasks cost the head memory.
         lines, waiting = iter(lines), {}
         for line in lines:
             waiting[remote.remote(midflight, line)] = line
@@ -81,7 +81,7 @@ def on_dask(address, jobs):
     client = Client(address) if address else Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
 
     def results(midflight, lines):
-        # The same cell twice is the same result; Dask need not find that out.
+        # Spares Dask the search for equal cells.
         futures = {client.submit(run_cell, midflight, line, pure=False): line for line in lines}
         for done, result in as_completed(futures, with_results=True):
             yield futures[done], result
@@ -102,7 +102,7 @@ def main():
     if not lines:
         sys.exit("error: no cells on stdin: pipe `midflight-lab sim figure NAME --list` into this")
     options.cells.mkdir(parents=True, exist_ok=True)
-    # A cell of no time tells the version of this machine's simulator: what is kept of another one is not used.
+    # A cell of zero duration returns the version of this machine's simulator; stored results of other versions are not used.
     said, error = run_cell(options.midflight, NO_TIME)
     if error:
         sys.exit(error)

@@ -1,4 +1,4 @@
-//! Passes the commit that it was built from to the command, which prints it with measurements.
+//! Passes the commit of the build to the command, which prints it with measurements.
 
 use std::process::Command;
 

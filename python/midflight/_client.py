@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """A value that many calls have as argument: executors fetch it once. From :meth:`Client.share`."""
+    """A value that many calls have as an argument: executors fetch it once. From :meth:`Client.share`."""
 
     def __init__(self, blob: _native.Blob, kind: str) -> None:
         self._blob = blob
@@ -32,7 +32,7 @@ class Shared(Generic[T]):
 
 
 class Submitter:
-    """What submits calls: a client, or a client with options."""
+    """Submits calls: a client, or a client with options."""
 
     def __init__(self, core: Core, settings: Settings) -> None:
         self._core = core
@@ -42,7 +42,7 @@ class Submitter:
         raise CannotPickle("a client is of its process: connect in the function, midflight.Client()")
 
     def _owner(self) -> Client:
-        """Futures and results have it: a client that nobody has is closed."""
+        """Futures and results refer to it: a client without references is closed."""
         raise NotImplementedError
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -83,7 +83,7 @@ class Submitter:
         if chunksize is not None and chunksize < 1 or window < 1:
             raise ValueError("chunksize and window: at least 1")
         if self._settings.attempts == 1 or (self._settings.retries and chunksize is None):
-            chunksize = 1  # several calls are tried again together, or each alone
+            chunksize = 1  # several calls are retried together, or each alone
         return Results(
             self._owner(),
             self._core.function(function, self._settings),
@@ -154,7 +154,7 @@ class Client(Submitter):
         retries: int = 0,
         attempts: int = 3,
     ) -> Submitter:
-        """What submits calls by this client with other options. It keeps the client open.
+        """Submits calls by this client with other options. It keeps the client open.
 
         Args:
             priority: 1 (the highest) to 8.
@@ -171,8 +171,8 @@ class Client(Submitter):
         return _WithOptions(self, Settings.of(priority, resources, timeout, retries, attempts))
 
     def share(self, value: T) -> Shared[T]:
-        """Keeps a value that many calls have as argument. Executors fetch it once, and their workers share its buffers: arrays in
-        it cannot be written to.
+        """Keeps a value that many calls have as an argument. Executors fetch it once, and their workers share its buffers: arrays in it are
+        read-only.
 
         >>> with midflight.Client() as client:
         ...     table = client.share({"a": 1})
@@ -185,11 +185,11 @@ class Client(Submitter):
 
     @property
     def open(self) -> int:
-        """Tasks that have not ended."""
+        """Number of tasks that have not ended."""
         return self._core.native.open()
 
     def close(self) -> None:
-        """Cancels what is open and ends the connection."""
+        """Cancels open calls and closes the connection."""
         self._close()
 
     def __enter__(self) -> Client:

@@ -1,4 +1,4 @@
-"""What all parts of a client share: its native part, its functions, and how ends of tasks come to who waits for them."""
+"""The common part of a client: its native part, its functions, and the delivery of ends of tasks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ V = TypeVar("V")
 _FUNCTIONS_MAX = 256
 #: From this pickled size on, a function should not be pickled at each call.
 _LARGE = 1 << 20
-#: Bytes of a function that may be sent without what it has captured.
+#: Bytes of a function that may be sent without its captured values.
 _TEMPLATE_MAX = 64 << 10
-#: A thread that waits looks at the clock this often.
+#: Interval at which a waiting thread checks the clock.
 _LOOK_EVERY = 0.1
 #: A call that has waited this long for other calls lends its slot.
 _LEND_AFTER = 0.005
@@ -38,41 +38,41 @@ _PYTHON = (sys.version_info[0], sys.version_info[1])
 
 
 class Waiter(Protocol):
-    """Who waits for a task. Each of these does nothing if it has had its end before."""
+    """Waits for a task. Each method does nothing if the task has ended before."""
 
     _function: Function
 
     def _end(self, kind: int, value: Any) -> None:
-        """The task has ended so."""
+        """The task has ended with this outcome."""
 
     def _fail(self, error: BaseException) -> None:
-        """Its end cannot be told."""
+        """Its end cannot be delivered."""
 
 
 class Joins(Waiter, Protocol):
-    """Who waits for a call that may be a task with others."""
+    """Waits for a call that may be in a task with others."""
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
-        """The call has ended so."""
+        """The call has ended with this outcome."""
 
     def _try_alone(self, ran: int) -> None:
-        """The call is to be submitted again, alone. Together with others it has run so often."""
+        """The call must be submitted again, alone. It has run `ran` times together with others."""
 
 
 class Lender(Protocol):
     """What a worker does for the call that it runs."""
 
     def may_lend(self) -> bool:
-        """Whether this thread runs a call, which has not lent its slot."""
+        """Whether this thread runs a call that has not lent its slot."""
 
     def lend(self) -> None:
         """The call waits for others: it lends its slot."""
 
     def take_back(self) -> None:
-        """The call goes on."""
+        """The call continues."""
 
     def new_client(self) -> None:
-        """There is a further client."""
+        """This process has another client."""
 
 
 #: Set in a worker. Other processes have no slot to lend.
@@ -95,7 +95,7 @@ def open_calls() -> int:
 @contextlib.contextmanager
 def lend_slot() -> Iterator[None]:
     """In a call: lends its slot while it waits for other calls in a way that Midflight cannot see, such as a command that it has started.
-    Else those calls may wait for that slot, for ever. Elsewhere it does nothing.
+    Otherwise those calls may wait for that slot for ever. Elsewhere it does nothing.
 
     >>> def nested(items):
     ...     with midflight.lend_slot():
@@ -113,8 +113,8 @@ def lend_slot() -> Iterator[None]:
 
 
 def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
-    """A task has ended: tells who waits for its calls. The native module calls it. An exception that leaves it is that of a signal's
-    handler: then the native module keeps the end, and calls again."""
+    """Delivers the end of a task to the waiters of its calls. Called by the native module. If a signal handler raises an exception here,
+    the native module keeps the end and calls again."""
     try:
         if kind == _outcomes.PART:
             _give_back(waiters, value)
@@ -131,7 +131,7 @@ def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
 
 
 def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
-    """Handles calls that a running task gave back."""
+    """Handles calls that a running task returned."""
     first, nanoseconds, outcomes = _outcomes.read_part(part)
     if outcomes:
         waiters[0]._function.note(len(outcomes), nanoseconds)
@@ -146,7 +146,7 @@ def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
 
 
 def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
-    """Their calls were submitted one by one, and are one task."""
+    """Ends calls that were submitted one by one and joined to one task."""
     if kind == _outcomes.CANCELLED:
         for waiter in waiters:
             waiter._end(kind, value)
@@ -166,7 +166,7 @@ def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
 
 
 class Settings(NamedTuple):
-    """What tasks ask for."""
+    """Options of tasks."""
 
     priority: int = 4
     resources: int = 0
@@ -176,7 +176,7 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, priority: int, resources: str | int, timeout: float | None, retries: int, attempts: int) -> Settings:
-        """Checked."""
+        """Checks the options."""
         if not 1 <= priority <= 8:
             raise ValueError(f"priority {priority}: 1 (the highest) to 8")
         if not 0 <= retries <= 100 or not 1 <= attempts <= 100:
@@ -188,12 +188,12 @@ class Settings(NamedTuple):
 
     @property
     def may_join(self) -> bool:
-        """Whether several calls may be one task: if that ends its worker, each is tried again, and with `retries` all of them are."""
+        """Whether several calls may be one task. If that ends its worker, each is retried alone; `retries` applies to all of them."""
         return not self.retries and self.attempts > 1
 
 
 class Function:
-    """A function of the user, as it is called with some settings."""
+    """A user's function with its settings."""
 
     __slots__ = ("calls", "captured", "function", "length", "may_join", "pace", "runs_max", "shared")
 
@@ -210,21 +210,21 @@ class Function:
         self.function = function
         #: Size of its pickle in bytes.
         self.length = length
-        #: What its calls bring along, as they are those of a template.
+        #: Captured values that its calls carry, if it is sent as a template.
         self.captured = captured
         self.calls = calls
-        #: What the function itself has of shared arguments.
+        #: The function's own shared arguments.
         self.shared = shared
         self.pace = pace
         #: Whether several calls may be one task.
         self.may_join = settings.may_join
-        #: How often a task of several calls runs at most.
+        #: Most runs of a task of several calls.
         self.runs_max = settings.retries + 1
         if self.may_join:
             calls.set_size(pace.size)
 
     def note(self, calls: int, nanoseconds: int) -> None:
-        """Learns from a task."""
+        """Takes the times of a task."""
         before = self.pace.size
         self.pace.measured(calls, nanoseconds)
         if self.may_join and self.pace.size != before:
@@ -240,14 +240,14 @@ class Pace:
     SIZE_MAX = 1024
 
     def __init__(self) -> None:
-        #: Nanoseconds of a call, by the last tasks.
+        #: Nanoseconds per call, of the last tasks.
         self._last: deque[float] = deque(maxlen=5)
         self.size = 1
-        #: Whether tasks may soon be larger: then few should be submitted as they are.
+        #: Whether tasks may soon be larger: then few should be submitted at the current size.
         self.grows = True
 
     def measured(self, calls: int, nanoseconds: int) -> None:
-        """Learns from a task. The median counts: one that lost its core for a while does not."""
+        """Takes the time of a task. The median counts, so that a task that lost its core for a while does not."""
         self._last.append(max(nanoseconds / calls, 1.0))
         of_one = sorted(self._last)[len(self._last) // 2]
         wanted = max(1, int(self.TARGET_NS / of_one))
@@ -256,13 +256,13 @@ class Pace:
 
 
 class Pickled(NamedTuple):
-    """A function as it was pickled last."""
+    """A function as it was last pickled."""
 
     function: Callable[..., Any]
     #: ``None``: it must be pickled at each call.
     dependencies: Dependencies | None
     known: Function
-    #: For others of the same code.
+    #: For other functions of the same code.
     template: Pickled | None = None
 
     def is_of(self, function: FunctionType) -> bool:
@@ -298,7 +298,7 @@ class Core:
         self._environment = environment
         #: By the identity of functions; see `_identity`.
         self._functions: _Recent[tuple[int, Settings], Pickled] = _Recent()
-        #: By the digest of their pickles: what is pickled again is mostly the same.
+        #: By the digest of their pickles: a function that is pickled again mostly has the same one.
         self._by_digest: _Recent[tuple[bytes, Settings], Function] = _Recent()
         self._blobs: _Recent[bytes, tuple[_native.Blob, list[_native.Blob]]] = _Recent()
         self._lock = threading.Lock()
@@ -319,10 +319,10 @@ class Core:
             try:
                 goes_on = self.native.wait_always(settle)
             except MemoryError:
-                time.sleep(_LOOK_EVERY)  # until others have let go of some
+                time.sleep(_LOOK_EVERY)  # until other threads have freed some
 
     def wait_until(self, done: Callable[[], Any], timeout: float | None = None) -> bool:
-        """Waits until `done`, and settles what ends meanwhile; ``False`` when the time is over."""
+        """Waits until `done`, and settles the tasks that end; ``False`` after the timeout."""
         if lender is not None and lender.may_lend():
             first = _LEND_AFTER if timeout is None else min(timeout, _LEND_AFTER)
             if self._wait_until(done, first):
@@ -348,7 +348,7 @@ class Core:
     # Functions.
 
     def function(self, function: Callable[..., Any], settings: Settings) -> Function:
-        """A function that is called with these settings, as it is now: pickled again unless nothing that its pickle has can have changed."""
+        """The function with these settings, in its current state: pickled again unless no part of its pickle can have changed."""
         key = (_identity(function), settings)
         before = self._functions.find(key)
         if before and before.dependencies and before.dependencies.are_unchanged(function):
@@ -366,13 +366,13 @@ class Core:
                 f"share what it has (client.share), and give it as argument",
                 stacklevel=3,
             )
-        self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that the id stays its
+        self._functions.keep(key, Pickled(function, dependencies, known))  # it holds the function, so that its id stays unique
         return known
 
     def _by_template(
         self, function: FunctionType, settings: Settings, key: tuple[int, Settings], before: Pickled
     ) -> Function | None:
-        """A function of the same code as one before, if little of what it has captured differs: its calls bring that along."""
+        """Uses the pickle of an earlier function of the same code, if the captured values differ little: the calls carry these."""
         has_captured = function.__closure__ or function.__defaults__ or function.__kwdefaults__
         if not has_captured or function.__dict__ or before.known.length > _TEMPLATE_MAX:
             return None
@@ -403,7 +403,7 @@ class Core:
             hashed.update(piece)
         for blob in blobs:
             hashed.update(id(blob).to_bytes(8, "little"))
-        # Workers look whether modules have changed when they are given a function that they do not have.
+        # Workers check for changed modules when they get a function that they do not have.
         hashed.update(reloads.count.to_bytes(8, "little"))
         digest = hashed.digest()
         known = self._by_digest.find((digest, settings))
@@ -419,7 +419,7 @@ class Core:
         with self._lock:
             found = self._blobs.find(digest)
             if found is None:
-                # Ids of shared arguments are part of the digest: they must stay theirs.
+                # Ids of shared arguments are part of the digest: they must stay unique.
                 found = self.share(pieces), blobs
                 self._blobs.keep(digest, found)
             return found[0]
@@ -449,7 +449,7 @@ class Core:
     def dump(
         self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[_entries.Pickled, list[_native.Blob]]:
-        """A call, and its shared arguments."""
+        """Pickles a call; also returns its shared arguments."""
         if not self.has_shared:
             return _pickling.dump_call(function.function, args, kwargs, function.captured), []
         blobs = list(function.shared)
@@ -460,7 +460,7 @@ class Core:
     def submit_one(
         self, waiter: Joins, function: Function, call: _entries.Pickled, shared: list[_native.Blob]
     ) -> int:
-        """Submits a call, which may be a task with others if it has no buffers and no shared arguments. Waits for room."""
+        """Submits a call, which may be joined with others if it has no buffers and no shared arguments. Waits for room."""
         if shared or not isinstance(call, bytes):
             return self.submit(waiter, function, [call], shared)
         try:
@@ -479,15 +479,15 @@ class Core:
         gives_back: bool = False,
         again: bool = False,
     ) -> int:
-        """Submits a task of one or more calls. `ran`: of a call that was a task with others, how often that ran. `gives_back`: it gives back
-        what it has not begun, if it takes long. `again`: it does not wait for room."""
+        """Submits a task of one or more calls. `ran`: for a single call, how often it has run in a task with others. `gives_back`: the task
+        returns the calls that it has not begun, if it takes long. `again`: does not wait for room."""
         try:
             return function.calls.submit_all(waiter, calls, shared, ran, gives_back, again)
         except ArgumentTooLarge as error:
             raise _too_large(function, error) from None
 
     def close(self) -> None:
-        """Cancels what is open and ends the connection."""
+        """Cancels open calls and closes the connection."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -496,12 +496,12 @@ class Core:
 
 
 def _is_made_again(function: object) -> TypeGuard[FunctionType]:
-    """Whether a ``lambda``, or a ``def`` within a function, has made it, which may make others."""
+    """Whether a ``lambda``, or a ``def`` within a function, has made it, and so may make others."""
     return type(function) is FunctionType and "<" in function.__qualname__
 
 
 def _identity(function: Callable[..., Any]) -> int:
-    """The same for all functions of one ``lambda`` or inner ``def``."""
+    """Equal for all functions of one ``lambda`` or inner ``def``."""
     return id(function.__code__ if _is_made_again(function) else function)
 
 

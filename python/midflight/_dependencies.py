@@ -18,7 +18,7 @@ _ABSENT = object()
 
 
 class _Reloads:
-    """Counts modules that were reloaded: ``importlib.reload`` asks each finder for the module, and gives it as `target`."""
+    """Counts reloaded modules: ``importlib.reload`` asks each finder for the module, and passes it as `target`."""
 
     count = 0
 
@@ -33,7 +33,7 @@ sys.meta_path.insert(0, reloads)
 
 
 class Dependencies:
-    """All that the pickle of a function has, where no part of it can change in place."""
+    """Everything that the pickle of a function depends on, if no part of it can change in place."""
 
     __slots__ = ("_by_value", "_functions", "_parts", "_reloads", "_variables")
 
@@ -48,12 +48,12 @@ class Dependencies:
 
     @classmethod
     def of(cls, function: object) -> Dependencies | None:
-        """``None`` if some of it may change in place, such as a list, an array or a class of ``__main__``."""
+        """``None`` if a part may change in place, such as a list, an array or a class of ``__main__``."""
         found = cls(function)
         return found if found._collect(function) else None
 
     def are_unchanged(self, function: object) -> bool:
-        """Whether the pickle of this function is the same: of that one, or of one that the same ``lambda`` or ``def`` has made."""
+        """Whether the pickle is still valid for this function: the same one, or one from the same ``lambda`` or ``def``."""
         for names, name, value in self._variables:
             if names.get(name, _ABSENT) is not value:
                 return False
@@ -113,7 +113,7 @@ class Dependencies:
 
 
 def _parts(function: Any) -> list[Any]:
-    """What a function is made of: code, variables of its module, defaults, captured variables. Another callable is its only part."""
+    """The parts of a function: code, variables of its module, defaults, captured variables. Another callable is its only part."""
     if type(function) is not FunctionType:
         return [function]
     parts = [function.__code__, function.__globals__, bool(function.__dict__)]

@@ -14,15 +14,15 @@ Pickled = bytes | tuple[bytes, list[memoryview]]
 #: Status, pickle and buffers of a call or a result.
 Entry = tuple[int, Any, list[memoryview]]
 
-#: Where a buffer begins: at a multiple of so many bytes.
+#: Buffers begin at multiples of this number of bytes.
 ALIGNMENT = 64
-#: Entries of up to so many bytes together are copied into one piece, which is quicker sent than several.
+#: Entries up to this total size are copied into one piece, which is faster to send than several.
 JOINED_MAX = 64 << 10
 #: Bytes of the largest result that can be transferred.
 RESULT_MAX = (1 << 32) - 1
 
 VALUE, RAISED, BROKEN, NOT_BEGUN = 0, 1, 2, 3
-#: The status of a call that may be given back, if the task takes long before it begins.
+#: Status of a call that may be returned unrun, if its task takes long before the call begins.
 GIVES_BACK = 1
 
 _COUNT = struct.Struct("<I")
@@ -30,13 +30,13 @@ _ENTRY = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
 #: The count, and the only entry.
 _ONE = struct.Struct("<IB3xIQ")
-#: What a result begins with, and a result with its only entry.
+#: The head of a result, and a result with its only entry.
 _RESULT = struct.Struct("<cQ")
 _RESULT_OF_ONE = struct.Struct("<cQIB3xIQ")
 
 
 def join(entry: Pickled) -> list[bytes | memoryview]:
-    """One entry, as the pieces of a shared argument."""
+    """One entry, in the pieces of a shared argument."""
     return _joined(_COUNT.pack(1), [(VALUE, entry)])
 
 
@@ -95,8 +95,8 @@ def parse_result(value: Any) -> tuple[int, list[Entry]]:
 
 
 def parse_entries(view: memoryview, at: int = 0, *, is_shared: bool = False) -> list[Entry]:
-    """The entries from `at` on; buffers are aligned to the beginning of `view`. What is made of a buffer may be changed, unless it is of
-    a shared argument."""
+    """The entries from `at` on; buffers are aligned to the beginning of `view`. Objects in a buffer are writable, unless it belongs to a
+    shared argument."""
     count, status, buffers, length = _ONE.unpack_from(view, at)
     if count == 1 and buffers == 0:
         return [(status, view[at + 20 : at + 20 + length], [])]

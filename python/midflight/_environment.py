@@ -1,4 +1,4 @@
-"""What is installed here."""
+"""The installed packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def digest() -> int:
 
 
 def _installed() -> set[str]:
-    """Names and versions. What lies in the directory where a program runs is not installed; what cannot be read does not count."""
+    """Names and versions. Packages in the program's own directory are not installed; unreadable ones do not count."""
     from importlib import metadata
 
     here = _here()
@@ -31,7 +31,7 @@ def _installed() -> set[str]:
             continue
         if not name or not version:
             continue
-        # Tools write a name in several ways: PEP 503.
+        # Normalises names: PEP 503.
         found.add(f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}")
     return found
 
@@ -51,5 +51,5 @@ def _absolute(path: str) -> str:
 
 @functools.cache
 def about() -> str:
-    """One line for people: Python, its path, the host."""
+    """One line: Python, its path, the host."""
     return f"Python {platform.python_version()}, {sys.executable}, on {socket.gethostname()}"

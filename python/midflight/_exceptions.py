@@ -13,7 +13,7 @@ from midflight.errors import CannotPickle, CannotUnpickle, MidflightError, Missi
 
 
 def _text(error: BaseException) -> str:
-    """What an exception says, also where that raises another one."""
+    """The text of an exception, even if its ``__str__`` raises another one."""
     try:
         return str(error)
     except Exception:
@@ -60,7 +60,7 @@ def dump_exception(error: BaseException, skip: int = 1) -> bytes:
 
 
 def dump_broken(kind: str, message: str, text: str, module: str | None = None) -> bytes:
-    """An error of the worker: which exception it is at the client, the text of its traceback, and the module that is missing."""
+    """An error of the worker: the exception to raise at the client, the text of its traceback, and the missing module."""
     return pickle.dumps((kind, message, text, module), 5)
 
 
@@ -70,7 +70,7 @@ def load_exception(data: Any, buffers: Sequence[Any]) -> BaseException:
         if not isinstance(error, BaseException):
             raise TypeError(f"it is now a {type(error).__qualname__}")
         if not isinstance(error, Exception):
-            # As it is, SystemExit would end the caller's program, and asyncio's CancelledError the caller's task.
+            # Otherwise SystemExit would end the caller's program, and asyncio's CancelledError the caller's task.
             error = RemoteError(f"the function raised {one_line(error)}", type(error).__qualname__)
     except Exception as failure:
         error = RemoteError(f"the function raised an exception that cannot be unpickled here: {one_line(failure)}")

@@ -27,7 +27,7 @@ class Executor(concurrent.futures.Executor):
     def __init__(self, switch: str | None = None, **options: Any) -> None:
         self._client: Client | None = Client(switch, **options)
         self._futures: set[Future[Any]] = set()
-        #: Those of which not all calls have been submitted and have ended.
+        #: Results whose calls have not all been submitted and ended.
         self._results: set[Results[Any]] = set()
 
     def __reduce__(self) -> NoReturn:
@@ -58,8 +58,8 @@ class Executor(concurrent.futures.Executor):
         return self._open().options(**options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends it. With `wait` all its calls have ended then, those of ``map``, too; their results can still be read. Without, its calls
-        go on, and who reads a ``map`` submits the rest of it; the connection ends with the last future and iterator."""
+        """Ends it. With `wait`, all its calls have then ended, including those of ``map``, and their results can still be read. Without,
+        its calls continue, and reading a ``map`` submits the rest of it; the connection ends with the last future and iterator."""
         client, self._client = self._client, None
         if cancel_futures:
             for future in list(self._futures):

@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 _ENDED = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
-#: Held while a future ends that has no condition, or is given one. The garbage collector and handlers of signals may run meanwhile, in
-#: the same thread, and end other futures, or ask for a condition.
+#: Held while a future without a condition ends, or gets one. The garbage collector and signal handlers may end other futures or ask for a
+#: condition at the same time, in the same thread.
 _lock = threading.RLock()
 os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined] # as the standard library does
 
 
 class Future(concurrent.futures.Future[T]):
-    """The result of a call that is not there yet. Wait for it, or await it.
+    """The result of a call that has not ended yet. Wait for it, or await it.
 
     It is a :class:`concurrent.futures.Future`, so what takes those takes these.
 
@@ -41,8 +41,8 @@ class Future(concurrent.futures.Future[T]):
     >>> client.close()
     """
 
-    # The base class makes a condition, a lock and lists for each future: a dozen objects, which the garbage collector looks at again and
-    # again while many futures are open. Most never need them. Nor a dict, which these names would be in without slots.
+    # The base class makes a condition, a lock and lists for each future, which the garbage collector visits repeatedly while many are open.
+    # Most futures never need them. Slots also save the dict.
     __slots__ = (
         "_call",
         "_client",
@@ -59,11 +59,11 @@ class Future(concurrent.futures.Future[T]):
     )
 
     def __init__(self, client: Client, function: Function, call: _entries.Pickled) -> None:
-        self._client = client  # one that nobody has is closed
+        self._client = client  # without one it is closed
         self._function = function
         #: To submit it again.
         self._call: bytes | None = call if isinstance(call, bytes) and function.may_join else None
-        #: The native module's; 0 is nobody's. `_token_again` is that of the call when it was submitted again.
+        #: The native module's token; 0 means none. `_token_again` is that of the call when it was submitted again.
         self._token = self._token_again = 0
         self._state = "PENDING"
         self._result: Any = None
@@ -77,7 +77,7 @@ class Future(concurrent.futures.Future[T]):
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        """What the base class holds when it looks at a future and who waits for it. It is made with what it protects, the first time."""
+        """The base class holds it to check a future or change its waiters. Made with what it protects, on the first use."""
         with _lock:
             if self._own_condition is None:
                 self._waiters: list[Any] = []
@@ -112,14 +112,14 @@ class Future(concurrent.futures.Future[T]):
         return True
 
     def _tell_cancelled(self) -> bool:
-        """Tells who waits by means of the standard library that it is cancelled; ``False`` if they know."""
+        """Reports the cancellation to waiters of the standard library; ``False`` if they know it."""
         with self._condition:
             is_told = self._state == "CANCELLED" and not self.set_running_or_notify_cancel()
         self._tell_watchers()
         return is_told
 
     def _watch(self, ended: deque[Future[Any]]) -> None:
-        """Appends itself there when it has ended."""
+        """Appends itself to the queue when it has ended."""
         if self._state in _ENDED:
             ended.append(self)
             return
@@ -145,8 +145,8 @@ class Future(concurrent.futures.Future[T]):
     def _end(self, kind: int, value: Any) -> None:
         if self._state != "PENDING":
             self._call = None
-            self._tell_watchers()  # if a signal's handler has kept it from that
-            return  # cancelled, or told before
+            self._tell_watchers()  # if a signal handler has prevented that
+            return  # cancelled, or settled before
         if kind == _outcomes.CANCELLED:
             super().cancel()
             self._tell_cancelled()
@@ -154,7 +154,7 @@ class Future(concurrent.futures.Future[T]):
         nanoseconds, outcomes = _outcomes.read(kind, value, 1)
         if nanoseconds:
             self._function.note(1, nanoseconds)
-        if isinstance(outcomes, list) and outcomes[0] is not None:  # as it is for one call
+        if isinstance(outcomes, list) and outcomes[0] is not None:  # as for one call
             self._settle(outcomes[0])
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
@@ -164,7 +164,7 @@ class Future(concurrent.futures.Future[T]):
         self._tell_watchers()
         if condition is None:  # no thread waits on the condition; one may still poll the state
             return
-        # As ``set_result`` and ``set_exception``, but Ctrl-C cannot leave the lock locked: that happens in ``Condition.__enter__``.
+        # As ``set_result`` and ``set_exception``, but Ctrl-C in ``Condition.__enter__`` cannot leave the lock locked.
         with condition._lock:  # type: ignore[attr-defined]
             if not is_noted and not self._note(outcome):
                 return
@@ -175,7 +175,7 @@ class Future(concurrent.futures.Future[T]):
         self._invoke_callbacks()  # type: ignore[attr-defined]
 
     def _note(self, outcome: _outcomes.Outcome) -> bool:
-        """``False`` if it was cancelled, or told before."""
+        """``False`` if it was cancelled or settled before."""
         if self._state != "PENDING":
             return False
         has_value, value = outcome
@@ -201,11 +201,11 @@ class Future(concurrent.futures.Future[T]):
             return
         self._call = None
         if self._state != "PENDING":
-            self._client._core.native.cancel(self._token_again)  # it was cancelled meanwhile, by its old token
+            self._client._core.native.cancel(self._token_again)  # cancelled in the meantime, by its old token
 
 
 def gather(futures: Iterable[Future[T]], *, return_exceptions: bool = False, timeout: float | None = None) -> list[Any]:
-    """The results of all, in order. The first exception is raised, unless `return_exceptions`: then it is in the list.
+    """The results of all, in order. Raises the first exception, unless `return_exceptions`: then it is in the list.
 
     >>> with midflight.Client() as client:
     ...     midflight.gather([client.submit(pow, 2, n) for n in range(4)])

@@ -1,4 +1,4 @@
-"""``map``: many calls of one function, several in a task where they are short."""
+"""``map``: many calls of one function; short ones share a task."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 #: Tasks that are open while their size still grows.
 _FIRST_TASKS = 64
-#: Calls that a task gives back are submitted again in at most this many tasks.
+#: Calls that a task returns are submitted again in at most this many tasks.
 _PIECES = 16
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
 
 
 class _Ended:
-    """What stands for a call that could not be submitted."""
+    """Stands for a call that could not be submitted."""
 
     ended = True
 
@@ -39,7 +39,7 @@ class _Ended:
 
 
 class _Chunk:
-    """Calls that are one task, as long as nothing separates them."""
+    """Calls that are one task until something separates them."""
 
     __slots__ = ("_calls", "_core", "_function", "_is_cancelled", "_open", "_shared", "_tasks", "ended", "outcomes")
 
@@ -102,7 +102,7 @@ class _Chunk:
         return self._function.runs_max
 
     def end(self, start: int, outcomes: Sequence[_outcomes.Outcome | None]) -> None:
-        """These calls have ended so, but for those with ``None``. What has ended before stays."""
+        """These calls have ended with these outcomes, except for those with ``None``. Earlier outcomes stay."""
         if self.ended:
             return
         if len(outcomes) == len(self.outcomes) == self._open and None not in outcomes:
@@ -130,15 +130,16 @@ class _Task:
         self._start = start
         self._stop = stop
         self.token = 0  # belongs to no task
-        #: What is still to be submitted again, of what the task did not begin or was not to end together; ``None``: nothing was yet.
+        #: Ranges that are still to be submitted again, because the task did not begin them or should not run them together; ``None``: none
+        #: was submitted yet.
         self._rest: deque[tuple[int, int]] | None = None
-        #: What is behind it was given back.
+        #: The calls from here on were returned.
         self._first = stop
         self._ran = 0
         self._is_apart = False
 
     def _end(self, kind: int, value: Any) -> None:
-        if self._is_apart:  # told before
+        if self._is_apart:  # settled before
             self._send_rest()
             return
         count = self._stop - self._start
@@ -161,7 +162,7 @@ class _Task:
         self._chunk.end(self._start, [(False, error)] * (self._stop - self._start))
 
     def _give_back(self, first: int, outcomes: Sequence[_outcomes.Outcome | None] = ()) -> None:
-        """The task has not begun its calls from this one on, and will not. Those before have ended so, as far as it says."""
+        """The task returns its calls from this one on. The earlier ones have ended with these outcomes, as far as it reports them."""
         self._chunk.end(self._start, outcomes)
         first += self._start
         if self._rest is None:
@@ -200,7 +201,7 @@ class Results(Generic[T]):
         return_exceptions: bool,
         bar: Any,
     ) -> None:
-        self._client = client  # one that nobody has is closed
+        self._client = client  # without one it is closed
         self._core = client._core
         self._function = function
         self._source: Iterator[tuple[Any, ...]] = iter(calls)
@@ -213,11 +214,11 @@ class Results(Generic[T]):
         self._open = 0
         self._ready: deque[_outcomes.Outcome | None] = deque()
         self._is_exhausted = False
-        #: The arguments of the next call, taken from the source; then the calls of the next task, and what they share.
+        #: The arguments of the next call, taken from the source; then the calls of the next task, and their shared arguments.
         self._args: tuple[Any, ...] | None = None
         self._calls: list[_entries.Pickled] = []
         self._shared: list[_native.Blob] = []
-        #: Who takes results, and submits further calls.
+        #: Held by the thread that takes results and submits further calls.
         self._lock = threading.RLock()
         self._at_end: Callable[[Results[T]], Any] | None = None
         self._fill()
@@ -238,11 +239,11 @@ class Results(Generic[T]):
         if has_value or self._return_exceptions:
             return value  # type: ignore[no-any-return]
         if isinstance(value, StopIteration):
-            raise RuntimeError("the function raised StopIteration") from value  # or the loop would end
+            raise RuntimeError("the function raised StopIteration") from value  # otherwise the loop would end
         raise value
 
     def cancel(self) -> None:
-        """Cancels what has not ended, and submits nothing more."""
+        """Cancels the calls that have not ended, and submits no more."""
         self._is_exhausted = True
         for chunk in list(self._chunks):
             if not chunk.ended:
@@ -266,7 +267,7 @@ class Results(Generic[T]):
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 if not self._core.wait_until(chunk.has_ended, left):
                     left_over = self._open
-                    self.cancel()  # else the next calls would wait for these
+                    self.cancel()  # otherwise the next calls would wait for these
                     raise TimeoutError(f"{left_over} calls of map had not ended in time, and are cancelled")
             self._chunks.popleft()
             self._open -= len(chunk.outcomes)
@@ -283,19 +284,20 @@ class Results(Generic[T]):
             self._at_end(self)
 
     def _fill(self) -> None:
-        """Submits calls until as many are open as may be."""
+        """Submits calls up to the bound of open ones."""
         pace = self._function.pace
         while not self._is_exhausted:
             may_grow = pace.grows and not self._chunksize
             most = min(self._window, _FIRST_TASKS * pace.size) if may_grow else self._window
-            # A task that only fills a small gap would be smaller than it should be, and so would the next ones.
+            # A task that only fills a small gap would be too small, and so would the following ones.
             size = min(self._chunksize, most) if self._chunksize else min(pace.size, -(-most // 4))
             if self._open + size > most:
                 return
             self._submit(size)
 
     def _submit(self, size: int) -> None:
-        """Collects calls, and submits them as one task. What was collected stays if an exception, such as that of Ctrl-C, ends this."""
+        """Collects calls, and submits them as one task. If an exception, such as that of Ctrl-C, interrupts this, the collected calls are
+        kept."""
         failed: Exception | None = None
         length = 0
         while not failed and not self._shared and len(self._calls) < size and length < _TASK_BYTES:
@@ -303,7 +305,7 @@ class Results(Generic[T]):
                 if self._args is None:
                     self._args = next(self._source, None)
             except Exception as error:
-                self._is_exhausted = True  # it may have no end
+                self._is_exhausted = True  # it may be infinite
                 failed = error
                 break
             if self._args is None:

@@ -1,4 +1,4 @@
-"""At a worker: whether its modules are still those of the files that they were imported from."""
+"""At a worker: whether the files of its modules have changed since the import."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import contextlib
 import os
 import sys
 
-#: When a file was changed last, and its length.
+#: Modification time and length of a file.
 _Stamp = tuple[int, int]
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 class Modules:
-    """Files of the imported modules that people edit: those of the standard library and of installed packages are left out."""
+    """Files of the imported modules that users edit, without those of the standard library and of installed packages."""
 
     def __init__(self) -> None:
         self._count = 0
-        #: ``None``: it is not known which content was imported.
+        #: ``None``: it is unknown which content was imported.
         self._files: dict[str, _Stamp | None] = {}
 
     def note(self, since: float) -> None:
-        """Looks for modules that were imported after this time of the clock."""
+        """Looks for modules that were imported after this time."""
         if len(sys.modules) == self._count:
             return
         self._count = len(sys.modules)

@@ -1,4 +1,4 @@
-"""How calls have ended, from what the native module says of their task."""
+"""Outcomes of calls, from what the native module reports of their task."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from midflight.errors import (
     WorkerDied,
 )
 
-#: Kinds of ends, of the native module.
+#: Kinds of ends, as in the native module.
 VALUE, FAILED, UNKNOWN, LOST, TOO_LARGE, CANCELLED, CLOSED, NOT_SUBMITTED, NO_ROOM, PART = range(10)
 
-#: The first byte of a result of calls, and of one that is the executor's own.
+#: The first byte of a result of calls, and of the executor's own result.
 _RESULT, _REFUSAL = ord("R"), ord("E")
 
 #: The codes of an executor's own results.
 _MISMATCH, _DIED, _NO_WORKER, _NOT_FETCHED, _TIMED_OUT = 1, 2, 3, 4, 5
 
-#: Of a task of several calls: each of them may have another end if it is alone.
+#: Ends of a task of several calls; a call that runs alone may end differently.
 _PASSING = (WorkerDied, TaskTimeout, NoWorker, TaskLost, ResultTooLarge)
 
 #: Whether a call has returned, and its value or its exception.
@@ -36,15 +36,15 @@ Outcome = tuple[bool, Any]
 
 
 class Apart(NamedTuple):
-    """Each call of the task is to be tried alone."""
+    """Each call of the task must be retried alone."""
 
     #: How often the task has run; ``None``: as often as its options allow.
     ran: int | None
 
 
 def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome | None] | Apart]:
-    """The nanoseconds that a task of so many calls took, if it says so, and how each of them has ended; ``None``: it has not begun. What
-    is wrong with the result is an outcome, too."""
+    """The nanoseconds that a task of this number of calls took, if it reports them, and the outcome of each; ``None``: it has not begun. A
+    malformed result is an outcome, too."""
     if kind == VALUE:
         try:
             first = value[0]
@@ -69,8 +69,8 @@ def read(kind: int, value: Any, calls: int) -> tuple[int, list[Outcome | None] |
 
 
 def read_part(value: bytes) -> tuple[int, int, list[Outcome | None]]:
-    """What a task says that runs on: the first call that it has given back; the nanoseconds of those that have ended, and how these have,
-    if it says so."""
+    """The report of a running task: the first call that it has returned; the nanoseconds and the outcomes of those that have ended, if it
+    reports them."""
     first = int.from_bytes(value[:4], "little")
     if len(value) == 4:
         return first, 0, []
@@ -115,7 +115,7 @@ def _of_executor(value: bytes) -> BaseException:
 
 
 def outcome(entry: _entries.Entry) -> Outcome | None:
-    """Of one call; ``None``: it has not begun."""
+    """The outcome of one call; ``None``: it has not begun."""
     status, data, buffers = entry
     if status == _entries.NOT_BEGUN:
         return None

@@ -20,12 +20,12 @@ from midflight.errors import CannotPickle, CannotUnpickle, MissingModule
 #: Shorter buffers are part of the pickle.
 BUFFER_MIN = 4096
 
-#: Values of these types have no buffers, and need nothing of ``__main__``: pickle does all.
+#: Values of these types have no buffers and do not refer to ``__main__``: pickle is enough.
 _PLAIN = frozenset((bool, bytes, float, int, str, type(None)))
 
 
 def dumps(value: object) -> Pickled:
-    """Pickles a value: fast where pickle can, and by value what is defined in ``__main__`` or by ``register_pickle_by_value``."""
+    """Pickles a value: fast if pickle can; by value if it is defined in ``__main__`` or registered by ``register_pickle_by_value``."""
     if type(value) in _PLAIN:
         return pickle.dumps(value, 5)
     buffers: list[memoryview] = []
@@ -37,7 +37,7 @@ def dumps(value: object) -> Pickled:
         buffers.append(raw)
         return False
 
-    # What pickle cannot do, cloudpickle may; its error is told.
+    # If pickle fails, cloudpickle may succeed; otherwise its error is raised.
     with contextlib.suppress(Exception):
         if not cloudpickle.list_registry_pickle_by_value():
             data = _dumps_by_reference(value, buffers, keep)
@@ -52,7 +52,7 @@ class _OfMain(Exception):
 
 
 class _ByReference(pickle.Pickler):
-    """Pickle, which looks at each object that is more than a number, a string or a container of Python."""
+    """A pickler that checks each object that is more than a number, a string or a container of Python."""
 
     def reducer_override(self, value: object) -> Any:
         if getattr(value, "__module__", None) == "__main__":
@@ -60,13 +60,13 @@ class _ByReference(pickle.Pickler):
         return NotImplemented
 
 
-#: Whether the last pickles had the name of ``__main__``, as a module or as a text: scikit-learn sends filters of warnings with each call,
-#: and one of them has it.
+#: Whether the last pickles contained the name ``__main__``, as a module or as text: scikit-learn sends a filter of warnings with it with
+#: each call.
 _has_main = False
 
 
 def _dumps_by_reference(value: object, buffers: list[memoryview], keep: Callable[[pickle.PickleBuffer], bool]) -> bytes:
-    """Pickles a value in which nothing is of ``__main__``; raises if something is."""
+    """Pickles a value that does not refer to ``__main__``; raises an exception if it does."""
     global _has_main
     if not _has_main:
         data = pickle.dumps(value, 5, buffer_callback=keep)
@@ -102,7 +102,7 @@ def caller() -> str:
 
 
 def dump_function(function: object) -> Pickled:
-    """By value where it is of ``__main__``, local or a lambda; by its name where it is of a module."""
+    """By value if it is of ``__main__``, local or a lambda; by name if it is of a module."""
     try:
         return dumps(function)
     except Exception as error:
@@ -115,7 +115,7 @@ def dump_function(function: object) -> Pickled:
 def dump_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], captured: bytes | None = None
 ) -> Pickled:
-    """`captured`: of a function that is sent without it; the first argument of the pickle."""
+    """`captured`: the captured values of a template's function; the first argument of the pickle."""
     all_args = args if captured is None else (captured, *args)
     try:
         if not kwargs and _PLAIN.issuperset(map(type, args)):

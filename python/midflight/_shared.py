@@ -1,4 +1,4 @@
-"""Shared arguments: while a call is pickled they are collected, and stand in it by their index."""
+"""Shared arguments: collected while a call is pickled, and replaced by their index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _here: list[Any] = []
 
 @contextlib.contextmanager
 def collecting(into: list[Any]) -> Iterator[None]:
-    """Shared arguments that this thread pickles in it are appended there."""
+    """Appends the shared arguments that this thread pickles in this context."""
     before = getattr(_collecting, "blobs", None)  # a `__reduce__` may submit something itself
     _collecting.blobs = into
     try:
@@ -42,5 +42,5 @@ def provide(shared: list[Any]) -> None:
 
 
 def shared(index: int) -> Any:
-    """What stands in a pickle for a shared argument."""
+    """Replaces a shared argument in a pickle."""
     return _here[index]()

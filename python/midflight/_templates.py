@@ -1,4 +1,4 @@
-"""Functions without what they have captured: where a loop makes them of one ``lambda``, that is sent with each call instead."""
+"""Templates: functions without captured values. If a loop makes functions of one ``lambda``, each call carries these values instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CAPTURED_MAX = 2048
 
 
 class Template:
-    """What all functions of one code have in common."""
+    """The common part of all functions of one code."""
 
     def __init__(self, function: FunctionType) -> None:
         cells = tuple(CellType() for _ in function.__closure__ or ())
@@ -28,13 +28,14 @@ class Template:
 
 
 def dump_captured(function: FunctionType) -> bytes | None:
-    """What differs from one function of the same code to the next; ``None`` where it is better a part of the function's own pickle."""
+    """The captured values, which differ between functions of the same code; ``None`` if they should be a part of the function's own
+    pickle."""
     shared: list[Any] = []
     try:
         cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
         with _shared.collecting(shared):
             pickled = _pickling.dumps((cells, function.__defaults__, function.__kwdefaults__))
-    except Exception:  # not assigned yet, or without a pickle: then the function's own says what is wrong
+    except Exception:  # not assigned yet, or not picklable: the error of pickling the function is clearer
         return None
     return pickled if isinstance(pickled, bytes) and len(pickled) <= _CAPTURED_MAX and not shared else None
 

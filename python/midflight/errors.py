@@ -53,7 +53,7 @@ class Mismatch(MidflightError):
 
 
 class WorkerDied(MidflightError):
-    """The worker died in the task, in each of its attempts. ``signal`` is what ended it, or ``None`` if it has exited."""
+    """The worker died in the task, in each of its attempts. ``signal`` ended it; ``None`` if it has exited."""
 
     def __init__(self, message: str, signal: int | None = None) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class NoPython(MidflightError):
 
 
 class TaskLost(MidflightError):
-    """Function, arguments or result could not be transferred."""
+    """The function, arguments or result could not be transferred."""
 
 
 class TaskTimeout(MidflightError, TimeoutError):
@@ -80,16 +80,16 @@ class TaskTimeout(MidflightError, TimeoutError):
 
 
 class TooManyWaiting(MidflightError):
-    """A call cannot wait for other calls: as many of its executor do as may."""
+    """A call cannot wait for other calls, because its executor has as many waiting calls as it may."""
 
 
 class ClientClosed(MidflightError):
-    """The client was closed before the task has ended."""
+    """The client was closed before the task had ended."""
 
 
 class RemoteError(MidflightError):
-    """A function has raised an exception that cannot be pickled, or not be unpickled here, or that would end the caller, such as
-    ``SystemExit``. ``kind`` is its type's name."""
+    """A function has raised an exception that cannot be pickled or unpickled, or that would end the caller, such as ``SystemExit``.
+    ``kind`` is its type's name."""
 
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)

@@ -22,7 +22,7 @@ from midflight._futures import Future
 
 __all__ = ["MidflightBackend"]
 
-#: What is for `Client.options`, and not for `Client`.
+#: Arguments of `Client.options`; the others are for `Client`.
 _OF_TASKS = ("priority", "resources", "timeout", "retries", "attempts")
 
 
@@ -73,11 +73,11 @@ class MidflightBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         return future
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
-        """What a batch has returned."""
+        """The result of a batch."""
         return out.result(0)
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Cancels what is open."""
+        """Cancels open batches."""
         for future in list(self._futures):
             future.cancel()
         if not ensure_ready:
@@ -88,7 +88,7 @@ class MidflightBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         self.reset_batch_stats()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A backend that travels in a batch connects anew."""
+        """A backend that is pickled with a batch connects again."""
         return {**self.__dict__, "_client": None, "_submits": None, "_futures": set(), "parallel": None}
 
 

@@ -36,21 +36,21 @@ _SAYS_WHEN, _WAS_STOPPED = 1, 2
 #: Flag of `_WAITS`: the executor sends no answer.
 _SILENT = 1
 _FRAMES = 3
-#: Seconds that calls which are one task may take together, before those that have not begun are given back: five times what is meant, so
-#: that a worker which lost its core for a time slice or two keeps them.
+#: Seconds that the calls of one task may take before those that have not begun are returned: five times the target, so that a worker that
+#: lost its core for a time slice or two keeps them.
 _GIVE_BACK_AFTER = 0.02
-#: Maximum bytes of results sent with the calls given back, so that they fit into a packet.
+#: Maximum bytes of results sent with the returned calls, so that they fit into a packet.
 _TOLD_BYTES = 1000
 #: A call that has had open calls for this many seconds lends its slot, even if Midflight cannot see it wait.
 _LEND_AFTER = 1.0
 #: Interval of this check.
 _LOOK_EVERY = 0.1
-#: What is read at once: a short call comes in one piece.
+#: Bytes of one read: a short call comes in one piece.
 _CHUNK = 64 << 10
 
 
 class Cancelled(BaseException):
-    """Raised in a task that is cancelled. A ``finally`` of the task is run; who catches it goes on for a second at most."""
+    """Raised in a task that is cancelled. A ``finally`` of the task is run; a task that catches it continues for a second at most."""
 
 
 class _Connection:
@@ -76,7 +76,7 @@ class _Connection:
             self._left = data[end:]
             return kind, flag, count, number, memoryview(data)[16:end]
         self._left = b""
-        # Calls come after the numbers of function and shared arguments: their buffers are to be aligned.
+        # Calls come after the numbers of function and shared arguments; this aligns their buffers.
         lead = -4 * (1 + count) % _entries.ALIGNMENT if kind == _CALL else 0
         view = memoryview(bytearray(lead + length))[lead:]
         have = len(data) - 16
@@ -89,11 +89,11 @@ class _Connection:
         return kind, flag, count, number, view
 
     def receive_memory(self) -> mmap.mmap:
-        """A descriptor, mapped."""
+        """A descriptor, mapped into memory."""
         self.send(_READY, 0, 0, [])
         _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
         try:
-            # Linux before 6.7 maps sealed memory only privately; nobody writes, so all share its pages even so.
+            # Linux before 6.7 maps sealed memory only privately; as there are no writes, all mappings still share its pages.
             return mmap.mmap(descriptors[0], 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
         finally:
             os.close(descriptors[0])
@@ -103,7 +103,7 @@ class _Connection:
             self.send_locked(kind, flag, number, pieces)
 
     def send_locked(self, kind: int, flag: int, number: int, pieces: list[bytes | memoryview]) -> None:
-        """The same, where the lock is held."""
+        """Sends a frame; the caller holds the lock."""
         length = sum(map(_length, pieces))
         header = _HEADER.pack(kind, flag, 0, number, length)
         if len(pieces) == 1 and length < _CHUNK:
@@ -115,11 +115,11 @@ class _Connection:
 
 
 class _Blob:
-    """A function or a shared argument; unpickled when it is needed first."""
+    """A function or a shared argument; unpickled on first use."""
 
     def __init__(self, content: Any, tell: Callable[[int], None] | None = None) -> None:
         self._content = memoryview(content).toreadonly()
-        #: Gets the bytes that it takes here once it is unpickled, beside what all workers share.
+        #: Called after unpickling with the bytes of this process's own memory, which workers do not share.
         self._tell = tell
         self.is_loaded = False
         self._value: Any = None
@@ -131,7 +131,7 @@ class _Blob:
             self._value = pickle.loads(data, buffers=buffers)
             self.is_loaded = True
             if self._tell:
-                # The process may grow by modules instead, or not at all, as memory that others have left is used again.
+                # Modules may account for the growth, or there is none because freed memory is reused.
                 grown = _own_memory() - before if len(sys.modules) == modules else 0
                 self._tell(max(grown, len(data)))
         return self._value
@@ -142,22 +142,22 @@ class _Worker:
         self._connection = connection
         self._blobs: dict[int, _Blob] = {}
         self._may_interrupt = False
-        #: Of the task that is to say when its first call begins.
+        #: The number of the task that must report when its first call begins.
         self._says_when: int | None = None
         self._process = os.getpid()
         self._modules = Modules()
         self._thread = threading.get_ident()
         #: The task that runs.
         self._number: int | None = None
-        #: How many of its calls have begun, and of how many; 0: none of them is given back.
+        #: How many of its calls have begun, and of how many; 0: it may not return any.
         self._begun = self._count = 0
         self._count_since = 0.0
         self._results: list[tuple[int, Pickled]] = []
-        #: Calls that have not begun are given back.
+        #: Whether calls that have not begun are to be returned.
         self._stops = False
-        #: The task waits for others. `_lent_by_watch`: it has not said so.
+        #: The task waits for others. `_lent_by_watch`: it has not said so itself.
         self._is_lent = self._lent_by_watch = False
-        #: Since when this process has open calls of its own.
+        #: Since when this process has had open calls of its own.
         self._open_since: float | None = None
         self._watch: threading.Thread | None = None
         self._is_watched = False
@@ -171,14 +171,14 @@ class _Worker:
             raise Cancelled
 
     def _forget_interrupts(self) -> None:
-        """The task before was told to stop, and may have kept SIGINT from coming: it must not come to the next one."""
+        """The previous task was told to stop, and may have blocked SIGINT: it must not reach the next one."""
         signal.signal(signal.SIGINT, self._interrupt)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-    # What the task that runs says meanwhile.
+    # Messages of the running task.
 
     def may_lend(self) -> bool:
-        """Whether this thread runs a call, which has not lent its slot."""
+        """Whether this thread runs a call that has not lent its slot."""
         is_here = self._number is not None and threading.get_ident() == self._thread
         return is_here and not self._is_lent and os.getpid() == self._process
 
@@ -186,7 +186,7 @@ class _Worker:
         """Lends the slot while the call waits. Raises an exception if the executor's limit of waiting calls is reached."""
         number = self._number
         assert number is not None, "may_lend was asked"
-        may_interrupt, self._may_interrupt = self._may_interrupt, False  # or half a frame would be sent, or taken
+        may_interrupt, self._may_interrupt = self._may_interrupt, False  # otherwise half a frame could be sent or taken
         try:
             with self._connection.lock:
                 self._is_lent = True
@@ -204,7 +204,7 @@ class _Worker:
             self._may_interrupt = may_interrupt
 
     def take_back(self) -> None:
-        """The call goes on."""
+        """The call continues."""
         may_interrupt, self._may_interrupt = self._may_interrupt, False
         with self._connection.lock:
             if self._is_lent and self._number is not None:
@@ -213,7 +213,7 @@ class _Worker:
         self._may_interrupt = may_interrupt
 
     def new_client(self) -> None:
-        """There is a further client in this process."""
+        """This process has another client."""
         if self._number is not None and os.getpid() == self._process:
             self._start_watch()
 
@@ -241,7 +241,7 @@ class _Worker:
                     continue
                 self._is_watched = False
                 if self._look() is not None:
-                    self._is_watched = True  # the next task came just then
+                    self._is_watched = True  # the next task arrived at that moment
 
     def _look(self) -> float | None:
         """Seconds until the next check; ``None``: the thread waits for an event."""
@@ -261,7 +261,7 @@ class _Worker:
         return min(delays, default=None)
 
     def _give_back(self, number: int) -> None:
-        """Gives back the calls that have not begun."""
+        """Returns the calls that have not begun."""
         with self._connection.lock:
             if self._number != number:
                 return
@@ -302,7 +302,7 @@ class _Worker:
             pass
 
     def _take(self, frame: tuple[int, int, int, int, memoryview] | None) -> bool:
-        """Does what a frame says. Nothing refers to it after that: it may be large, and the next one late."""
+        """Handles a frame. Keeps no reference to it: it may be large, and the next one late."""
         if frame is None:
             return False
         kind, flag, count, number, body = frame
@@ -346,7 +346,7 @@ class _Worker:
         except Cancelled:
             cancelled = RAISED, _exceptions.dump_exception(RuntimeError("cancelled"))
             results += [cancelled] * (len(calls) - len(results))
-        except Exception as error:  # whatever objects of the user do
+        except Exception as error:  # objects of the user may raise anything
             results += [_broken(error)] * (len(calls) - len(results))
         finally:
             _shared.provide([])
@@ -375,11 +375,11 @@ class _Worker:
             return
         if len(calls) > 1 and calls[0][0] == GIVES_BACK:
             self._results = results
-            self._begun, self._count_since = 1, time.monotonic()  # the first one begins in any case
+            self._begun, self._count_since = 1, time.monotonic()  # the first call begins in any case
             self._count = len(calls)
             self._start_watch()
         for place, (_, data, buffers) in enumerate(calls, 1):
-            self._begun = place  # before it looks whether it may begin: so whoever says that it shall not knows whether it does
+            self._begun = place  # before it checks whether it may begin: so the thread that stops it knows whether it does
             if self._stops and place > 1:
                 results += [(NOT_BEGUN, b"")] * (len(calls) - len(results))
                 return
@@ -400,18 +400,18 @@ class _Worker:
             self._may_interrupt = True
             value = function(*args, **kwargs)
             if type(value) is CoroutineType:
-                import asyncio  # it takes a while, and most tasks need none
+                import asyncio  # slow to import, and most tasks do not need it
 
                 value = asyncio.run(value)
             self._may_interrupt = False
         except Cancelled:
             raise
-        except BaseException as error:  # SystemExit, too: a task does not end the worker like this
+        except BaseException as error:  # SystemExit, too: a task must not end the worker
             self._may_interrupt = False
             return RAISED, _exceptions.dump_exception(error)
         finally:
             if os.getpid() != self._process:
-                os._exit(0)  # a child that the task has forked, and that has returned from it: the task is its parent's
+                os._exit(0)  # a child that the task has forked and that has returned from it: the task is its parent's
         try:
             return VALUE, _pickling.dumps(value)
         except Exception as error:
@@ -440,7 +440,7 @@ def _broken(error: Exception) -> tuple[int, Pickled]:
 
 
 def _cannot_load(what: str, error: Exception) -> bytes:
-    """Why something of the client cannot be unpickled here."""
+    """Why an object of the client cannot be unpickled here."""
     text = traceback.format_exc()
     if isinstance(error, ModuleNotFoundError):
         message = (
@@ -454,7 +454,7 @@ def _cannot_load(what: str, error: Exception) -> bytes:
 
 def main() -> None:
     faulthandler.enable()
-    # Tasks that read the standard input, and programs that they start, are to find nothing there.
+    # Tasks that read the standard input, and programs that they start, find it empty.
     sock = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -470,7 +470,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Functions that refer to this module must find the one that has a name.
+    # Functions that refer to this module must find the named one, not ``__main__``.
     from midflight import worker
 
     worker.main()

@@ -25,7 +25,7 @@ def pid(*_: Any) -> int:
 
 
 class Local(Exception):
-    """Its constructor has other arguments than it says."""
+    """Its constructor has other arguments than it claims."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__("both")
@@ -52,7 +52,7 @@ def die_if(number: int, bad: int) -> int:
 
 
 def once(path: str) -> int:
-    """Fails the first time, and says how often it was called."""
+    """Fails the first time; returns the number of calls."""
     with Path(path).open("a") as file:
         file.write(".")
     calls = len(Path(path).read_text())
@@ -62,7 +62,7 @@ def once(path: str) -> int:
 
 
 def hang(path: str, end: str | None = None) -> None:
-    """Says at its end that it was told to end."""
+    """Notes at its end that it was told to end."""
     try:
         Path(path).write_text(str(os.getpid()))
         time.sleep(600)
@@ -72,7 +72,7 @@ def hang(path: str, end: str | None = None) -> None:
 
 
 def hold(path: str, pid: str | None = None) -> int:
-    """Until the file is there; returns the process, and before says it."""
+    """Notes its process, and returns it when the file exists."""
     if pid:
         Path(pid).write_text(str(os.getpid()))
     while not Path(path).exists():
@@ -100,7 +100,7 @@ def fork_and_die(path: str) -> None:
 
 
 def fork_and_return(path: str, go: str) -> str:
-    """Leaves a child that returns, too, later."""
+    """Leaves a child that also returns, later."""
     child = os.fork()
     if child == 0:
         hold(go)
@@ -110,7 +110,7 @@ def fork_and_return(path: str, go: str) -> str:
 
 
 class Unspeakable(Exception):
-    """Neither its text nor its pickle can be had."""
+    """Neither its text nor its pickle can be made."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -120,7 +120,7 @@ class Unspeakable(Exception):
 
 
 class Unspeakable2:
-    """Its pickle cannot be had, and the reason neither."""
+    """Its pickle cannot be made, and the reason cannot either."""
 
     def __reduce__(self) -> str:
         raise Unspeakable
@@ -155,7 +155,7 @@ def environment(name: str) -> str | None:
 
 
 def note(path: str, number: int, bad: int = -1) -> int:
-    """Writes down that it was called; ends its worker if the number is bad."""
+    """Notes the call; ends its worker if the number is bad."""
     with Path(path).open("a") as file:
         file.write(f"{number}\n")
     if number == bad:
@@ -169,7 +169,7 @@ def notes(path: Path) -> list[int]:
 
 
 def wait_for(path: str, _: object = None) -> str:
-    """Until the file is there."""
+    """Returns when the file exists."""
     while not Path(path).exists():
         time.sleep(0.01)
     return path
@@ -183,7 +183,7 @@ def interrupt(number: int, bad: int) -> int:
 
 
 class SlowToLoad:
-    """Its copy at the worker is a text of four letters; to make that takes so long."""
+    """Its copy at the worker is a text of four letters, which takes this long to make."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -208,7 +208,7 @@ def note_and_fail(path: str, number: int) -> int:
 
 
 def note_and_grow(path: str, number: int) -> bytes:
-    """Notes that it runs. 0 raises an exception, the others return much."""
+    """Notes that it runs. 0 raises an exception, the others return large results."""
     note(path, number)
     if number == 0:
         raise ValueError("always")
@@ -216,7 +216,7 @@ def note_and_grow(path: str, number: int) -> bytes:
 
 
 def hide_interrupts(seconds: float) -> str:
-    """Keeps SIGINT from coming, and leaves it so."""
+    """Blocks SIGINT, and leaves it blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     time.sleep(seconds)
     return "hidden"
@@ -242,7 +242,7 @@ class Exits:
 
 
 class Odd(Exception):
-    """It is none any more when it was pickled."""
+    """Stops being one when it is pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return int, (5,)
@@ -270,7 +270,7 @@ async def double_soon(number: int) -> int:
 
 
 async def hang_soon(path: str, end: str) -> None:
-    """Says at its end that it was told to end."""
+    """Notes at its end that it was told to end."""
     try:
         Path(path).touch()
         await asyncio.sleep(600)
@@ -307,7 +307,7 @@ def nested_map(switch: str, number: int) -> int:
 
 
 def nested_unseen(switch: str, depth: int) -> int:
-    """The same as `nested`, by a wait of the standard library."""
+    """As `nested`, by a wait of the standard library."""
     import concurrent.futures
 
     import midflight
@@ -332,7 +332,7 @@ def nested_command(switch: str) -> str:
 
 
 def note_or_hold(note: str | None, hold_until: str | None = None) -> str | None:
-    """Notes that it was called; waits until the file is there."""
+    """Notes the call; returns when the file exists."""
     if note:
         with Path(note).open("a") as file:
             file.write(".")

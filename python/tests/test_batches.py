@@ -1,4 +1,4 @@
-"""Batches that take longer than meant give back what they have not begun."""
+"""A batch that takes longer than its target returns the calls that it has not begun."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def are_noted(notes: list[str]) -> bool:
 def test_map_runs_elsewhere_what_is_behind_a_slow_call(cluster: Cluster, tmp_path: Path) -> None:
     go, notes = tmp_path / "go", files(tmp_path, 40)
     with midflight.Client(cluster.switch) as client:
-        list(client.map(functions.note_or_hold, [None] * 2000))  # short calls: they travel together
+        list(client.map(functions.note_or_hold, [None] * 2000))  # short calls: they are batched
         results = client.map(functions.note_or_hold, notes, [str(go)] + [None] * 39)
         assert eventually(lambda: are_noted(notes)), "some wait for the slow one"
         go.touch()
@@ -49,7 +49,7 @@ def test_what_a_batch_gave_back_is_cancelled_with_it(cluster: Cluster, tmp_path:
     go, notes = tmp_path / "go", files(tmp_path, 8)
     with midflight.Client(cluster.switch) as client:
         list(client.map(functions.note_or_hold, [None] * 2000))
-        # Both slots are held, so what is given back is queued.
+        # Both slots are occupied, so the returned calls are queued.
         results = client.map(functions.note_or_hold, notes, [str(go)] * 8)
         assert eventually(lambda: sum(Path(note).exists() for note in notes) == 2)
         results.cancel()

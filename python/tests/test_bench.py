@@ -33,7 +33,7 @@ def test_calls_and_a_program_run_on_midflight(monkeypatch: pytest.MonkeyPatch) -
         "submit_wire_bytes",
     ]
     assert all(value > 0 for value in values.values()), values
-    # A call alone is a task: its arguments and its result pass loopback, 200 bytes each.
+    # A single call is a task: its arguments and its result pass loopback, 200 bytes each.
     assert values["alone_wire_bytes"] > 400, values
 
 

@@ -1,4 +1,4 @@
-"""What a client promises: no end of a call is lost, bounds are waited for, and who has a future or an iterator keeps the client."""
+"""Guarantees of a client: no end of a call is lost, bounds are waited for, and a future or an iterator keeps the client."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_ctrl_c_ends_a_submit_that_waits(cluster: Cluster) -> None:
     assert done.stdout == "interrupted 2\n", done.stderr
 
 
-# Who keeps the client.
+# References to the client.
 
 
 def test_results_and_futures_keep_their_client(cluster: Cluster) -> None:
@@ -256,7 +256,7 @@ def test_a_client_that_nobody_has_is_closed(cluster: Cluster) -> None:
 def test_the_results_of_an_executor_can_be_read_after_its_block(cluster: Cluster, tmp_path: Path) -> None:
     with midflight.Executor(cluster.switch) as pool:
         results = pool.map(functions.double, range(10_000))
-        pool.map(functions.note, [str(tmp_path / "notes")] * 50, range(50))  # nobody reads these
+        pool.map(functions.note, [str(tmp_path / "notes")] * 50, range(50))  # these results are never read
     assert list(results) == list(range(0, 20_000, 2))
     assert sorted(functions.notes(tmp_path / "notes")) == list(range(50))
     pool = midflight.Executor(cluster.switch)
@@ -315,7 +315,8 @@ def test_a_client_does_not_survive_fork(cluster: Cluster, how: str) -> None:
     assert done.stdout == "7 True\n", done.stderr
 
 
-# The last two are forks that Python, and in the end the C library, do not know of. In one of some hundred such children Python itself hangs.
+# Python does not know of the last two forks, and the C library not of the last one. In one of some hundred such children Python itself
+# hangs.
 @pytest.mark.parametrize("fork", ["os.fork()", "ctypes.PyDLL(None).fork()", "ctypes.PyDLL(None)._Fork()"])
 def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluster: Cluster, fork: str) -> None:
     program = f"""
@@ -351,7 +352,7 @@ def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluste
     assert done.stdout == "3 3\n", done.stderr
 
 
-# How often calls run.
+# Number of runs.
 
 
 def test_a_call_runs_at_most_so_often(client: midflight.Client, tmp_path: Path) -> None:
@@ -359,7 +360,7 @@ def test_a_call_runs_at_most_so_often(client: midflight.Client, tmp_path: Path) 
         path = tmp_path / str(attempts)
         submitter = client.options(attempts=attempts)
         results: list[Any] = []
-        for numbers in (range(150), range(150, 300)):  # the first say how long they take
+        for numbers in (range(150), range(150, 300)):  # the first calls measure how long they take
             futures = [submitter.submit(functions.note, str(path), number, 200) for number in numbers]
             results += midflight.gather(futures, timeout=PATIENCE, return_exceptions=True)
         results += submitter.map(
@@ -400,7 +401,7 @@ def test_map_ends_with_the_exception_of_its_iterable(client: midflight.Client) -
 
 def test_map_goes_on_after_an_interrupt(client: midflight.Client) -> None:
     class Interrupted:
-        """An iterator in which Ctrl-C comes."""
+        """An iterator in which Ctrl-C arrives."""
 
         def __init__(self) -> None:
             self.number = 0

@@ -1,4 +1,4 @@
-"""What a client has running that died is stopped."""
+"""Running calls of a client that has died are stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call runs its function as it is when it is submitted: what the function uses may have changed since the last call."""
+"""A call runs its function in its current state, even if what the function uses has changed since the last call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pickled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-#: What makes `work` return 1, and then what makes it return 2.
+#: Code that makes `work` return 1, and a change that makes it return 2.
 CHANGES = {
     "a function that it uses": ("def helper(): return 1\ndef work(*_): return helper()", "def helper(): return 2"),
     "what that one uses": ("def a(): return 1\ndef b(): return a()\ndef work(*_): return b()", "def a(): return 2"),
@@ -180,7 +180,7 @@ def package(tmp_path: Path) -> Iterator[Path]:
 
 
 def write(package: Path, inner: str) -> None:
-    """Other contents have other lengths: Python's own cache of bytecode looks at that, and at the second."""
+    """Other contents have other lengths: Python's own cache of bytecode checks that, and the second."""
     (package / "fresh_inner.py").write_text(f"def value(): return {inner}\n")
     (package / "fresh_outer.py").write_text("import fresh_inner\ndef outer(_=None): return fresh_inner.value()\n")
     importlib.invalidate_caches()

@@ -1,4 +1,4 @@
-"""What goes wrong, and what is said of it. Each ends as a precise exception, and the executor goes on."""
+"""Failures, each of which ends as a precise exception, while the executor continues."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_task_that_hangs_is_stopped_at_its_timeout(client: midflight.Client, t
 
 def test_the_time_in_the_queue_does_not_count_for_the_timeout(client: midflight.Client, tmp_path: Path) -> None:
     busy = [client.submit(functions.hold, str(tmp_path / "go")) for _ in range(2)]
-    # They wait for longer than each of them may take.
+    # They wait in the queue for longer than each of them may run.
     late = [client.options(timeout=0.5, attempts=1).submit(functions.double, number) for number in range(4)]
     several = client.options(timeout=0.5, attempts=1).map(functions.double, range(100))
     time.sleep(1)
@@ -210,7 +210,8 @@ def test_a_call_is_not_tried_more_often_because_of_its_neighbours(client: midfli
     results = options.map(functions.note_and_fail, [str(path)] * 3, range(3), chunksize=3, return_exceptions=True)
     raised, hung, fine = results
     assert isinstance(raised, ValueError) and isinstance(hung, midflight.TaskTimeout) and fine == 2
-    # Together they ran three times, as the first one raised an exception; the third time the second one hung, so the third one did not run.
+    # Together they ran three times, because the first one raised an exception; the third time the second one hung, so the third one did not
+    # run.
     ran = functions.notes(path)
     assert [ran.count(number) for number in range(3)] == [4, 4, 3]
 

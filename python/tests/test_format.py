@@ -1,6 +1,6 @@
-"""The format of calls and results, held to files that the executor's tests read too (`crates/tasks/tests/python_calls.rs`).
+"""The format of calls and results, checked against files that the executor's tests read too (`crates/tasks/tests/python_calls.rs`).
 
-``UPDATE_GOLDEN=1 ./do python`` writes them anew: then raise the version of the format (docs/internals/python.md).
+``UPDATE_GOLDEN=1 ./do python`` writes them; then raise the version of the format (docs/internals/python.md).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from midflight import _entries, _native, _outcomes
 
 GOLDEN = Path(__file__).parents[2] / "crates/tasks/tests/golden/python"
 
-#: What stands in the files for references of blobs, whose ids are random: id, length, port.
+#: The files' references of blobs, whose ids are random: id, length, port.
 FUNCTION = (0x0102_0304_0506_0708, 0x1122_3344, 0x5566)
 SHARED = [(0x1112_1314_1516_1718, 0x2122_2324, 0x2526), (0x3132_3334_3536_3738, 0x4142_4344, 0x4546)]
-#: Where references begin, and how long each is.
+#: Offset of the references, and the format of each.
 HEAD, REFERENCE = 24, struct.Struct("<QIHxx")
 
 Pickled = tuple[bytes, list[memoryview]]
@@ -33,7 +33,7 @@ def golden(name: str) -> bytes:
 
 
 def assert_golden(name: str, about: str, said: bytes) -> None:
-    """That a file has these bytes. ``UPDATE_GOLDEN`` writes it first."""
+    """Checks that a file has these bytes. ``UPDATE_GOLDEN`` writes it first."""
     rows = [said[at : at + 16].hex(" ") for at in range(0, len(said), 16)]
     text = "\n".join([f"# {about}", *rows, ""])
     path = GOLDEN / f"{name}.hex"
@@ -52,7 +52,7 @@ def plain(entries: list[_entries.Entry]) -> list[tuple[int, bytes, list[bytes]]]
 
 
 def argument(client: _native.Client, shared: int, calls: list[Any], **options: Any) -> bytes:
-    """What the native module sends for these calls, with the references of the files in the place of its own."""
+    """The bytes that the native module sends for these calls, with the references of the files in place of its own."""
     function = client.share([b"a function"])
     more = [client.share([b"a shared argument"]) for _ in range(shared)]
     shape = _native.Calls(client, [function], priority=1, resources=0, **options)

@@ -1,4 +1,4 @@
-"""Futures by themselves: without a condition as long as nobody needs one, and like those of the standard library then."""
+"""Futures alone: without a condition until one is needed, and then like those of the standard library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 2000
 
 
 def futures(count: int) -> list[midflight.Future[Any]]:
-    """Of calls that nobody has submitted."""
+    """Of calls that were never submitted."""
     native = SimpleNamespace(cancel=lambda token: None)
     client: Any = SimpleNamespace(_core=SimpleNamespace(native=native))
     function: Any = SimpleNamespace(may_join=True)
@@ -27,7 +27,7 @@ def futures(count: int) -> list[midflight.Future[Any]]:
 
 
 def at_once(*acts: Callable[[], None]) -> None:
-    """Each in a thread of its own, from the same moment on."""
+    """Runs each in its own thread, all from the same moment on."""
     begin = threading.Barrier(len(acts))
 
     def run(act: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ def at_once(*acts: Callable[[], None]) -> None:
         act()
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # so that they meet anywhere
+    sys.setswitchinterval(1e-6)  # to interleave the threads at any point
     try:
         with concurrent.futures.ThreadPoolExecutor(len(acts)) as pool:
             for done in [pool.submit(run, act) for act in acts]:
@@ -81,7 +81,7 @@ def test_who_comes_while_a_future_ends_is_told_once() -> None:
 
 
 def test_who_comes_in_the_middle_of_the_end_of_a_future_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a handler of a signal, or what the garbage collector calls: in the same thread."""
+    """Like a signal handler, or an object that the garbage collector calls: in the same thread."""
     told: list[midflight.Future[Any]] = []
     note = midflight.Future._note
 
@@ -119,7 +119,7 @@ def test_an_exception_is_told_to_all() -> None:
     second.add_done_callback(heard.append)
     for future in (first, second):
         future._settle((False, KeyError("gone")))
-        future._settle((True, 1))  # told before
+        future._settle((True, 1))  # settled before
         assert isinstance(future.exception(), KeyError)
         with pytest.raises(KeyError):
             future.result()

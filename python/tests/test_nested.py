@@ -20,7 +20,7 @@ def test_as_many_calls_that_wait_as_slots_end(cluster: Cluster) -> None:
 def test_any_depth_ends_with_one_slot() -> None:
     with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
         assert client.submit(functions.nested, cluster.switch, 5).result(PATIENCE) == 5
-        # Workers of lent slots are ended when they are idle, but for one.
+        # Idle workers of lent slots are ended, except for one.
         assert eventually(lambda: len(cluster.workers()) == 1), cluster.workers()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from midflight import _entries, _pickling
 
-#: Values that need nothing of ``__main__``, and have its name: a pickle with it was taken for one that does.
+#: Values that contain the text ``__main__`` but do not refer to it; a pickle with it was mistaken for one that does.
 HARMLESS: list[Any] = [
     ["__main__"],
     {"filters": [("ignore", None, warnings.WarningMessage, "__main__", 0)]},

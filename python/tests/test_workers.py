@@ -1,4 +1,4 @@
-"""Workers: how many there are, what they keep, and that each answers for its own task only."""
+"""Workers: their number, their caches, and that each answers for its own task only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import midflight
 
 
 def holding(tmp_path: Path) -> str:
-    """An interpreter that does not start while the file `hold` is there, and makes the file `starts`."""
+    """An interpreter that does not start while the file `hold` exists, and makes the file `starts`."""
     python = tmp_path / "python"
     hold = shlex.quote(str(tmp_path / "hold"))
     starts = shlex.quote(str(tmp_path / "starts"))
@@ -57,7 +57,7 @@ def test_a_worker_that_says_hello_does_not_die_of_an_interrupt() -> None:
 
 def test_shared_memory_is_mapped_privately(client: midflight.Client) -> None:
     shared = client.share(numpy.ones(100_000))
-    # Linux before 6.7 refuses the other way: `r--s`.
+    # Linux before 6.7 refuses `r--s`.
     assert set(client.submit(functions.blob_maps, shared).result(PATIENCE)) == {"r--p"}
 
 
@@ -114,7 +114,7 @@ def test_workers_forget_what_the_cache_has_dropped(tmp_path: Path) -> None:
         assert [len(functions.maps_of(worker)) for worker in workers] == [1, 1]
         Path(go).touch()
         midflight.gather(both, timeout=PATIENCE)
-        # The second makes the first leave the cache: the worker that has it now forgets the first, and so does the idle one.
+        # The second evicts the first from the cache: the worker that has it now drops the first, and so does the idle one.
         assert len(client.submit(functions.blob_maps, second).result(PATIENCE)) == 1
         assert eventually(lambda: sorted(len(functions.maps_of(worker)) for worker in workers) == [0, 1])
 
@@ -129,7 +129,7 @@ def test_the_cache_bounds_what_all_workers_have_unpickled_together(tmp_path: Pat
     with Cluster("--python-cache", "48", slots=3) as cluster, midflight.Client(cluster.switch) as client:
 
         def use_everywhere(*value: object) -> list[int]:
-            """Until all workers have it."""
+            """Runs until all workers have it."""
             path = tmp_path / str(len(list(tmp_path.iterdir())))
             pids = [path.with_suffix(f".{slot}") for slot in range(3)]
             futures = [client.submit(lambda go, pid, *_: functions.hold(go, pid), str(path), str(pid), *value) for pid in pids]
@@ -139,7 +139,7 @@ def test_the_cache_bounds_what_all_workers_have_unpickled_together(tmp_path: Pat
             return workers
 
         before = own_memory(use_everywhere())
-        # 5 MB as a pickle, and some 38 MB as objects: with the pickle, one worker's are within the bound.
+        # 5 MB as a pickle, and some 38 MB as objects: together with the pickle, one worker's objects are within the bound.
         value = client.share(list(range(1_000_000, 2_000_000)))
         workers = use_everywhere(value)
         assert eventually(lambda: own_memory(workers) - before < 60 << 20), f"{own_memory(workers) - before} bytes"

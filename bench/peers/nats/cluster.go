@@ -17,7 +17,7 @@ import (
 // ready is what a worker prints when it takes tasks.
 const ready = "ready"
 
-// startWithin is how long the server may take to listen.
+// startWithin is the timeout for the server's start.
 const startWithin = 10 * time.Second
 
 // cluster is a server and a worker, as processes.
@@ -27,7 +27,7 @@ type cluster struct {
 	directory string
 }
 
-// start returns where the server listens, once the worker takes tasks.
+// start returns the server's address once the worker takes tasks.
 func (c *cluster) start(server string, queue queue) (string, error) {
 	directory, err := os.MkdirTemp("", "nats-peer-")
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *cluster) run(said chan<- string, program string, arguments ...string) e
 	return nil
 }
 
-// stop ends the worker, then the server, and takes their files away.
+// stop ends the worker, then the server, and removes their files.
 func (c *cluster) stop() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -120,7 +120,7 @@ func firstNats(file string) (string, error) {
 	return ports.Nats[0], nil
 }
 
-// awaitAddress reads where the server listens from the file that it writes when it does.
+// awaitAddress reads the address from the file that the server writes when it listens.
 func awaitAddress(directory string) (string, error) {
 	for deadline := time.Now().Add(startWithin); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		files, err := filepath.Glob(filepath.Join(directory, "*.ports"))

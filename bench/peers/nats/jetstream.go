@@ -9,17 +9,17 @@ import (
 	"github.com/synadia-io/orbit.go/jetstreamext"
 )
 
-// jetStream is a stream with work-queue retention, in memory. The stream keeps a task until its worker acknowledges it; the
-// result goes to the client as a message of core NATS.
+// jetStream is a stream with work-queue retention, in memory. The stream keeps a task until its worker acknowledges it; the result goes to
+// the client as a message of core NATS.
 type jetStream struct{}
 
 const (
 	streamName   = "TASKS"
 	consumerName = "workers"
-	// pull is how many tasks the worker asks for at a time; flow how many the server acknowledges at once.
+ // pull is the number of tasks per request of the worker; flow the number that the server acknowledges at once.
 	pull = 500
 	flow = 500
-	// patience with the server's answers.
+ // patience is the timeout for the server's answers.
 	patience = 10 * time.Second
 )
 

@@ -1,8 +1,8 @@
 // Command nats-peer measures no-op tasks on NATS: server, worker and client are three processes on loopback.
 //
-// `nats` is a queue group of core NATS: a request goes to one member of the group, whose reply is the result. Nothing is kept
-// and nothing is acknowledged: a message that nobody takes is lost. `nats-jetstream` is a stream with work-queue retention in
-// memory: the server keeps a task until its worker has acknowledged it.
+// `nats` is a queue group of core NATS: a request goes to one member of the group, whose reply is the result. Messages are neither kept nor
+// acknowledged: one without a receiver is lost. `nats-jetstream` is a stream with work-queue retention in memory: the server keeps a task
+// until its worker has acknowledged it.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 // queues are the rows of the table.
 var queues = []queue{core{}, jetStream{}}
 
-// measureAll measures each row on a server of its own, and ends what it started also when it is told to stop.
+// measureAll measures each row on its own server, and ends the processes that it started, also on a signal.
 func measureAll(server string, effort effort) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
@@ -63,7 +63,7 @@ func measureAll(server string, effort effort) error {
 	}
 }
 
-// endWithStdin ends this process when its parent, which holds the other end of stdin, is gone.
+// endWithStdin ends this process when its parent, which holds the other end of stdin, has ended.
 func endWithStdin() {
 	buffer := make([]byte, 64)
 	for {

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// resultWithin is how long a result may take: longer, and it is lost.
+// resultWithin is the timeout for a result, which then counts as lost.
 const resultWithin = 20 * time.Second
 
-// effort is how long is measured; the same as in measure.py.
+// effort is the length of the measurement; the same as in measure.py.
 type effort struct {
 	runs, samples                       int
 	run, calibrate, sample, sampleLimit time.Duration
@@ -31,7 +31,7 @@ func effortOf(quick bool) effort {
 		sample: 5 * time.Second, sampleLimit: 15 * time.Second, samples: 1_000}
 }
 
-// row is what the table shows.
+// row is a row of the table.
 type row struct {
 	Name      string  `json:"name"`
 	Version   string  `json:"version"`
@@ -41,7 +41,7 @@ type row struct {
 	RttP99Us  float64 `json:"rtt_p99_us"`
 }
 
-// measure starts a cluster for the row and prints what it measured.
+// measure starts a cluster for the row and prints its results.
 func measure(cluster *cluster, server string, queue queue, effort effort) error {
 	url, err := cluster.start(server, queue)
 	if err != nil {
@@ -68,11 +68,11 @@ type meter struct {
 	queue      queue
 	connection *nats.Conn
 	client     client
-	// room holds a token for each task that is under way.
+ // room holds a token for each task in flight.
 	room chan struct{}
-	// arrived has one entry for each result of the present batch, which the subscription alone writes.
+ // arrived has one entry for each result of the current batch; only the subscription writes it.
 	arrived []bool
-	// left are the results that have not come; the last one is told through done.
+ // left is the number of missing results; the last one is reported through done.
 	left int
 	done chan error
 }
@@ -96,7 +96,7 @@ func newMeter(url string, queue queue) (*meter, error) {
 	return meter, connection.Flush()
 }
 
-// result takes note of a task's result. No two tasks of a batch have the same number, and nothing else is under way.
+// result records a task's result. The tasks of a batch have distinct numbers, and no others are in flight.
 func (m *meter) result(message *nats.Msg) {
 	select {
 	case <-m.room:
@@ -115,7 +115,7 @@ func (m *meter) result(message *nats.Msg) {
 	}
 }
 
-// expect makes room for the results of n tasks; none is under way.
+// expect makes room for the results of n tasks; none is in flight.
 func (m *meter) expect(n int) {
 	m.arrived, m.left = make([]bool, n), n
 }
@@ -240,7 +240,7 @@ func quantile(ordered []float64, quantile float64) float64 {
 	return ordered[max(0, int(math.Ceil(quantile*float64(len(ordered))))-1)]
 }
 
-// say reports progress; lines with this prefix reach the user.
+// say reports progress; the user sees lines with this prefix.
 func (m *meter) say(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, "peers: %s: %s\n", m.queue.name(), fmt.Sprintf(format, values...))
 }

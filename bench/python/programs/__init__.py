@@ -1,4 +1,4 @@
-"""Programs as people write them, each with long tasks (10 ms or more) and with short ones (1 ms or less)."""
+"""Typical programs, each with long tasks (10 ms or more) and with short ones (1 ms or less)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from systems import System
 class Program:
     """A program with tasks of one length."""
 
-    #: Of its results' names.
+    #: Used in the names of its results.
     name: str
-    #: How many tasks it has.
+    #: Number of its tasks.
     tasks: int
-    #: Runs it with so many tasks on a system; returns what must be the same on all of them.
+    #: Runs it with this number of tasks on a system; returns a value that must be the same on all systems.
     run: Callable[[System, int], object]
     #: Whether it has many short calls, which the system maps. Others are long, or joblib's.
     maps_short: bool = False

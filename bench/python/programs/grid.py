@@ -22,7 +22,7 @@ def long(system: System, tasks: int) -> object:
 
 
 def short(system: System, tasks: int) -> object:
-    """Trees of three splits for 60 rows of 4 columns; how well they do is computed by hand, because a scorer takes as long as a fit."""
+    """Trees of three splits for 60 rows of 4 columns. The score is computed by hand, because a scorer takes as long as a fit."""
     data = make_regression(60, 4, noise=5.0, random_state=1)
     model = DecisionTreeRegressor(max_depth=2, random_state=1)
     return _search(system, model, {"ccp_alpha": numpy.logspace(-3, 3, tasks // FOLDS)}, data, closeness)

@@ -1,4 +1,4 @@
-"""A pipeline of images: JPEG in, a smaller JPEG out. The pictures are made up."""
+"""A pipeline of images: JPEG in, a smaller JPEG out. The pictures are synthetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter, ImageOps
 
 from systems import System
 
-#: Different pictures; there are more tasks.
+#: Number of different pictures; there are more tasks.
 PICTURES = 16
 
 

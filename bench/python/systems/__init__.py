@@ -1,4 +1,4 @@
-"""The systems that are measured, each in a file of its own behind one interface."""
+"""The systems under measurement, each in its own file behind one interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 #: Worker processes of each system.
 WORKERS = 2
 
-#: The class of each.
 _CLASSES = {
     "midflight": "Midflight",
     "joblib": "Joblib",
@@ -24,15 +23,14 @@ NAMES = list(_CLASSES)
 
 
 class System(abc.ABC):
-    """A system with `WORKERS` workers, from `with` on until its end; `one`, `submit` and `map` return results in order."""
+    """A system with `WORKERS` workers, for the duration of `with`; `one`, `submit` and `map` return results in order."""
 
-    #: What it was, and how it is used, for the table.
+    #: Version and interface, for the table.
     version: str
     interface: str
-    #: Whether its map cuts a list into a few chunks, however short or long the calls are. Then programs with many short calls are also
-    #: measured with a task for each call.
+    #: Whether its map cuts a list into a few chunks. Programs with many short calls are then also measured with a task per call.
     cuts_lists = False
-    #: Seconds that it rests before each task alone, where it holds tasks back to send several at once.
+    #: Seconds of idle time before each single task, if the system delays tasks to send several at once.
     rest_s = 0.0
     _has_task_each = False
 
@@ -42,7 +40,7 @@ class System(abc.ABC):
 
     @abc.abstractmethod
     def __exit__(self, *_: object) -> None:
-        """Ends all of it."""
+        """Ends all its processes."""
 
     @abc.abstractmethod
     def one(self, function: Callable[[Any], Any], item: Any) -> Any:
@@ -50,19 +48,19 @@ class System(abc.ABC):
 
     @abc.abstractmethod
     def submit(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Each call by itself, in a loop; then all results."""
+        """Submits each call by itself, in a loop; then waits for all results."""
 
     @abc.abstractmethod
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """The system's own way for many calls of one function."""
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """How a program that has many calls is written for this system."""
+        """Runs a program with many calls in the way that is usual for this system."""
         return self.submit(function, items) if self._has_task_each else self.map(function, items)
 
     @contextlib.contextmanager
     def task_each(self) -> Iterator[None]:
-        """Within it, each call of a program is a task."""
+        """A context in which each call of a program is a task."""
         self._has_task_each = True
         try:
             yield
@@ -71,9 +69,9 @@ class System(abc.ABC):
 
     @abc.abstractmethod
     def joblib(self) -> contextlib.AbstractContextManager[Any]:
-        """Within it, joblib's jobs run on this system."""
+        """A context in which joblib's jobs run on this system."""
 
 
 def load(name: str) -> System:
-    """The system; what it needs is imported only now."""
+    """Loads a system; its modules are imported only now."""
     return getattr(importlib.import_module(f"systems.{name}"), _CLASSES[name])()

@@ -16,9 +16,9 @@ import joblib
 from systems import WORKERS, System
 
 SETTINGS = {
-    # Tasks go to the workers at once, and are not held back until one has a free thread.
+    # Tasks go to the workers at once, even if none has a free thread.
     "distributed.scheduler.worker-saturation": float("inf"),
-    # Short tasks are not worth stealing; profiles are for people.
+    # Short tasks are not worth stealing; the measurement needs no profiles.
     "distributed.scheduler.work-stealing": False,
     "distributed.worker.profile.enabled": False,
 }

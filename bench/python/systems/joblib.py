@@ -1,4 +1,4 @@
-"""joblib's loky: processes of this machine. joblib puts short calls together by the time that they take."""
+"""joblib's loky: processes of this machine. joblib batches short calls by their measured time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Joblib(System):
 
     def __exit__(self, *_: object) -> None:
         self._executor.shutdown(wait=True, kill_workers=True)
-        # joblib has an executor of its own, which it keeps for its next user.
+        # joblib keeps its own executor for its next user.
         joblib.externals.loky.get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
     def one(self, function: Callable[[Any], Any], item: Any) -> Any:

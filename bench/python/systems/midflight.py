@@ -16,7 +16,7 @@ import midflight.joblib
 
 from systems import WORKERS, System
 
-#: Seconds that it may take to end.
+#: Timeout for its end, in seconds.
 PATIENCE_S = 10
 
 

@@ -1,4 +1,4 @@
-"""Ray: tasks; and its pool of `multiprocessing`, whose `map` cuts a list that is there as a whole into a few chunks for actors."""
+"""Ray: tasks; and its pool of `multiprocessing`, whose `map` cuts a whole list into a few chunks for actors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-# Before Ray is imported. No statistics are sent home, and no events of tasks are collected.
+# Before Ray is imported. Disables usage statistics and events of tasks.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_task_events_report_interval_ms"] = "0"
-# Its workers are as important as those of the others: by default they have a lower priority (15), and wait for whatever else runs.
+# The same priority as other systems' workers: by default Ray's have a lower one (niceness 15).
 os.environ["RAY_worker_niceness"] = "0"
-# Its switch for machines without a network: Ray then listens on loopback only.
+# Ray's switch for machines without a network: it then listens on loopback only.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 import joblib
@@ -25,7 +25,7 @@ import ray.util.multiprocessing
 
 from systems import WORKERS, System
 
-#: Tasks whose results are fetched at once, as in Ray's own `ray microbenchmark`.
+#: Number of results fetched together, as in Ray's own `ray microbenchmark`.
 CHUNK = 1_000
 
 

@@ -1,4 +1,4 @@
-"""No system: calls run here, one after another. So the time of a task is known."""
+"""No system: calls run here, one after another, which gives the time of a task."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-//! Processes that this one has started: they end with it, Ctrl-C is not for them, and what they write is bounded.
+//! Child processes: they die with this process, do not receive its Ctrl-C, and their captured output is bounded.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `outputs` | what a child writes: handed on as it comes, and its last bytes kept |
+//! | `outputs` | a child's output: handed to a listener, its last bytes kept |
 
 mod outputs;
 
@@ -12,29 +12,29 @@ use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// The process will be killed when this one ends, however it ends. To be started by the main thread, or by one that waits for it: the
-/// kernel looks at the thread that has started it.
+/// Makes the kernel kill the child when this process ends. The kernel watches the thread that spawns it, so spawn from the main thread or
+/// from one that outlives the child.
 pub fn end_with_this_process(command: &mut Command) {
-    // SAFETY: between fork and exec there is one system call, which allocates nothing.
+    // SAFETY: between fork and exec there is one system call, which does not allocate.
     unsafe {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
 }
 
-/// As [`end_with_this_process`], and the process leads a process group of its own: Ctrl-C at the terminal is for this process to act on.
+/// As [`end_with_this_process`], and the child leads its own process group, so that Ctrl-C reaches only this process.
 pub fn be_ours_alone(command: &mut Command) {
     command.process_group(0);
     end_with_this_process(command);
 }
 
-/// Kills a process that leads its own process group, with all that it has started there, and waits for it. Does nothing where it has ended.
+/// Kills the process group of a running child and waits for the child.
 ///
 /// # Errors
-/// Where it cannot be waited for.
+/// If the child cannot be waited for.
 pub fn kill_with_its_own(child: &mut Child) -> std::io::Result<()> {
-    // Once it has been waited for, its number may be another's.
+    // After the wait, the kernel may give its process id to another process.
     if child.try_wait()?.is_none() {
-        let _ = kill_process_group(Pid::from_child(child), Signal::KILL); // it may end at this moment
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL); // the group may have ended by now
     }
     child.wait().map(drop)
 }
@@ -48,7 +48,7 @@ mod tests {
 
     fn runs(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Behind its name, which may have anything in it: its state.
+        // The state follows the name, which may contain any character.
         stat.rsplit_once(')').is_some_and(|(_, state)| !state.trim_start().starts_with('Z'))
     }
 

@@ -1,4 +1,4 @@
-//! What a child writes into a pipe: handed on as it comes, and its last bytes kept. A thread of its own reads, so the child never waits.
+//! A child's output, handed to a listener as it comes. A thread drains the pipe, so the child never blocks.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
@@ -9,24 +9,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const CHUNK_BYTES: usize = 16 << 10;
-/// What may be in the pipe when the child has ended, at most: nobody who goes on writing is read for longer.
+/// Most bytes read after the child has ended, in case another process keeps writing to the pipe.
 const LEFT_BYTES: usize = 1 << 20;
-/// How long the last lines are waited for. Longer only where the listener blocks.
+/// Timeout for the last lines. The reading takes longer only if the listener blocks.
 const LINES_PATIENCE: Duration = Duration::from_secs(1);
-/// After so much silence a listener is told, if it wants to know.
+/// Silence after which a listener is called, if it asks for that.
 const SILENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Who gets what a child writes. `()` does nothing with it.
+/// Receives a child's output. `()` ignores it.
 pub trait Listener: Send + 'static {
-    /// These bytes came.
+    /// Called with the bytes of each read.
     fn heard(&mut self, bytes: &[u8]);
 
-    /// Whether [`silent`](Self::silent) is to be called when nothing has come for a second.
+    /// Whether to call [`silent`](Self::silent) after a second without output.
     fn awaits_silence(&self) -> bool {
         false
     }
 
-    /// Nothing has come for a second, or nothing more will be read.
+    /// A second has passed without output, or nothing more will be read.
     fn silent(&mut self) {}
 }
 
@@ -34,21 +34,20 @@ impl Listener for () {
     fn heard(&mut self, _: &[u8]) {}
 }
 
-/// The outputs of one child, which are read until nobody has the pipe's other end, or the child has ended, or this is dropped.
+/// The output of one child. It is read until the pipe is closed, the child has ended, or this is dropped.
 #[derive(Debug)]
 pub struct Outputs {
     tail: Arc<Mutex<Vec<u8>>>,
     /// An eventfd: readable once the child has ended.
     end: Arc<OwnedFd>,
-    /// Closed when all is read.
     read: Receiver<()>,
 }
 
 impl Outputs {
-    /// Reads what comes out of the pipe, on a thread of this name, and keeps the last `tail_bytes` of it.
+    /// Spawns a thread of this name that drains the pipe and keeps the last `tail_bytes`.
     ///
     /// # Errors
-    /// Where this process may have no further thread or descriptor.
+    /// If the process is at its limit of threads or descriptors.
     pub fn listen(
         thread: &str,
         pipe: impl Into<OwnedFd>,
@@ -68,16 +67,16 @@ impl Outputs {
         Ok(Self { tail, end, read })
     }
 
-    /// The child has ended: the last lines that it wrote. Whoever has the pipe's other end still is not waited for.
+    /// The last lines of a child that has ended. Does not wait for another process that holds the pipe.
     #[must_use]
     pub fn last_lines(&self) -> String {
         self.ends();
-        let _ = self.read.recv_timeout(LINES_PATIENCE); // it comes, or is closed, or is late
+        let _ = self.read.recv_timeout(LINES_PATIENCE); // a value, a closed channel and a timeout all end the wait
         String::from_utf8_lossy(&lock(&self.tail)).trim().to_owned()
     }
 
     fn ends(&self) {
-        // It fails only if the counter would overflow, and a counter above zero is readable anyway.
+        // Fails only if the counter would overflow, and then it is readable anyway.
         let _ = write(&*self.end, &1u64.to_ne_bytes());
     }
 }
@@ -97,7 +96,7 @@ struct Reader<L> {
 }
 
 impl<L: Listener> Reader<L> {
-    /// Until the pipe is closed, or is empty after the child's end.
+    /// Reads until the pipe is closed, or is empty after the child's end.
     fn run(&mut self) {
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut left: Option<usize> = None;
@@ -112,7 +111,7 @@ impl<L: Listener> Reader<L> {
                 Err(Errno::INTR) => continue,
                 Err(_) => return,
             }
-            // The end comes after all that is in the pipe.
+            // `end` became readable after the child's last write, so all its output is in the pipe.
             if has_ended {
                 left.get_or_insert(LEFT_BYTES);
                 if !is_readable || left == Some(0) {
@@ -143,7 +142,7 @@ impl<L: Listener> Reader<L> {
     }
 }
 
-/// Also where a holder has panicked: the bytes are whole at every statement.
+/// Ignores poisoning: the bytes are consistent at every statement.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// No test waits longer for anything.
+    /// Timeout of every wait in the tests.
     const PATIENCE: Duration = Duration::from_secs(60);
     const TAIL_BYTES: usize = 2 << 10;
 

@@ -1,19 +1,17 @@
-//! The TCP connections of a server, shared between source addresses (T14): a host that opens connections without end, and
-//! never sends anything, cannot block others.
+//! A server's TCP connections, shared between source addresses (T14): a host that opens connections without end and sends nothing cannot
+//! block others.
 //!
-//! A source ([`Host`]) may open a further connection only while it holds fewer than
-//! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
-//! tables of up to 8 entries are unaffected. In a table that many sources have filled, the connection that is longest without
-//! progress makes room for a source that holds fewer than eight.
+//! A source ([`Host`]) may open a connection only while it holds fewer than eight times the number of free places. A single source gets 8/9
+//! of the table, and a second source always finds room; tables of up to 8 entries are unaffected. In a full table, a source that holds
+//! fewer than eight connections evicts the one that is longest without progress.
 //!
-//! A table may also be told to close connections of a source for others of the same source ([`Connections::where_silent_give_way`]), so that
-//! who opens connections and sends nothing keeps out neither others nor those who share its address, such as a probe on the same
-//! machine. A source that holds its share then gets a further place if one of its own connections can be closed, in this order:
+//! With [`Connections::where_silent_give_way`], a source that holds its share may replace a connection of its own, so that a silent flood
+//! does not block clients that share its address, such as a probe on the same machine. Evicted are, in this order:
 //!
-//! 1. those that have made no progress for a while since they were opened;
-//! 2. those that were served and wait for a further request ([`ConnectionPlace::rest`]).
+//! 1. connections that have made no progress for a while since they were opened;
+//! 2. connections that were served and are idle ([`ConnectionPlace::rest`]).
 //!
-//! A full table closes connections in the same order; of equal ones, and behind these, that which is longest without progress.
+//! A full table evicts in the same order, active connections last; among equals, the one that is longest without progress.
 
 mod table;
 #[doc(hidden)]
@@ -31,22 +29,21 @@ pub use table::may_take;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// The listen backlog, if `net.core.somaxconn` allows it. If a burst exceeds it, others wait seconds for TCP's
-/// retransmissions.
+/// Limited by `net.core.somaxconn`. In a burst beyond it, connections wait seconds for TCP's retransmissions.
 const BACKLOG: i32 = 4096;
-/// The pause after `accept` failed, usually for lack of file descriptors, which may become free soon.
+/// Pause after `accept` failed, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Counts of one table of connections, by name.
+/// Counters of one table of connections, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
     /// Open now.
     pub open: u64,
-    /// Refused: their source address held its share.
+    /// Refused because their source held its share.
     pub refused: u64,
-    /// Closed to make room, in a full table or for another connection of their source.
+    /// Evicted, from a full table or for another connection of their source.
     pub made_room: u64,
-    /// The kernel could not hand one over, usually for want of file descriptors.
+    /// Failures of `accept`, usually for lack of file descriptors.
     pub accept_failed: u64,
 }
 
@@ -60,7 +57,7 @@ pub struct Connections {
     accept_failed: AtomicU64,
 }
 
-/// A connection's place in the table, free when it is dropped.
+/// A connection's place in the table; dropping it frees the place.
 #[derive(Debug)]
 pub struct ConnectionPlace {
     connections: Arc<Connections>,
@@ -71,7 +68,7 @@ pub struct ConnectionPlace {
 /// Listens on `address`, ready for [`Connections::accept`].
 ///
 /// # Errors
-/// The address is taken or not this machine's.
+/// If the address is taken or is not this machine's.
 pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     socket2::SockRef::from(&listener).listen(BACKLOG)?;
@@ -80,16 +77,15 @@ pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 }
 
 impl Connections {
-    /// A table of `max` connections. After `unread_timeout` the kernel drops data that the other end does not read;
-    /// otherwise it could keep megabytes for a connection that we have closed.
+    /// A table of `max` connections. The kernel drops data that the peer has not read within `unread_timeout`; otherwise it could keep
+    /// megabytes for a closed connection.
     #[must_use]
     pub fn new(max: usize, unread_timeout: Duration) -> Arc<Self> {
         Self::with(max, unread_timeout, None)
     }
 
-    /// The same, where a source's connections give way to others of it. Those that have made no progress do so `silent_for` after they were
-    /// opened. With no time at all, a further connection keeps its place for as long as its neighbours need to fill the table anew. Each
-    /// connection must tell of its [`ConnectionPlace::progress`].
+    /// As [`Self::new`], but a source may evict its own connections without progress once they are `silent_for` old. If that is zero, a new
+    /// connection lasts only as long as its neighbours need to refill the table. Each connection must report [`ConnectionPlace::progress`].
     #[must_use]
     pub fn where_silent_give_way(max: usize, unread_timeout: Duration, silent_for: Duration) -> Arc<Self> {
         Self::with(max, unread_timeout, Some(silent_for))
@@ -105,8 +101,7 @@ impl Connections {
         })
     }
 
-    /// Accepts connections and serves each in a task of its own, which ends early if its connection must make room. A
-    /// connection that is refused gets `refusal`.
+    /// Accepts connections and serves each in its own task; eviction ends the task. A refused connection gets `refusal`.
     pub async fn accept<F>(
         self: &Arc<Self>,
         listener: &TcpListener,
@@ -122,8 +117,8 @@ impl Connections {
                     Some((place, gone)) => {
                         self.prepare(&stream);
                         drop(tokio::spawn(until(gone, serve(stream, place))));
-                        // Else a flood is accepted faster than it is served: newcomers make room before they were greeted, and those that
-                        // have made room stay open until their tasks are polled.
+                        // Otherwise a flood is accepted faster than it is served: new connections are evicted before they are greeted, and
+                        // evicted ones stay open until their tasks are polled.
                         tokio::task::yield_now().await;
                     }
                     None => refuse(stream, refusal),
@@ -133,7 +128,7 @@ impl Connections {
         }
     }
 
-    /// Ignores errors: if setting an option fails, the socket is dead, and serving it will show that.
+    /// Ignores errors: if an option cannot be set, the socket is dead.
     fn prepare(&self, stream: &TcpStream) {
         let socket = socket2::SockRef::from(stream);
         let _ = socket.set_tcp_nodelay(true);
@@ -142,14 +137,14 @@ impl Connections {
 
     async fn failed(&self, error: &io::Error) {
         self.accept_failed.fetch_add(1, Relaxed);
-        // The other end may have closed already, so an error does not matter.
+        // The peer may have closed the connection already; that is no error.
         if !matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
             tracing::warn!("cannot accept a connection: {error}");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
 
-    /// A place for a connection, and a future that is ready when it must make room.
+    /// The future resolves when the connection is evicted.
     fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(ConnectionPlace, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
         let source = testing::host_of(peer.ip());
@@ -164,7 +159,7 @@ impl Connections {
         Some((ConnectionPlace { connections: Arc::clone(self), id: admitted.id, source }, gone))
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> ConnectionCounters {
         ConnectionCounters {
@@ -175,25 +170,25 @@ impl Connections {
         }
     }
 
-    /// A thread that panicked while it held the lock left the table consistent: no method of the table panics half-way.
+    /// Ignores poisoning: no method of the table panics half-way.
     fn table(&self) -> MutexGuard<'_, Table<oneshot::Sender<Infallible>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ConnectionPlace {
-    /// Whose connection it is.
+    /// The connection's source.
     #[must_use]
     pub const fn source(&self) -> Host {
         self.source
     }
 
-    /// The connection made progress: it is not idle.
+    /// Reports progress: the connection is active.
     pub fn progress(&self) {
         self.connections.table().progress(self.id, Instant::now());
     }
 
-    /// What was asked has been answered, and nothing is lost if the connection is closed before its next [`ConnectionPlace::progress`].
+    /// Marks the connection idle: closing it before its next [`ConnectionPlace::progress`] loses nothing.
     pub fn rest(&self) {
         self.connections.table().rest(self.id);
     }
@@ -212,7 +207,7 @@ async fn until(gone: oneshot::Receiver<Infallible>, serving: impl Future<Output 
     }
 }
 
-/// The few bytes fit into the socket's buffer, or the other end is gone already.
+/// Does not wait: the few bytes fit into the socket's buffer, or the peer is gone.
 fn refuse(stream: TcpStream, refusal: &[u8]) {
     let _ = stream.into_std().and_then(|mut stream| stream.write_all(refusal));
 }
@@ -227,7 +222,6 @@ mod tests {
 
     const REFUSAL: &[u8] = b"no";
 
-    /// Serves an echo to at most `max` connections at a time.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
         serve_by(Connections::new(max, PATIENCE))
     }

@@ -4,21 +4,20 @@ use midflight_wire::Host;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A source holds fewer than this many times the free places when it takes a further one.
+/// A source must hold fewer than this many times the number of free places to take another one.
 const SHARE: usize = 8;
 
-/// Whether a source that holds so many places may take a further one, while so many are free (T14).
+/// Whether a source that holds `holds` places may take another one while `free` are free (T14).
 #[must_use]
 pub const fn may_take(holds: usize, free: usize) -> bool {
     holds < SHARE * free
 }
 
-/// The connections that are open. Each keeps a `T` for as long as it has its place.
+/// The open connections. Each keeps a `T` while it has its place.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     max: usize,
-    /// A source that holds its share gets a further place if one of its own connections has been silent for so long, or rests; it is
-    /// closed.
+    /// If set, a source that holds its share may evict one of its own connections: an idle one, or one silent for this long.
     give_way_after: Option<Duration>,
     open: HashMap<u64, Entry<T>>,
     held: HashMap<Host, usize>,
@@ -33,26 +32,22 @@ struct Entry<T> {
     kept: T,
 }
 
-/// What a connection is worth, where silent ones give way: the least gives way first.
+/// Order of eviction, the least first, if silent connections may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// It has made no progress since it was opened.
     Silent,
-    /// It has been served, and has asked for nothing since: whoever it belongs to can open another one.
+    /// Served and idle: closing it costs its owner only a new connection.
     Resting,
-    /// It has made progress, and is being served.
+    /// Progress since it was opened; being served.
     Served,
 }
 
-/// A place was given.
 #[derive(Debug)]
 pub(super) struct Admitted<T> {
     pub(super) id: u64,
-    /// The value of the connection that had to make room.
     pub(super) made_room: Option<T>,
 }
 
-/// The source already uses its share.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShareHeld;
 
@@ -65,9 +60,8 @@ impl<T> Table<T> {
         self.open.len()
     }
 
-    /// Takes a place for a connection from `source`. If the table is full, the rule is applied as if the idlest connection
-    /// were gone; if it then allows the place, the idlest connection is closed. If it does not, where silent connections give way, it is one
-    /// of the source's own that is closed.
+    /// Takes a place for a connection from `source`. Applies the rule to a full table as if the idlest connection were gone, and evicts it
+    /// if the rule allows the place; otherwise evicts one of the source's own, where that is configured.
     pub(super) fn admit(&mut self, source: Host, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
         let mut free = self.max - self.open.len();
         let mut holds = self.held.get(&source).copied().unwrap_or(0);
@@ -87,7 +81,6 @@ impl<T> Table<T> {
         Ok(Admitted { id, made_room })
     }
 
-    /// The connection made progress.
     pub(super) fn progress(&mut self, id: u64, now: Instant) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.progress = now;
@@ -95,14 +88,13 @@ impl<T> Table<T> {
         }
     }
 
-    /// The connection has been served, and may wait for its next request.
     pub(super) fn rest(&mut self, id: u64) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.state = entry.state.min(State::Resting);
         }
     }
 
-    /// Frees the connection's place; `None` if it had none any more.
+    /// Frees the connection's place; `None` if it has none.
     pub(super) fn leave(&mut self, id: u64) -> Option<T> {
         let Entry { source, kept, .. } = self.open.remove(&id)?;
         if let Some(held) = self.held.get_mut(&source) {
@@ -114,14 +106,13 @@ impl<T> Table<T> {
         Some(kept)
     }
 
-    /// The connection that is longest without progress; where silent ones give way, first of the silent, then of the resting. The linear
-    /// search is fine: a full table is rare and has hundreds of entries.
+    /// A linear search is fast enough: a full table is rare and has hundreds of entries.
     fn idlest(&self) -> Option<(u64, Host)> {
         let idlest = self.open.iter().min_by_key(|&(&id, entry)| self.order(id, entry));
         idlest.map(|(&id, entry)| (id, entry.source))
     }
 
-    /// The connection of the source that has to give way to another one of it.
+    /// The connection of `source` that another one from it may evict.
     fn gives_way(&self, source: Host, now: Instant) -> Option<u64> {
         let after = self.give_way_after?;
         let gives_way = |entry: &Entry<T>| match entry.state {
@@ -133,7 +124,7 @@ impl<T> Table<T> {
         candidates.min_by_key(|&(&id, entry)| self.order(id, entry)).map(|(&id, _)| id)
     }
 
-    /// The least gives way first.
+    /// Key of the order of eviction, the least first.
     fn order(&self, id: u64, entry: &Entry<T>) -> (Option<State>, Instant, u64) {
         (self.give_way_after.map(|_| entry.state), entry.progress, id)
     }
@@ -149,7 +140,6 @@ mod tests {
         Host::of([10, 0, 0, last].into())
     }
 
-    /// Places that `source` gets until it is refused, at most `wanted`.
     fn fill(table: &mut Table<()>, source: Host, wanted: usize) -> usize {
         let now = Instant::now();
         (0..wanted).take_while(|_| table.admit(source, now, ()).is_ok()).count()
@@ -243,7 +233,7 @@ mod tests {
         assert_eq!(table.admit(source(1), now, 10).unwrap_err(), ShareHeld, "all were heard");
     }
 
-    /// One that was served and asks for nothing more could be held without end by anybody who was once allowed to ask.
+    /// Otherwise anyone who was served once could hold an idle connection without end.
     #[test]
     fn t14_who_rests_makes_room_after_the_silent_and_before_the_served() {
         let start = Instant::now();
@@ -267,7 +257,7 @@ mod tests {
         assert_eq!(table.admit(source(2), at(30), 9).unwrap().made_room, Some(9), "full: the silent one again");
     }
 
-    /// In a full table nothing changes: the idlest gives way where the share allows it, and the source's own where it does not.
+    /// In a full table the idlest connection is evicted if the share allows it, else the source's own.
     #[test]
     fn t14_in_a_full_table_one_connection_gives_way() {
         let start = Instant::now();
@@ -284,7 +274,7 @@ mod tests {
         assert_eq!(table.len(), 18);
     }
 
-    /// A transfer over a slow link rests for longer than others need to open a connection.
+    /// A transfer over a slow link can pause for longer than other hosts need to open a connection.
     #[test]
     fn t14_in_a_full_table_who_was_heard_does_not_make_room_for_the_silent() {
         let start = Instant::now();

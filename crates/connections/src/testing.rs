@@ -1,14 +1,14 @@
-//! For the tests of servers: connections from several sources of one machine.
+//! For the tests of servers: connections from several source addresses of one machine.
 
 use midflight_wire::Host;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Whether this process runs a server and tests it with [`connect`].
+/// Whether this process tests a server with [`connect`].
 static TESTS: AtomicBool = AtomicBool::new(false);
 
-/// Longer than anything takes that goes well.
+/// Timeout that no successful step reaches.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The host of a connection. In a process that tests a server, each loopback address counts as a different host.
@@ -22,10 +22,10 @@ pub(crate) fn host_of(ip: IpAddr) -> Host {
     }
 }
 
-/// A connection from 127.0.0.`source`, which counts as a host of its own from the first call on.
+/// A connection from 127.0.0.`source`; from the first call on, each such address counts as a host.
 ///
 /// # Panics
-/// Where nobody listens.
+/// If nothing listens on `to`.
 #[must_use]
 pub fn connect(source: u8, to: SocketAddr) -> TcpStream {
     TESTS.store(true, Relaxed);

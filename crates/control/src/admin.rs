@@ -1,7 +1,7 @@
-//! The operator's interface to a running process: a Unix socket on its machine, for root and the user who started it. A request
-//! is one line of JSON, and so is its answer. Which requests there are, the process says; here are those of the task queue.
+//! The operator's interface to a running process: a Unix socket for root and the user who started it. A request and its answer are one line
+//! of JSON each. Each process defines its own requests; this module has those of the task queue.
 //!
-//! Orders change what others have queued, so they are not offered over HTTP, which a whole network may reach.
+//! HTTP, which a whole network may reach, does not offer them, because they change what others have queued.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the process waits for a whole request, and for its answer to be read; and who asks a switch, for the answer.
+/// Timeout of the process for a whole request and for its answer to be read, and of a client for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Files that a process which starts looks at, for sockets of dead ones.
 const LOOKED_AT: usize = 1024;
-/// A younger socket may be of a process that begins to listen at this moment.
+/// The process of a younger socket may just be starting to listen.
 const JUST_MADE: Duration = Duration::from_secs(10);
-/// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
 /// A request to the switch of a task queue; the answer is a number of tasks.
@@ -30,29 +28,26 @@ pub enum Request {
     Purge(Which),
 }
 
-/// Which tasks.
+/// The tasks that a request means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// Those of the client with this label (`watch::label`).
+    /// Tasks of the client with this label (`watch::label`).
     Client(String),
-    /// Those that need all of these resources, a mask.
+    /// Tasks that need all of these resources, a mask.
     Resources(u8),
-    /// Those of clients at this address; an IPv6 address stands for its /64.
+    /// Tasks of clients at this address; an IPv6 address stands for its /64.
     Address(IpAddr),
 }
 
-/// What a process says to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said<A> {
     Done(A),
-    /// It could not be done; one line.
     Error(String),
 }
 
-/// The default path of the socket of a process, such as the `switch` on this UDP port: in `/run/midflight` for root, else in the
-/// user's own runtime directory.
+/// The default path of a process's socket: in `/run/midflight` for root, otherwise in the user's runtime directory.
 #[must_use]
 pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     let user = rustix::process::geteuid();
@@ -64,11 +59,10 @@ pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     directory.join(format!("{process}-{which}.sock"))
 }
 
-/// Listens there; a socket file that a dead process left is replaced, and those of its kind beside it are removed. Only its owner,
-/// and root, may connect.
+/// Listens on `path`, for the owner and root only. Removes socket files of dead processes, there and next to it.
 ///
 /// # Errors
-/// Where another process listens there, its directory is somebody else's, or it cannot be made.
+/// If another process listens there, the directory is another user's, or it cannot be created.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     if let Some(directory) = path.parent() {
         own_directory(directory)?;
@@ -86,8 +80,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Removes sockets beside `path` of processes of the same kind that have ended: where the system chooses the port, none replaces them.
-/// What cannot be removed stays.
+/// Removes sockets of dead processes of the same kind: if the system chooses the port, no later process replaces them.
 fn remove_dead(directory: &Path, path: &Path) {
     let process = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".sock")?.split_once('-')?.0.to_owned());
     let (Some(own), Ok(files)) = (process(path), std::fs::read_dir(directory)) else { return };
@@ -105,12 +98,12 @@ fn remove_dead(directory: &Path, path: &Path) {
     }
 }
 
-/// Checks that no other user can write to the directory, because he could put a socket of his own there.
+/// Checks that no other user can put a socket into the directory.
 fn own_directory(directory: &Path) -> io::Result<()> {
     if !directory.exists() {
         midflight_files::create_directory(directory)?;
     }
-    // In /tmp anybody may have put a link here, to a directory of ours that is for something else.
+    // In /tmp another user may have put a link to one of our directories here.
     let (named, about) = (directory.symlink_metadata()?, directory.metadata()?);
     if is_trusted(named.uid()) && is_trusted(about.uid()) && about.mode() & 0o022 == 0 {
         return Ok(());
@@ -120,12 +113,12 @@ fn own_directory(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Whether a file belongs to us or root, so that no other user can have made it.
+/// Whether only we or root can have made the file.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Answers requests, one after the other, for as long as the process lives. What cannot be done is an error on one line.
+/// Answers requests one after the other, until the process ends. An error is one line.
 pub fn serve<Q: DeserializeOwned, A: Serialize>(
     listener: &UnixListener,
     mut answer: impl FnMut(Q) -> Result<A, String>,
@@ -154,13 +147,11 @@ fn serve_one<Q: DeserializeOwned, A: Serialize>(
     writeln!(stream, "{}", serde_json::to_string(&said)?)
 }
 
-/// Asks the process that listens there. What it cannot do is an error on one line. One that is stopped takes no request, so nobody
-/// waits for it for longer than his `patience`.
+/// Sends a request; its error is one line. A stopped process takes no request, so the caller gives up after `patience`.
 ///
 /// # Errors
-/// If none listens there, this user may not use the socket, or it belongs to another user. In a directory that is not
-/// our own, another user could have put a socket, read a client's identity from it and answer anything. Root may use all
-/// sockets.
+/// If no process listens there, this user may not use the socket, or it belongs to another user, who could read a client's identity from
+/// the request and answer anything. Root may use all sockets.
 pub fn ask<A: DeserializeOwned>(
     path: &Path,
     request: &impl Serialize,
@@ -278,7 +269,7 @@ mod tests {
     #[test]
     fn a_link_that_another_user_has_put_there_is_refused() {
         if !rustix::process::geteuid().is_root() {
-            return; // nobody else can make links for others
+            return; // other users cannot make links for others
         }
         let (own, link) = (directory("own"), directory("link"));
         std::fs::create_dir(&own).unwrap();

@@ -1,6 +1,5 @@
-//! The configuration file of a switch: keys that all switches have, and a table for the program that this one runs.
-//! [`Config::default_toml`] documents every key and is what `switch --print-config` prints; `docs/configuration.md` says
-//! when to change which.
+//! The configuration file of a switch: keys that all switches have, and a table for its program. [`Config::default_toml`] documents every
+//! key; `docs/configuration.md` says when to change which.
 
 use crate::admin;
 use crate::file::{self, FileError, Table, within};
@@ -12,10 +11,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The default of the keys that all switches have, with comments.
 const DEFAULT_TOML: &str = include_str!("switch.toml");
 
-/// Where there is a file to start from.
 const EXAMPLE: &str = "`midflight switch --print-config` prints a file to start from";
 
 /// UDP port of a switch.
@@ -29,10 +26,10 @@ pub trait ProgramTable: Clone + Default + PartialEq {
     const NAME: &'static str;
     /// Its commented default.
     const DEFAULT_TOML: &'static str;
-    /// Where there is a file to start from: what an error about a missing one says.
+    /// Says where there is a file to start from, for the error about a missing one.
     const EXAMPLE: &'static str = EXAMPLE;
 
-    /// Reads it.
+    /// Parses the table.
     ///
     /// # Errors
     /// An unknown key, or a value of a wrong type.
@@ -61,34 +58,34 @@ pub struct Config<T = TasksTable> {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchTable {
-    /// Where clients and executors reach the switch (UDP).
+    /// UDP address for clients and executors.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// Where `/metrics` and the others are served (TCP), if at all.
+    /// TCP address of the HTTP server, if there is one.
     #[serde(deserialize_with = "optional_address")]
     pub http: Option<SocketAddr>,
-    /// Host names, beside IP addresses and `localhost`, under which the page there may be opened.
+    /// Host names, besides IP addresses and `localhost`, under which the page may be opened.
     pub http_names: Vec<String>,
-    /// Where the program runs, and on which interfaces.
+    /// The program's engine, and its interfaces.
     pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
-    /// Where `midflight purge` or `midflight kv policy` reaches the switch: a path, "auto" or "".
+    /// The socket for `midflight purge` and `midflight kv policy`: a path, "auto" or "".
     pub admin: String,
 }
 
-/// Which engine serves, and how.
+/// The engine and its options.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
-    /// In this process, or in the kernel.
+    /// User space or kernel.
     pub kind: EngineKind,
-    /// Names of the interfaces that the kernel engine serves.
+    /// Interfaces that the kernel engine serves.
     pub interfaces: Vec<String>,
     /// How its XDP programs are attached.
     #[serde(deserialize_with = "xdp_mode")]
     pub mode: XdpMode,
-    /// Its queue and programs outlive the process.
+    /// Whether its queue and programs outlive the process.
     pub keep: bool,
 }
 
@@ -99,7 +96,7 @@ impl Default for EngineConfig {
     }
 }
 
-/// Which engine makes the decisions.
+/// The engine that makes the decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
@@ -110,7 +107,7 @@ pub enum EngineKind {
     Kernel,
 }
 
-/// What the switch asks of the kernel for its socket.
+/// Options of the UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SocketConfig {
@@ -118,7 +115,7 @@ pub struct SocketConfig {
     pub receive_buffer_bytes: u32,
     /// SO_SNDBUF.
     pub send_buffer_bytes: u32,
-    /// How long to poll it before sleeping.
+    /// How long to poll the socket before sleeping.
     #[serde(deserialize_with = "duration")]
     pub busy_poll: Duration,
 }
@@ -143,7 +140,7 @@ impl Default for SocketConfig {
 }
 
 impl SwitchTable {
-    /// The path of the operator's socket for a switch on this port, if there is to be one.
+    /// The path of the operator's socket for a switch on this port, if it has one.
     #[must_use]
     pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
         match self.admin.as_str() {
@@ -181,7 +178,7 @@ impl<T: ProgramTable> Config<T> {
         Ok(config)
     }
 
-    /// As [`Config::load`], from text; `file` is what errors name.
+    /// As [`Config::load`], from text; errors call it `file`.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -205,7 +202,7 @@ impl<T: ProgramTable> Config<T> {
     }
 }
 
-/// Which of these tables a file has.
+/// The tables among `names` that a file has.
 ///
 /// # Errors
 /// An unreadable file, or one that is not TOML.
@@ -224,7 +221,7 @@ fn interface(name: &str) -> Result<(), String> {
     Err(format!("engine.interfaces: {name:?} is no interface's name: it has 1 to {MAX} characters, no space and no /"))
 }
 
-/// Bounds of a time come as people write them.
+/// Checks a time whose bounds are given as text, such as `5s`.
 ///
 /// # Errors
 /// Names key, value and bounds.
@@ -293,7 +290,7 @@ mod tests {
         }
     }
 
-    /// The table [reads] is in the default file of its program; its sets are there in comments, because none has a default.
+    /// The sets in the default file are in comments, because they have no defaults.
     #[test]
     fn the_guide_lists_every_key_of_a_store() {
         let guide = include_str!("../../../docs/configuration.md");

@@ -1,4 +1,4 @@
-//! What an executor reports: its slots, counters, the bundles of its counted resources, and how long the runs of each function took.
+//! The status of an executor.
 
 use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge, gauges};
 use prometheus_client::collector::Collector;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The last bucket with a bound of its own: 2^26 µs, about a minute. Longer runs are in `+Inf`.
+/// 2^26 µs, about a minute. Longer runs are in `+Inf`.
 const LAST_BUCKET: usize = 26;
 
 /// An executor at one moment.
@@ -24,7 +24,7 @@ pub struct ExecutorStatus {
     pub switch: SocketAddr,
     /// Milliseconds since its start.
     pub uptime_ms: u64,
-    /// Slots now, by what they do: `registered`, `registered_ahead`, `running`, `waiting`, `ready`.
+    /// Current slots by state: `registered`, `registered_ahead`, `running`, `waiting`, `ready`.
     pub slots: BTreeMap<String, u32>,
     /// Counters of the protocol, by name.
     pub counters: BTreeMap<String, u64>,
@@ -32,7 +32,7 @@ pub struct ExecutorStatus {
     pub resources: BTreeMap<String, ResourceStatus>,
     /// Functions that have run, by name.
     pub functions: BTreeMap<String, FunctionStatus>,
-    /// Socket and threads.
+    /// Counters of socket and threads.
     pub shell: ShellCounters,
 }
 
@@ -41,9 +41,9 @@ pub struct ExecutorStatus {
 pub struct ResourceStatus {
     /// All bundles.
     pub total: u32,
-    /// Tasks have them.
+    /// Bundles that tasks hold.
     pub held: u32,
-    /// Slots that wait offer them.
+    /// Bundles that waiting slots offer.
     pub offered: u32,
 }
 
@@ -52,11 +52,11 @@ pub struct ResourceStatus {
 pub struct FunctionStatus {
     /// Bucket b counts runs of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub run_us: Vec<u64>,
-    /// Sum of their times in nanoseconds.
+    /// Sum of the run times in nanoseconds.
     pub sum_ns: u64,
-    /// Those that failed.
+    /// Runs that failed.
     pub failed: u64,
-    /// Those that were stopped.
+    /// Runs that were stopped.
     pub stopped: u64,
 }
 

@@ -1,5 +1,4 @@
-//! Files in TOML that people write. Whatever is wrong with one is said on one line that names file, key and what is
-//! allowed.
+//! TOML files that users write. An error is one line that names file, key and what is allowed.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +9,6 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
-/// Bytes of the largest file that is read.
 const LARGEST: u64 = 16 * midflight_files::MIB;
 
 /// Why a file cannot be used.
@@ -21,9 +19,9 @@ pub enum FileError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
-        /// Where there is one to start from.
+        /// Names a file to start from.
         example: &'static str,
     },
     /// A line is not TOML, names an unknown key or has a value of a wrong type.
@@ -33,7 +31,7 @@ pub enum FileError {
         file: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in it.
         message: String,
     },
     /// A value is outside its bounds.
@@ -47,12 +45,12 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// A value is outside its bounds, as the message says.
+    /// A value outside its bounds, as the message says.
     pub fn value(file: &Path, message: impl Display) -> Self {
         Self::Value { file: file.to_path_buf(), message: message.to_string() }
     }
 
-    /// Of an unknown key, where `first` is the first of those that are known: `key` is known there, too.
+    /// Adds `key` to the known keys that an unknown-key error lists before `first`.
     #[must_use]
     pub(crate) fn with_known(mut self, key: &str, first: &str) -> Self {
         if let Self::Line { message, .. } = &mut self {
@@ -62,7 +60,7 @@ impl FileError {
         self
     }
 
-    /// toml's own errors span several lines; people and scripts want `file:line: what`.
+    /// toml's own errors span several lines; users and scripts want `file:line: what`.
     fn at_line(text: &str, file: &Path, error: &toml::de::Error) -> Self {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text.get(..start).unwrap_or_default().matches('\n').count();
@@ -76,7 +74,7 @@ impl FileError {
     }
 }
 
-/// The text of a file of at most 16 MiB. `example` says where there is one to start from.
+/// The text of a file of at most 16 MiB. `example` names a file to start from.
 ///
 /// # Errors
 /// [`FileError::Unreadable`].
@@ -85,7 +83,7 @@ pub fn read(file: &Path, example: &'static str) -> Result<String, FileError> {
     midflight_files::read_text(file, LARGEST).map_err(unreadable)
 }
 
-/// What `text` says; `file` is what errors name.
+/// Parses `text`; errors call it `file`.
 ///
 /// # Errors
 /// [`FileError::Line`].
@@ -93,7 +91,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileErro
     toml::from_str(text).map_err(|error| FileError::at_line(text, file, &error))
 }
 
-/// Parses `text` and passes it to `read`; errors name it `file`.
+/// Parses `text` and passes it to `read`; errors call it `file`.
 ///
 /// # Errors
 /// [`FileError::Line`].
@@ -120,10 +118,10 @@ impl<'a> Table<'a> {
         self.entries.contains_key(name)
     }
 
-    /// Takes out a table inside this one; an empty one if there is none.
+    /// Takes a table out of this one; an empty one if there is none.
     ///
     /// # Errors
-    /// Where it is no table.
+    /// If it is no table.
     pub fn take_table(&mut self, name: &str) -> Result<Self, toml::de::Error> {
         let Some(value) = self.entries.remove(name) else {
             return Ok(Self { span: self.span.clone(), entries: DeTable::default() });
@@ -139,7 +137,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Takes all that is left.
+    /// Takes all remaining keys.
     ///
     /// # Errors
     /// An unknown key, or a value of a wrong type.
@@ -148,7 +146,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whether the value of `key` is in its bounds.
+/// Checks that the value of `key` is in its bounds.
 ///
 /// # Errors
 /// Names key, value and bounds.

@@ -1,5 +1,5 @@
-//! `/metrics`, `/healthz` and `/status` of a switch, and the page with its `/events`. Runs on tokio, apart from the data path. A
-//! connection carries one request, and everything about it is bounded: see [`Limits`].
+//! `/metrics`, `/healthz` and `/status` of a switch, and the page with its `/events`. Runs on tokio, apart from the data path. A connection
+//! carries one request and is bounded by [`Limits`].
 
 mod exposition;
 mod guard;
@@ -31,27 +31,26 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// `/healthz` answers 503 if the data path's thread made no progress for this long. Normally it does at least once a tick.
+/// `/healthz` answers 503 after this long without progress of the data path's thread; normal is at least once per tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 
-/// A connection that has sent no whole request for so long since it was opened gives way to another one of its address. A request that
-/// needs longer, by a slow link, is lost only where its address holds its share. A burst that is being accepted is younger.
+/// Age from which a connection without a whole request may be evicted for another one from its address. So a request over a slow link is
+/// lost only if its address holds its share. Connections of a burst that is being accepted are younger.
 const SILENT: Duration = Duration::from_millis(100);
-/// The answer to a connection that is refused.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
 
-/// Bounds of the server. What a request carries besides its head is not read.
+/// Bounds of the server. It reads only the head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once. A source address that is alone gets 8/9 of them (T14). Default 64.
+    /// Concurrent connections. A single source address gets 8/9 of them (T14). Default 64.
     pub connections: usize,
-    /// The head of a request must be complete within this time from the opening of the connection. Default 2 s.
+    /// Time from the opening of the connection to the end of a request's head. Default 2 s.
     pub head_timeout: Duration,
     /// Bytes of a head. Default 8 KiB.
     pub head_bytes: usize,
-    /// Everything, including reading the answer, must end within this time from the opening of the connection. Only a
-    /// viewer of `/events` stays longer, as long as it reads: what it leaves unread for this time ends it. Default 10 s.
+    /// Time from the opening of the connection until its answer is read. A viewer of `/events` may stay longer while it reads: its
+    /// connection ends when it leaves data unread for this time. Default 10 s.
     pub request_timeout: Duration,
 }
 
@@ -66,15 +65,15 @@ impl Default for Limits {
     }
 }
 
-/// What the server needs from a switch or an executor.
+/// The process that the server shows.
 pub trait Source: Send + Sync + 'static {
     /// A snapshot of it.
     fn snapshot(&self) -> Box<dyn AnySnapshot>;
-    /// What makes views of it for people; `None`: it has no page.
+    /// Makes views of it for viewers; `None`: it has no page.
     fn observer(self: Arc<Self>) -> Option<Box<dyn Observer>> {
         None
     }
-    /// Host names, beside IP addresses and `localhost`, under which its page may be opened.
+    /// Host names, besides IP addresses and `localhost`, under which its page may be opened.
     fn host_names(&self) -> &[String] {
         &[]
     }
@@ -87,7 +86,7 @@ pub trait Source: Send + Sync + 'static {
     }
 }
 
-/// The address cannot be listened on.
+/// The server cannot listen on the address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve HTTP on {address}: {error}; give another address with --http, or --http off")]
 pub struct BindError {
@@ -95,7 +94,7 @@ pub struct BindError {
     error: std::io::Error,
 }
 
-/// A server that is bound, not yet served.
+/// A server that listens but does not serve yet.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -103,31 +102,31 @@ pub struct Server {
     limits: Limits,
 }
 
-/// Listens on the address, which may need privileges; the server can be started later.
+/// Listens on the address, which may need privileges.
 ///
 /// # Errors
-/// The address is taken or not this machine's.
+/// If the address is taken or is not this machine's.
 pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, BindError> {
     connections::listen(address).map_err(|error| BindError { address, error })
 }
 
 impl Server {
-    /// A server on what [`listen`] gave; within a tokio runtime.
+    /// A server on the result of [`listen`]; call it within a tokio runtime.
     ///
     /// # Errors
-    /// Where the system refuses to wait for it.
+    /// If the system cannot poll the socket.
     pub fn new(listener: std::net::TcpListener, limits: Limits) -> std::io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { listener: TcpListener::from_std(listener)?, address, limits })
     }
 
-    /// The address that it got; its port is never 0.
+    /// Its address; the port is never 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves for as long as it is polled.
+    /// Serves while it is polled.
     pub async fn serve(self, source: Arc<dyn Source>) {
         let Self { listener, limits, address } = self;
         let connections = Connections::where_silent_give_way(limits.connections, limits.request_timeout, SILENT);
@@ -146,7 +145,6 @@ impl Server {
     }
 }
 
-/// What all connections share.
 struct Served {
     source: Arc<dyn Source>,
     limits: Limits,
@@ -157,15 +155,13 @@ struct Served {
     has_page: bool,
 }
 
-/// A connection, as the handlers of its request see it.
 struct Connection {
     served: Arc<Served>,
     place: Arc<ConnectionPlace>,
-    /// It is a viewer's, which stays.
+    /// Set for a viewer's connection, which stays open.
     watches: AtomicBool,
 }
 
-/// How connections ended.
 #[derive(Debug, Default)]
 struct Counts {
     served: AtomicU64,
@@ -178,7 +174,7 @@ struct Counts {
 }
 
 impl Served {
-    /// The switch now, with the server's own counts beside those of socket and threads.
+    /// A snapshot that includes the server's own counters.
     fn snapshot(&self) -> Box<dyn AnySnapshot> {
         let mut snapshot = self.source.snapshot();
         snapshot.add_shell(self.counters());
@@ -221,7 +217,7 @@ impl Counts {
     }
 }
 
-/// Serves one connection, which holds its place as long.
+/// Serves one connection, which keeps its place until then.
 async fn connection(stream: TcpStream, place: ConnectionPlace, served: Arc<Served>) {
     let limits = &served.limits;
     let mut http = http1::Builder::new();
@@ -234,11 +230,11 @@ async fn connection(stream: TcpStream, place: ConnectionPlace, served: Arc<Serve
     let service = TowerToHyperService::new(router(Arc::clone(&connection)));
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
     let ended = match timeout(limits.request_timeout, serving.as_mut()).await {
-        // The kernel ends it when it does not read (`Connections`).
+        // The kernel ends it if the viewer does not read (`Connections`).
         Err(_) if connection.watches.load(Relaxed) => Ok(serving.await),
         ended => ended,
     };
-    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
+    // Before the stream is dropped: a test that sees the connection end must find it counted.
     served.counts.ended(ended);
 }
 
@@ -253,7 +249,7 @@ fn router(connection: Arc<Connection>) -> Router {
             .route("/events", get(events));
     }
     if !served.is_on_loopback {
-        // Prometheus asks by whatever name the network has for this machine.
+        // Prometheus uses any name that the network has for this machine.
         router = router.layer(middleware::from_fn_with_state(Arc::clone(&connection), guard));
     }
     router = router.route("/metrics", get(metrics)).route("/healthz", get(healthz)).route("/status", get(status));
@@ -264,13 +260,13 @@ fn router(connection: Arc<Connection>) -> Router {
     router.layer(middleware::from_fn_with_state(Arc::clone(&connection), heard)).with_state(connection)
 }
 
-/// The head is complete: this is not one of those that only hold a place.
+/// Reports progress when the head is complete, so that the connection is not evicted as silent.
 async fn heard(State(connection): State<Arc<Connection>>, request: Request, next: Next) -> Response {
     connection.place.progress();
     next.run(request).await
 }
 
-/// Refuses requests of pages that are not ours, and tells browsers to keep what they get to this page.
+/// Refuses requests from foreign pages, and tells browsers to keep the answers to this page.
 async fn guard(State(connection): State<Arc<Connection>>, request: Request, next: Next) -> Response {
     let served = &connection.served;
     let mut response = match guard::check(request.headers(), served.source.host_names()) {
@@ -301,12 +297,12 @@ async fn metrics(State(connection): State<Arc<Connection>>, asked: HeaderMap) ->
     let exposition = Exposition::asked(&asked);
     let snapshot = connection.served.snapshot();
     let text = exposition.of(snapshot.to_prometheus());
-    // Not the same for all who ask, which is for caches to know.
+    // Caches must know that the answer depends on `Accept`.
     let kind = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
     let mut response = (kind, text).into_response();
     let is_json = asked.get(ASKED_FORMAT).is_some_and(|format| format == "JSON");
     let load = snapshot.load().map(|load| if is_json { load.to_json() } else { load.to_text() });
-    // Neither form has a letter that a header may not have.
+    // Neither form has a character that a header may not have.
     if let Some(Ok(load)) = load.map(HeaderValue::try_from) {
         response.headers_mut().insert(HEADER, load);
     }

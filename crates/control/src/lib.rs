@@ -1,16 +1,16 @@
-//! The control side of a switch: its configuration, and what it reports.
+//! The control side of a switch: its configuration and its status.
 //!
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
-//! - [`config`]: the documented TOML configuration: keys of all switches, and a table for the program of this one;
-//! - [`executor`]: what an executor reports;
-//! - [`file`](mod@file): files that people write, with one-line errors;
-//! - [`load`]: load reports in ORCA's form, for proxies that are not ours;
+//! - [`config`]: the documented TOML configuration: keys of all switches, and a table for the program;
+//! - [`executor`]: the status of an executor;
+//! - [`file`](mod@file): files that users write, with one-line errors;
+//! - [`load`]: load reports in ORCA's format, for other proxies;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
-//! - [`watch`]: what people see of it while it works;
+//! - [`watch`]: live views of it;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
 //! - [`tasks`], [`reads`]: the table and the metrics of a program each; [`replicas`]: also the controller of its network.
 //!
-//! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
+//! This crate does not touch the data path: it turns the switch's snapshots into text.
 
 pub mod admin;
 pub mod config;

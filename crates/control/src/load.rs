@@ -1,22 +1,21 @@
-//! Load reports in the form of ORCA (Open Request Cost Aggregation), which Envoy and gRPC read: a header of an HTTP response.
+//! Load reports in ORCA's format (Open Request Cost Aggregation), which Envoy and gRPC read: a header of an HTTP response.
 
 use std::fmt::Write as _;
 
-/// The header of a report.
 pub(crate) const HEADER: &str = "endpoint-load-metrics";
-/// The header by which a client asks for the form: `TEXT`, which is the default, or `JSON`.
+/// The header by which a client asks for the format: `TEXT` (default) or `JSON`.
 pub(crate) const ASKED_FORMAT: &str = "endpoint-load-metrics-format";
 
-/// How loaded a server is. The fields are those of `xds.data.orca.v3.OrcaLoadReport`.
+/// The load of a server. The fields are those of `xds.data.orca.v3.OrcaLoadReport`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// The share of its capacity that is in use: 1 is all of it.
+    /// Share of its capacity in use; 1 is all of it.
     pub application_utilization: f64,
-    /// Requests answered a second.
+    /// Requests answered per second.
     pub rps_fractional: f64,
-    /// Requests refused a second.
+    /// Requests refused per second.
     pub eps: f64,
-    /// Others, by name.
+    /// Other metrics, by name.
     pub named_metrics: Vec<(&'static str, f64)>,
 }
 

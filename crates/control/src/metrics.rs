@@ -1,5 +1,4 @@
-//! What a switch reports: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. The part of its program is
-//! a [`ProgramStatus`].
+//! The status of a switch: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. Its program adds a [`ProgramStatus`].
 
 use crate::load::LoadReport;
 use crate::tasks::TasksStatus;
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Counters of the process around the core (its socket and threads), by name. A name says the unit.
+/// Counters of the process around the core (socket, threads), by name, which includes the unit.
 pub type ShellCounters = BTreeMap<String, u64>;
 
 /// The counters and gauges of a program.
@@ -22,13 +21,13 @@ pub trait ProgramStatus: Clone + fmt::Debug + Serialize + DeserializeOwned + Sen
     /// The program.
     type Program: Program;
 
-    /// Its counters by name, of which people want to see the rates.
+    /// Counters whose rates are shown, by name.
     fn counts(&self) -> Vec<(String, u64)>;
 
     /// Writes its metrics; their names get the prefix `midflight_NAME_`.
     ///
     /// # Errors
-    /// Where the text cannot be written.
+    /// If the text cannot be written.
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
 }
 
@@ -37,7 +36,7 @@ pub trait ProgramStatus: Clone + fmt::Debug + Serialize + DeserializeOwned + Sen
 pub struct Snapshot<S = TasksStatus> {
     /// Version of the software.
     pub version: String,
-    /// Where it serves.
+    /// Address where it serves.
     pub listen: SocketAddr,
     /// The engine.
     pub engine: EngineStatus,
@@ -47,21 +46,21 @@ pub struct Snapshot<S = TasksStatus> {
     pub uptime_ms: u64,
     /// Datagrams with a valid header, by operation.
     pub packets: BTreeMap<String, u64>,
-    /// Datagrams and records that were refused, by reason; all reasons, also those at 0.
+    /// Datagrams and records that were refused, by drop reason; includes reasons at 0.
     pub drops: BTreeMap<String, u64>,
     /// Datagrams accepted.
     pub taken: u64,
     /// The part of its program.
     #[serde(flatten)]
     pub program: S,
-    /// Socket and threads.
+    /// Counters of socket and threads.
     pub shell: ShellCounters,
 }
 
 /// The facts about a switch that do not depend on its program.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// Where the switch serves.
+    /// Address where it serves.
     pub listen: SocketAddr,
     /// The engine.
     pub engine: EngineStatus,
@@ -69,7 +68,7 @@ pub struct Surroundings {
     pub epoch: u32,
     /// Milliseconds since its start.
     pub uptime_ms: u64,
-    /// Socket and threads.
+    /// Counters of socket and threads.
     pub shell: ShellCounters,
 }
 
@@ -80,40 +79,40 @@ pub struct EngineStatus {
     pub kind: String,
     /// Of the kernel engine: `native` or `generic`.
     pub mode: Option<String>,
-    /// Of the kernel engine: what it serves.
+    /// Of the kernel engine: the interfaces that it serves.
     pub interfaces: Vec<String>,
 }
 
 impl EngineStatus {
-    /// That of a switch in user space, of this kind.
+    /// An engine in user space, of this kind.
     #[must_use]
     pub fn in_process(kind: &str) -> Self {
         Self { kind: kind.into(), mode: None, interfaces: Vec::new() }
     }
 }
 
-/// A snapshot of a switch with some program.
+/// A snapshot of a switch with any program.
 pub trait AnySnapshot: Send {
-    /// Counts of what serves it.
+    /// Adds counters of the process around the core.
     fn add_shell(&mut self, counters: ShellCounters);
 
     /// As JSON.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     fn to_json(&self) -> serde_json::Result<String>;
 
     /// OpenMetrics text for Prometheus.
     fn to_prometheus(&self) -> String;
 
-    /// How loaded it is, where that is for others to know.
+    /// The load report, if the process publishes one.
     fn load(&self) -> Option<LoadReport> {
         None
     }
 }
 
 impl<S: ProgramStatus> Snapshot<S> {
-    /// What a switch has counted, as a snapshot.
+    /// A snapshot of a switch's counters.
     #[must_use]
     pub fn new(surroundings: Surroundings, stats: &<S::Program as Program>::Stats, program: S) -> Self {
         let Surroundings { listen, engine, epoch, uptime_ms, shell } = surroundings;
@@ -126,7 +125,7 @@ impl<S: ProgramStatus> Snapshot<S> {
             engine,
             epoch,
             uptime_ms,
-            // The first is VERSION's, of which no switch takes any.
+            // The first is VERSION, which no switch accepts.
             packets: S::Program::OPERATIONS.iter().zip(packets).skip(1).map(|(name, &n)| ((*name).into(), n)).collect(),
             drops: verdicts().filter(|(v, _)| dropped(v.class())).map(|(v, &n)| (v.name().into(), n)).collect(),
             taken: verdicts().filter(|(v, _)| taken(v.class())).map(|(_, n)| n).sum(),
@@ -204,7 +203,7 @@ impl<S: ProgramStatus> Collector for OfProgram<S> {
 /// Writes a counter.
 ///
 /// # Errors
-/// Where the text cannot be written.
+/// If the text cannot be written.
 pub fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
@@ -213,7 +212,7 @@ pub fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, valu
 /// Writes counters by a label.
 ///
 /// # Errors
-/// Where the text cannot be written.
+/// If the text cannot be written.
 pub fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -232,7 +231,7 @@ pub fn counters(
 /// Writes a gauge.
 ///
 /// # Errors
-/// Where the text cannot be written.
+/// If the text cannot be written.
 pub fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: impl EncodeGaugeValue) -> fmt::Result {
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
 }
@@ -240,7 +239,7 @@ pub fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value:
 /// Writes gauges by a label.
 ///
 /// # Errors
-/// Where the text cannot be written.
+/// If the text cannot be written.
 pub fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -1,11 +1,10 @@
-//! Reads of files that others have made. The bound is on what is read, not on what the file system says of its size: a device, a pipe or
-//! a file that grows has no size.
+//! Bounded reads of files that others wrote. The bound applies to the bytes read, because a device, a pipe or a growing file has no size.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of a MiB, in which bounds are given.
+/// Bytes of a MiB, the unit of bounds.
 pub const MIB: u64 = 1 << 20;
 
 /// A reader with a byte limit. Input beyond the limit is an error.
@@ -25,7 +24,7 @@ impl<R: Read> BoundedReader<R> {
 
 impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // One byte further, to tell a file that ends at the bound from one that does not.
+        // One byte more, to distinguish a file that ends at the bound from a longer one.
         let room = usize::try_from(self.left.saturating_add(1)).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.inner.read(&mut buffer[..room])?;
         match self.left.checked_sub(count as u64) {
@@ -44,7 +43,7 @@ fn too_large(most: u64) -> String {
     }
 }
 
-/// A file of at most `most` bytes, to be read in parts.
+/// Opens a file of at most `most` bytes, to read in parts.
 ///
 /// # Errors
 /// The kernel's.
@@ -52,20 +51,20 @@ pub fn reader(path: &Path, most: u64) -> io::Result<BoundedReader<File>> {
     Ok(BoundedReader::new(File::open(path)?, most))
 }
 
-/// The content of a file of at most `most` bytes.
+/// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// The kernel's, or that the file is larger.
+/// The kernel's, or the file is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader(path, most)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The same, of a file that is text.
+/// Reads a text file of at most `most` bytes.
 ///
 /// # Errors
-/// The kernel's, that the file is larger, or that it is not UTF-8.
+/// The kernel's, the file is larger, or it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
     reader(path, most)?.read_to_string(&mut text)?;

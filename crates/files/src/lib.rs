@@ -1,7 +1,7 @@
-//! Files of commands: made for their owner only, and read within a bound.
+//! Files of commands: created for their owner only, and read within a bound.
 //!
-//! Every directory, file and socket that a command makes is made by this crate, whatever the umask is, so that no other user can read or
-//! change it at any moment. Exceptions are listed in `docs/internals/security.md`, and `crates/cli/tests/modes.rs` looks for others.
+//! This crate creates every directory, file and socket of a command, whatever the umask, so that no other user can use it at any moment.
+//! `docs/internals/security.md` lists the exceptions; `crates/cli/tests/modes.rs` looks for others.
 
 mod bounded;
 mod private;

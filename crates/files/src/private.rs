@@ -1,4 +1,4 @@
-//! Directories, files and sockets that only their owner may use. What exists keeps its mode: its owner may have chosen it.
+//! Directories, files and sockets that only their owner may use. An existing one keeps its mode: its owner may have chosen it.
 
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
@@ -13,15 +13,15 @@ use std::path::Path;
 /// As the standard library's.
 const BACKLOG: i32 = 128;
 
-/// Makes a directory, and those above it that are missing.
+/// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// The kernel's; not if the directory exists.
+/// The kernel's; an existing directory is none.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Options of a file which, if they make one, make it private.
+/// Options to open a file; if they create it, it is private.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -29,7 +29,7 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Makes a file, or empties the one that exists.
+/// Creates a file, or truncates an existing one.
 ///
 /// # Errors
 /// The kernel's.
@@ -37,7 +37,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(true).open(path)
 }
 
-/// Opens a file to write at its end; makes it if there is none.
+/// Opens a file to append; creates it if there is none.
 ///
 /// # Errors
 /// The kernel's.
@@ -53,8 +53,8 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     create(path)?.write_all(bytes.as_ref())
 }
 
-/// Listens on a Unix socket. Linux makes its file with the mode that the socket has before it is bound, so nobody can connect between
-/// `bind` and a later `chmod`.
+/// Listens on a Unix socket. Linux creates the file with the mode that the socket has before `bind`, so no other user can connect before a
+/// later `chmod`.
 ///
 /// # Errors
 /// The kernel's.
@@ -76,8 +76,8 @@ mod tests {
         path.symlink_metadata().unwrap().mode() & 0o777
     }
 
-    /// The umask is of the whole process, so `crates/cli/tests/modes.rs` sets it to 0 for whole commands; the usual one leaves 0755 and
-    /// 0644, which tells the modes apart, too.
+    /// `crates/cli/tests/modes.rs` sets the umask, which belongs to the whole process, to 0. The usual one leaves 0755 and 0644, which also
+    /// shows the difference.
     #[test]
     fn what_is_made_is_its_owners_only() {
         let directory = tempfile::tempdir().unwrap();

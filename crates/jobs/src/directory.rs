@@ -1,4 +1,4 @@
-//! The directory of one submitter.
+//! The state directory of one submitter.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the path of the directory: that of a socket in it has at most 107.
+/// Bytes of the directory's path: the path of a socket in it may have 107.
 const PATH_MAX: usize = 100;
 
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// No variable says where it is.
+    /// No environment variable names it.
     #[error("no place for the jobs' store: set MIDFLIGHT_STATE to a directory, or HOME")]
     NoPlace,
     /// The kernel refused it.
@@ -20,7 +20,7 @@ pub enum DirectoryError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Others may write there.
@@ -31,7 +31,7 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// The kernel takes no socket of a longer path.
+    /// The path is too long for a Unix socket.
     #[error(
         "the path of the state directory {path} is too long for a socket: set MIDFLIGHT_STATE to one of at most {PATH_MAX} bytes"
     )]
@@ -53,15 +53,15 @@ pub struct StateDirectory {
     path: PathBuf,
 }
 
-/// Held by the submitter for as long as it lives.
+/// The submitter's lock, for its lifetime.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
 impl StateDirectory {
-    /// The directory that the environment names; made if it is not there.
+    /// The directory that the environment names; creates it if it is missing.
     ///
     /// # Errors
-    /// Where there is none, or it is not private.
+    /// If no variable names one, or it is not private.
     pub fn of_environment() -> Result<Self, DirectoryError> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = variable("MIDFLIGHT_STATE")
@@ -70,10 +70,10 @@ impl StateDirectory {
         Self::at(&path.ok_or(DirectoryError::NoPlace)?)
     }
 
-    /// This directory; made if it is not there.
+    /// This directory; creates it if it is missing.
     ///
     /// # Errors
-    /// Where it is not private.
+    /// If it is not private.
     pub fn at(path: &Path) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Io { path: path.to_owned(), source };
         midflight_files::create_directory(path).map_err(failed)?;
@@ -88,34 +88,34 @@ impl StateDirectory {
         Ok(Self { path })
     }
 
-    /// The directory itself.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The store.
+    /// Path of the store.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.path.join("jobs.redb")
     }
 
-    /// The submitter's socket.
+    /// Path of the submitter's socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.path.join("socket")
     }
 
-    /// What a submitter in the background says.
+    /// Path of the log of a submitter in the background.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path.join("submitter.log")
     }
 
-    /// Becomes the one submitter of this directory.
+    /// Locks the directory, as its only submitter.
     ///
     /// # Errors
-    /// Where there is one.
+    /// If another one has the lock.
     pub fn lock(&self) -> Result<Lock, DirectoryError> {
         let failed = |source| DirectoryError::Io { path: self.path.clone(), source };
         let file = midflight_files::options().create(true).truncate(false).write(true).open(self.path.join("lock"));

@@ -1,19 +1,19 @@
-//! What the store keeps of jobs, and what the submitter and its clients tell each other about them.
+//! Jobs and commands, as the store keeps them and the protocol carries them.
 
 use midflight_tasks::place::Preference;
 use midflight_wire::PATIENCE_MAX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Commands that a job may have.
+/// Number of commands of a job.
 pub const COMMANDS_MAX: u32 = 1 << 20;
-/// Bytes of all command lines of a job, where each has its own.
+/// Bytes of all command lines of a job whose commands each have their own.
 pub const ITEMS_BYTES_MAX: usize = 256 << 20;
-/// Jobs that one may wait for.
+/// Number of jobs that a job may depend on.
 pub const AFTER_MAX: usize = 1_024;
-/// Bytes of a job's command line or argument, its directory and its environment: the row of a job travels in one message.
+/// Bytes of a job's command line or argument, directory and environment together: its row is one message.
 pub const SPEC_BYTES_MAX: usize = 4 << 20;
-/// Bytes of what the store keeps of a failure's message.
+/// Bytes of a failure's message that the store keeps.
 const WHY_MAX: usize = 4_096;
 /// Bytes of a job's name.
 pub const NAME_MAX: usize = 256;
@@ -21,19 +21,19 @@ pub const NAME_MAX: usize = 256;
 /// Milliseconds since 1970.
 pub type UnixMs = u64;
 
-/// Indices of an array: from the first to at most the last one, in steps.
+/// Indices of an array: `first`, `first + step`, … up to at most `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Indices {
-    /// The first one.
+    /// First index.
     pub first: u32,
     /// No index is larger.
     pub last: u32,
-    /// From one to the next; not 0.
+    /// Step; not 0.
     pub step: u32,
 }
 
 impl Indices {
-    /// How many there are.
+    /// Number of indices.
     #[must_use]
     pub fn count(self) -> u32 {
         match self.last.checked_sub(self.first) {
@@ -43,14 +43,14 @@ impl Indices {
     }
 }
 
-/// When a job may begin, as another job has ended.
+/// The end of another job that a dependency requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
-    /// That job has succeeded.
+    /// The other job has succeeded.
     Succeeded,
-    /// It has ended.
+    /// The other job has ended.
     Ended,
-    /// It has failed.
+    /// The other job has failed.
     Failed,
 }
 
@@ -63,34 +63,34 @@ pub struct After {
     pub when: When,
 }
 
-/// What to run.
+/// A job as it is submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// For people.
+    /// Shown to the user.
     pub name: String,
     /// The function: `exec` for command lines.
     pub function: String,
-    /// The command line or argument; not used where each command has its own.
+    /// The command line or argument; unused if each command has its own.
     pub argument: Vec<u8>,
-    /// The indices of its commands. Where each command has its own line: 1 to their number.
+    /// The indices of its commands; if each command has its own line, from 1 to their number.
     pub indices: Vec<Indices>,
     /// Whether each command has its own line.
     pub has_items: bool,
-    /// Where command lines run: a directory of the executor.
+    /// Working directory of command lines, on the executor's machine.
     pub directory: Option<Vec<u8>>,
-    /// Variables of command lines.
+    /// Environment variables of command lines.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
-    /// How long one run of a command line may take.
+    /// Timeout for one run of a command line.
     pub timeout: Option<Duration>,
-    /// How often a command that failed is run again.
+    /// Retry budget of a command that failed.
     pub retries: u32,
     /// 1 (the highest) to 8.
     pub priority: u8,
-    /// Resources that executors must have.
+    /// Resources that executors must have, one bit each.
     pub resources: u8,
-    /// Where its commands prefer to run.
+    /// The placement preference of its commands.
     pub prefer: Prefer,
-    /// What it waits for.
+    /// The jobs that it depends on.
     pub after: Vec<After>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn preference(prefer: Prefer) -> Option<Preference> {
 }
 
 impl JobSpec {
-    /// This function with this argument for each of the indices; all else as `midflight submit` has it without options.
+    /// A job that calls `function` with `argument` for each index; the rest as `midflight submit` without options.
     #[must_use]
     pub fn new(name: &str, function: &str, argument: Vec<u8>, indices: Vec<Indices>) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl JobSpec {
         }
     }
 
-    /// The number of its commands.
+    /// Number of its commands.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.indices.iter().fold(0, |count, indices| indices.count().saturating_add(count))
@@ -155,7 +155,6 @@ impl JobSpec {
         None
     }
 
-    /// Bytes of what a user may make long.
     fn bytes(&self) -> usize {
         let environment = self.environment.iter().map(|(name, value)| name.len() + value.len());
         let directory = self.directory.as_ref().map_or(0, Vec::len);
@@ -197,32 +196,32 @@ impl JobSpec {
     }
 }
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// For other jobs.
+    /// Waits for other jobs.
     Waiting,
-    /// Its commands are run, or wait for executors.
+    /// Its commands run, or wait for executors.
     Running,
     /// All commands have succeeded.
     Succeeded,
-    /// All commands have ended, and not all have succeeded.
+    /// All commands have ended, and some have not succeeded.
     Failed,
-    /// Somebody cancelled it.
+    /// Was cancelled.
     Cancelled,
-    /// It has not begun, because of what it waited for.
+    /// Was not begun, because a job that it depends on did not end as required.
     Skipped,
 }
 
 impl JobState {
-    /// Whether nothing more happens.
+    /// Whether the state is final.
     #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
     }
 
-    /// For people.
+    /// The state as a word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -236,7 +235,7 @@ impl JobState {
     }
 }
 
-/// How many commands have ended how.
+/// Commands that have ended, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Exited with 0.
@@ -249,22 +248,22 @@ pub struct Counts {
     pub cancelled: u32,
 }
 
-/// A job.
+/// A job and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRow {
-    /// Its number.
+    /// The job's number.
     pub job: u64,
-    /// What to run.
+    /// The job as submitted.
     pub spec: JobSpec,
-    /// Where it is.
+    /// Its state.
     pub state: JobState,
-    /// The first command, by its place, that was not begun.
+    /// Place of the first command that was not begun.
     pub next: u32,
     /// Commands that were begun and have not ended.
     pub open: u32,
     /// Commands that have ended.
     pub counts: Counts,
-    /// Whether somebody has cancelled it.
+    /// Whether a user has cancelled it.
     pub cancel: bool,
     /// When it was accepted.
     pub submitted: UnixMs,
@@ -274,19 +273,19 @@ pub struct JobRow {
     pub ended: Option<UnixMs>,
     /// Bytes of its command lines and outputs.
     pub bytes: u64,
-    /// Commands whose outputs were left out for want of room.
+    /// Commands whose outputs were not kept for lack of space.
     pub left_out: u32,
 }
 
 impl JobRow {
-    /// The number of its commands.
+    /// Number of its commands.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.spec.count()
     }
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
@@ -294,7 +293,7 @@ pub enum How {
     Succeeded,
     /// Exited otherwise, or could not be run.
     Failed,
-    /// Took too long.
+    /// Timed out.
     TimedOut,
     /// May have run.
     Lost,
@@ -305,32 +304,31 @@ pub enum How {
 /// A command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedRow {
-    /// How.
+    /// Its outcome.
     pub how: How,
     /// Its exit code, if it ran and was a command line.
     pub code: Option<i32>,
     /// The signal that ended its shell.
     pub signal: Option<u8>,
-    /// Where it ran.
+    /// The host where it ran.
     pub host: String,
     /// When it started, by the executor's clock.
     pub started: Option<UnixMs>,
-    /// How long it took.
+    /// How long it ran.
     pub ran: Duration,
-    /// How often it was run before.
+    /// Number of earlier runs.
     pub tries: u32,
     /// Bytes of its stdout.
     pub stdout: u64,
     /// Bytes of its stderr.
     pub stderr: u64,
-    /// Whether these outputs are kept.
+    /// Whether its outputs are kept.
     pub kept: bool,
-    /// Why it has no result, or nothing.
+    /// Why it has no result; empty if it has one.
     pub why: String,
 }
 
 impl EndedRow {
-    /// One that has no result.
     pub(crate) fn without_result(how: How, why: impl Into<String>, tries: u32) -> Self {
         let mut why = why.into();
         why.truncate(why.floor_char_boundary(WHY_MAX)); // a function's message may be as long as a result

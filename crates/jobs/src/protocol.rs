@@ -1,4 +1,4 @@
-//! What commands and the submitter say to each other over its socket: each side its greeting, then messages, each with its length.
+//! The protocol on the submitter's socket: each side sends a greeting, then messages with their lengths.
 
 use crate::model::{EndedRow, JobRow, JobSpec, JobState};
 use serde::de::DeserializeOwned;
@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The version of these messages.
+/// Version of the messages.
 pub const VERSION: u16 = 1;
-/// In the place of a version: there are [`CONNECTIONS_MAX`] connections already.
+/// Sent in place of a version: the submitter already has [`CONNECTIONS_MAX`] connections.
 const BUSY: u16 = u16::MAX;
-/// Connections at one time.
+/// Number of concurrent connections.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Bytes of a message.
 pub const MESSAGE_MAX: usize = 8 << 20;
@@ -19,27 +19,27 @@ pub const MESSAGE_MAX: usize = 8 << 20;
 pub const PIECE_MAX: usize = 1 << 20;
 const MAGIC: &[u8; 14] = b"midflight-jobs";
 
-/// Why the other side was not understood.
+/// Why the communication failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
-    /// The connection.
+    /// The connection failed.
     #[error("the submitter has closed the connection: {0}")]
     Io(io::Error),
-    /// It says nothing.
+    /// The peer is silent.
     #[error("the submitter does not answer: its process is stopped (kill -CONT continues it), or its disk hangs")]
     Silent,
-    /// Another version of Midflight.
+    /// The peer is of another version of Midflight.
     #[error(
         "the submitter that runs is of another version of midflight (protocol {0}, here {VERSION}): end that one (its process has the file `lock` open), and run the command again"
     )]
     Version(u16),
-    /// It serves as many connections as it may.
+    /// The submitter has as many connections as it may.
     #[error("the submitter has {CONNECTIONS_MAX} connections, of `job wait` for example: try again when one has ended")]
     Busy,
     /// Something else listens there.
     #[error("what listens on the socket is no submitter of midflight")]
     NoSubmitter,
-    /// A message that is too long or malformed.
+    /// A message is too long or malformed.
     #[error("a message of the submitter is malformed")]
     Malformed,
 }
@@ -50,89 +50,89 @@ impl From<io::Error> for ProtocolError {
     }
 }
 
-/// What a command asks for.
+/// A request of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// A job for these switches. If each command has its own line, [`Self::Items`] follow.
+    /// Submits a job to these switches. If each command has its own line, [`Self::Items`] follow.
     Submit {
-        /// What to run.
+        /// The job.
         spec: Box<JobSpec>,
-        /// Where.
+        /// Addresses of the switches.
         switches: Vec<SocketAddr>,
     },
     /// Command lines of the job that is being submitted.
     Items(Vec<Vec<u8>>),
-    /// They are complete.
+    /// The last [`Self::Items`] were sent.
     End,
-    /// Jobs from this one on.
+    /// Lists jobs in the order of their numbers.
     List {
-        /// The first one.
+        /// The first job's number.
         first: u64,
     },
-    /// One job.
+    /// Shows one job.
     Show {
-        /// Which.
+        /// The job.
         job: u64,
     },
-    /// Commands of a job that have ended, from a place on.
+    /// Lists a job's commands that have ended.
     Ended {
-        /// Which job.
+        /// The job.
         job: u64,
         /// The first place.
         place: u32,
     },
-    /// The outputs of a command.
+    /// Fetches the outputs of a command.
     Output {
-        /// Which job.
+        /// The job.
         job: u64,
-        /// Which place.
+        /// The command's place.
         place: u32,
     },
-    /// Waits a few seconds until something has changed since `seen`.
+    /// Waits a few seconds for a change since `seen`.
     Wait {
-        /// What the last [`Answer::Changed`] said; 0 before the first.
+        /// The value of the last [`Answer::Changed`]; 0 at first.
         seen: u64,
     },
-    /// Commands of these jobs shall not run, or run no longer.
+    /// Cancels these jobs: their commands are not started, or are stopped.
     Cancel(Vec<u64>),
-    /// Forget these jobs.
+    /// Removes these jobs.
     Remove(Vec<u64>),
-    /// How the submitter is. It asks the switch, too: the next answer to this tells what the switch has said.
+    /// Asks for the submitter's status; the next one includes the switch's answer.
     Status,
 }
 
-/// How the submitter is.
+/// The status of a submitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// The switches; none before the first job.
     pub switches: Vec<SocketAddr>,
-    /// How long ago one of them last answered.
+    /// Time since one of the switches last answered.
     pub answered: Option<Duration>,
-    /// For how long none has answered although one is asked; nothing while there is nothing to ask.
+    /// For how long no switch has answered a request; `None` while there is no request.
     pub unanswered: Option<Duration>,
     /// Commands that were begun and have not ended.
     pub open: u32,
     /// Bytes of command lines and outputs.
     pub bytes: u64,
-    /// The bound on them.
+    /// The bound on `bytes`.
     pub bytes_max: u64,
-    /// What keeps it from saving anything, such as a full disk.
+    /// An error that keeps it from saving, such as a full disk.
     pub trouble: Option<String>,
 }
 
-/// What the submitter answers.
+/// An answer of the submitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// A job was accepted.
     Submitted {
         /// Its number.
         job: u64,
-        /// Where it is.
+        /// Its state.
         state: JobState,
     },
-    /// Jobs in their order; more if there are any.
+    /// A page of jobs, in the order of their numbers.
     Jobs(Vec<JobRow>),
     /// Commands that have ended, with their places.
     Ended(Vec<(u32, EndedRow)>),
@@ -143,24 +143,24 @@ pub enum Answer {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// After the last [`Self::Piece`]: how the command ended, or nothing as it has not.
+    /// After the last [`Self::Piece`]: how the command ended, if it has.
     EndOfOutput(Option<EndedRow>),
-    /// Something may have changed.
+    /// The new count of changes; something may have changed.
     Changed(u64),
-    /// Done.
+    /// The request was carried out.
     Done,
     /// See [`Status`].
     Status(Status),
-    /// It was not done, and why.
+    /// The request was refused, and why.
     Refused(String),
 }
 
-/// Says who we are, and hears who the other one is.
+/// Exchanges the greetings.
 ///
 /// # Errors
-/// Where that is nobody who understands us.
+/// If the peer is no submitter or command of this version.
 pub fn greet(stream: &mut (impl Read + Write)) -> Result<(), ProtocolError> {
-    let sent = stream.write_all(&greeting(VERSION)); // one that refuses us may have closed already, and still be read
+    let sent = stream.write_all(&greeting(VERSION)); // a peer that refuses us may have closed already, and can still be read
     let mut theirs = [0; MAGIC.len() + 2];
     stream.read_exact(&mut theirs)?;
     let (magic, version) = theirs.split_at(MAGIC.len());
@@ -173,10 +173,10 @@ pub fn greet(stream: &mut (impl Read + Write)) -> Result<(), ProtocolError> {
     }
 }
 
-/// Says that there is no room for a connection.
+/// Refuses a connection because there are too many.
 ///
 /// # Errors
-/// Where the connection is closed.
+/// If the connection is closed.
 pub(crate) fn refuse(stream: &mut impl Write) -> io::Result<()> {
     stream.write_all(&greeting(BUSY))
 }
@@ -188,7 +188,7 @@ fn greeting(version: u16) -> Vec<u8> {
 /// Sends a message.
 ///
 /// # Errors
-/// Where the connection is closed, or the message too long.
+/// If the connection is closed, or the message too long.
 pub fn send(stream: &mut impl Write, message: &impl Serialize) -> Result<(), ProtocolError> {
     let bytes = postcard::to_allocvec(message).map_err(|_| ProtocolError::Malformed)?;
     if bytes.len() > MESSAGE_MAX {
@@ -203,7 +203,7 @@ pub fn send(stream: &mut impl Write, message: &impl Serialize) -> Result<(), Pro
 /// Receives a message.
 ///
 /// # Errors
-/// Where the connection is closed, or the message too long or malformed.
+/// If the connection is closed, or the message too long or malformed.
 pub fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, ProtocolError> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

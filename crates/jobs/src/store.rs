@@ -1,4 +1,4 @@
-//! The store on the disk: `docs/internals/jobs.md` ("The store") has its tables.
+//! The store on disk: `docs/internals/jobs.md` ("The store") describes its tables.
 
 use crate::model::{EndedRow, JobRow, Prefer, preference};
 use midflight_host::{Marks, Saved, SavedName, SavedState, TaskKey};
@@ -12,11 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The number of what this version writes.
 const FORMAT: u32 = 1;
-/// Pages in memory.
 const CACHE_BYTES: usize = 64 << 20;
-/// How long readers may take before the file is opened anew.
+/// Timeout for readers before the file is reopened.
 const READERS_PATIENCE: Duration = Duration::from_secs(5);
 
 type Rows = TableDefinition<'static, (u64, u32), &'static [u8]>;
@@ -27,18 +25,18 @@ const OPEN: Rows = TableDefinition::new("open");
 const ENDED: Rows = TableDefinition::new("ended");
 const OUTPUTS: Rows = TableDefinition::new("outputs");
 
-/// Why the store did not do something.
+/// Why an operation on the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk, or what is on it.
+    /// An error of the disk, or of the file's content.
     #[error("the jobs' store {path}: {source}{}", advice(.source))]
     Failed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: Box<redb::Error>,
     },
-    /// Another version of Midflight wrote it.
+    /// Another version of Midflight wrote the file.
     #[error(
         "the jobs' store {path} has format {found}, and this midflight knows {FORMAT}: use the version that wrote it, or set MIDFLIGHT_STATE to another directory"
     )]
@@ -48,20 +46,20 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
-    /// Its pages contradict each other.
+    /// The file's pages contradict each other.
     #[error("the jobs' store {path} is damaged: restore a copy of it, or move it away and lose its jobs")]
     Damaged {
         /// The file.
         path: PathBuf,
     },
-    /// A row that this version cannot read.
+    /// A row is malformed.
     #[error(
         "the jobs' store {path} is damaged: a row of `{table}` is malformed; restore a copy of it, or move it away and lose its jobs"
     )]
     Row {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The row's table.
         table: &'static str,
     },
 }
@@ -81,7 +79,7 @@ fn advice(error: &redb::Error) -> &'static str {
     }
 }
 
-/// The client of the tasks program: who it is, and how far it was.
+/// The client of the tasks program: its identity and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientRow {
     pub(crate) identity: u64,
@@ -89,7 +87,7 @@ pub(crate) struct ClientRow {
     pub(crate) switches: Vec<SocketAddr>,
     pub(crate) udp_port: u16,
     pub(crate) tcp_port: u16,
-    /// Sequence, PROBEs, key of the next task.
+    /// Sequence number, number of PROBEs, key of the next task.
     pub(crate) marks: (u32, u32, u64),
     pub(crate) epoch: Option<(SocketAddr, u32)>,
 }
@@ -104,9 +102,8 @@ impl ClientRow {
 /// A command that was begun and has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenRow {
-    /// How often it was run before.
     pub(crate) tries: u32,
-    /// What the endpoint gave to save; nothing while it waits to be run again.
+    /// What the endpoint asked to save; `None` while the command waits to be run again.
     pub(crate) sent: Option<SentRow>,
 }
 
@@ -157,7 +154,7 @@ impl SentRow {
     }
 }
 
-/// How much is read at once: so many rows at most, and none more when they have so many bytes. The first row is always read.
+/// Bounds of one read; the first row is always read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) rows: usize,
@@ -165,7 +162,6 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Everything.
     const ALL: Self = Self { rows: usize::MAX, bytes: usize::MAX };
 
     fn of<T>(
@@ -190,15 +186,15 @@ impl Page {
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    /// Nothing while it is opened anew.
+    /// `None` while the file is reopened.
     database: Mutex<Option<Arc<Database>>>,
 }
 
 impl Store {
-    /// Opens the store, or makes one.
+    /// Opens the store, or creates it.
     ///
     /// # Errors
-    /// Where the file cannot be used: see [`StoreError`].
+    /// If the file cannot be used: see [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if !path.exists() {
             Self::make(path)?;
@@ -214,8 +210,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes an empty store. It gets its name when it is whole, so that a process that is killed meanwhile leaves nothing that the next
-    /// one could not open.
+    /// Renames the file when it is complete: a process killed halfway leaves none that the next one cannot open.
     fn make(path: &Path) -> Result<(), StoreError> {
         let unfinished = path.with_extension("new");
         let store = Self { path: unfinished.clone(), database: Mutex::new(None) };
@@ -226,13 +221,12 @@ impl Store {
         }
         let made = store.fill().and_then(|()| std::fs::rename(&unfinished, path).map_err(failed));
         if made.is_err() {
-            let _ = std::fs::remove_file(&unfinished); // what is left of it would only take room
+            let _ = std::fs::remove_file(&unfinished); // the remains would only take space
         }
         let directory = path.parent().unwrap_or(Path::new("."));
         made.and_then(|()| std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed))
     }
 
-    /// Writes what an empty store has.
     fn fill(&self) -> Result<(), StoreError> {
         // redb leaves the mode of a new file to the umask.
         midflight_files::create(&self.path).map_err(|error| self.failed(redb::Error::Io(error)))?;
@@ -250,7 +244,6 @@ impl Store {
         *self.database.lock().unwrap_or_else(PoisonError::into_inner) = database.map(Arc::new);
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -265,16 +258,16 @@ impl Store {
         Ok(())
     }
 
-    /// After an error of the disk the file has to be opened anew.
+    /// Reopens the file, which redb requires after an error of the disk.
     ///
     /// # Errors
-    /// Where it still cannot be used.
+    /// If it still cannot be used.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         self.close();
         self.open_file()
     }
 
-    /// From now on nothing is read or written: another process may open the file.
+    /// Another process may open the file then.
     pub(crate) fn close(&self) {
         let old = self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
         let began = Instant::now();
@@ -292,7 +285,6 @@ impl Store {
         database.ok_or_else(|| self.failed(redb::Error::PreviousIo))
     }
 
-    /// Begins a transaction.
     pub(crate) fn change(&self) -> Result<Change<'_>, StoreError> {
         let mut transaction = self.database()?.begin_write().map_err(|error| self.failed(error))?;
         // A start after a kill must not read the whole file: completions are waiting.
@@ -319,7 +311,7 @@ impl Store {
     /// One job.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub fn job(&self, job: u64) -> Result<Option<JobRow>, StoreError> {
         let database = self.database()?;
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
@@ -332,7 +324,7 @@ impl Store {
     /// A page of the jobs from `first` on.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub(crate) fn jobs(&self, first: u64, page: Page) -> Result<Vec<JobRow>, StoreError> {
         let database = self.database()?;
         let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
@@ -372,28 +364,25 @@ impl Store {
         rows.iter().map(|(job, place, bytes)| Ok((*job, *place, self.decode(name, bytes)?))).collect()
     }
 
-    /// The command line of one command, if each of the job has its own.
+    /// `None` if the commands do not each have their own.
     pub(crate) fn item(&self, job: u64, place: u32) -> Result<Option<Vec<u8>>, StoreError> {
         self.row(ITEMS, job, place)
     }
 
-    /// How one command ended.
     pub(crate) fn ended(&self, job: u64, place: u32) -> Result<Option<EndedRow>, StoreError> {
         self.row(ENDED, job, place)?.map(|bytes| self.decode("ended", &bytes)).transpose()
     }
 
-    /// A page of how commands of a job ended, from a place on.
     pub(crate) fn ended_from(&self, job: u64, place: u32, page: Page) -> Result<Vec<(u32, EndedRow)>, StoreError> {
         let rows = self.rows((ENDED, "ended"), (job, place)..=(job, u32::MAX), page)?;
         Ok(rows.into_iter().map(|(_, place, row)| (place, row)).collect())
     }
 
-    /// stdout and stderr of a command.
+    /// stdout and stderr of a command, concatenated.
     pub(crate) fn outputs(&self, job: u64, place: u32) -> Result<Vec<u8>, StoreError> {
         Ok(self.row(OUTPUTS, job, place)?.unwrap_or_default())
     }
 
-    /// All commands that were begun and have not ended.
     pub(crate) fn open_rows(&self) -> Result<Vec<(u64, u32, OpenRow)>, StoreError> {
         self.rows((OPEN, "open"), (0, 0)..=(u64::MAX, u32::MAX), Page::ALL)
     }
@@ -460,14 +449,13 @@ impl Change<'_> {
         self.put(OUTPUTS, job, place, outputs)
     }
 
-    /// Whether it was there.
+    /// Returns whether there was one.
     pub(crate) fn remove_open(&mut self, job: u64, place: u32) -> Result<bool, StoreError> {
         let remove =
             || -> Result<bool, redb::Error> { Ok(self.transaction.open_table(OPEN)?.remove((job, place))?.is_some()) };
         remove().map_err(|error| self.failed(error))
     }
 
-    /// A job that has ended, with all that belongs to it.
     pub(crate) fn remove_job(&mut self, job: u64) -> Result<(), StoreError> {
         let remove = || -> Result<(), redb::Error> {
             self.transaction.open_table(JOBS)?.remove(job)?;
@@ -480,7 +468,7 @@ impl Change<'_> {
         remove().map_err(|error| self.failed(error))
     }
 
-    /// On the disk once this has returned.
+    /// Returns when the transaction is on disk.
     pub(crate) fn commit(self) -> Result<(), StoreError> {
         let Self { store, transaction } = self;
         transaction.commit().map_err(|error| store.failed(error))
@@ -488,7 +476,7 @@ impl Change<'_> {
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
-    // It fails only for types that the store does not have: maps and sequences of unknown length.
+    // Fails only for types that the store does not have: maps and sequences of unknown length.
     postcard::to_allocvec(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! A submitter with a switch and an executor in this process, and commands that speak to it over its socket.
+//! A submitter with a switch and an executor in this process, and commands that use its socket.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a submitter in a directory that nobody uses. A process that another test is just starting may hold a copy of the former one's
-/// lock for a moment.
+/// A process that another test forks may hold a copy of an earlier submitter's lock for a moment.
 fn start(state: &StateDirectory, settings: Settings) -> Result<Submitter, SubmitterError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -126,7 +125,7 @@ fn each_command_ends_once_though_the_submitter_is_started_anew() {
             std::thread::sleep(Duration::from_millis(5));
         }
         site.stop();
-        std::thread::sleep(Duration::from_millis(100)); // what runs ends meanwhile
+        std::thread::sleep(Duration::from_millis(100)); // running commands end in this time
         site.start();
     }
     let row = site.wait(job);
@@ -163,7 +162,7 @@ fn what_ended_while_nobody_listened_is_lost_or_tried_again() {
         std::thread::sleep(Duration::from_millis(5));
     }
     site.stop();
-    std::thread::sleep(Duration::from_secs(7)); // the executor gives its completions up
+    std::thread::sleep(Duration::from_secs(7)); // the executor gives up its completions
     site.start();
     assert_eq!(site.wait(once).state, JobState::Failed);
     let ended = site.ended(once);
@@ -191,7 +190,7 @@ fn bounds_are_kept_and_named() {
     assert!(site.submit(nothing).unwrap_err().to_string().contains("commands"));
 }
 
-/// A list is answered in several messages where one would be too long.
+/// A list that is too long for one message comes in several.
 #[test]
 fn jobs_with_long_arguments_are_listed() {
     let site = Site::new(Settings::default());
@@ -212,7 +211,7 @@ fn jobs_with_long_arguments_are_listed() {
     assert!(refused.contains("write them to a file"), "{refused}");
 }
 
-/// The store's library panics at some of these.
+/// redb panics at some of these.
 #[test]
 fn a_store_with_holes_is_refused_with_advice_or_opened() {
     let mut site = Site::new(Settings::default());

@@ -1,4 +1,4 @@
-//! Async code at both ends, with types of its own: `cargo run -p midflight --features async,serde --example futures`.
+//! Async code at both ends, with user-defined types: `cargo run -p midflight --features async,serde --example futures`.
 
 use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig, TaskContext};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ struct Answer {
 }
 
 async fn look_up(_task: TaskContext, question: Question) -> Result<Answer, String> {
-    tokio::time::sleep(question.after).await; // where a real one waits for a server; a cancelled task ends here
+    tokio::time::sleep(question.after).await; // a real function would wait for a server; a cancelled task ends here
     Ok(Answer { letters: question.city.len() })
 }
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
     let _executor = Executor::builder()
         .switch(switch.local_addr())
-        .slots(100) // so many wait at once, on one thread
+        .slots(100) // concurrent waits, on one thread
         .register_typed_async("look up", look_up)
         .start()?;
     let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;

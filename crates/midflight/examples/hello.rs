@@ -1,4 +1,4 @@
-//! A function, an executor that knows it, and a client that calls it: a whole cluster in one process.
+//! A function, an executor that offers it, and a client that calls it: a whole cluster in one process.
 //!
 //! `cargo run --example hello`
 
@@ -6,7 +6,7 @@ use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // In earnest these three are processes on different machines: `midflight switch`, programs like this one.
+    // In production these are three processes on different machines: `midflight switch`, and two programs like this one.
     let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
     let _executor = Executor::builder().switch(switch.local_addr()).register("greet", greet).start()?;
     let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What runs on the executor. An error (or a panic) reaches the caller as a message.
+/// Runs on the executor. An error (or a panic) reaches the caller as a message.
 fn greet(_task: &midflight::TaskContext, name: &[u8]) -> Result<Vec<u8>, String> {
     let name = std::str::from_utf8(name).map_err(|error| format!("a name is UTF-8: {error}"))?;
     if name.is_empty() {

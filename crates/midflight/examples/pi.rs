@@ -1,4 +1,4 @@
-//! Map and reduce: many tasks throw darts at a square, the client counts how many hit the circle.
+//! Map and reduce: many tasks throw darts at a square; the client counts how many hit the circle.
 //!
 //! `cargo run --release --example pi`
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .start()?;
     let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
 
-    // Map: one task a seed.
+    // Map: one task per seed.
     let job = client.submit(Job::builder("darts").tasks((0..TASKS).map(u64::to_be_bytes)).build())?;
     // Reduce: take the counts as they come, in any order.
     let mut inside = 0;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Darts of one task that hit. The same seed gives the same count, so that a second attempt does no harm.
+/// Number of a task's darts that hit. The same seed gives the same count, so a second attempt does no harm.
 fn hits(seed: u64) -> u64 {
     let mut state = seed + 1;
     let mut draw = || {

@@ -1,4 +1,4 @@
-//! What is urgent overtakes what waits: one slot, a queue of slow tasks, and then one of the highest level.
+//! An urgent task overtakes waiting ones: one slot, a queue of slow tasks, then a task of the highest priority.
 //!
 //! `cargo run --example priorities`
 
@@ -13,18 +13,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
     let sleep = u64::try_from(Duration::from_millis(10).as_nanos())?.to_be_bytes();
 
-    // Who ends when, told by a channel.
+    // Reports the order in which tasks end.
     let (ended, order) = mpsc::channel();
     let submit = |name: &'static str, priority: u8, count: usize| {
         let ended = ended.clone();
         let job = Job::builder(functions::SLEEP).priority(priority).repeat(count, sleep).build();
         client.submit_to(job, move |_, _| {
-            // The receiver is there until the end of main.
+            // The receiver lives until the end of main.
             let _ = ended.send(name);
         })
     };
     submit("batch", 8, 10)?;
-    // The first of the batch is running when the urgent task arrives; the others have to let it pass.
+    // The first task of the batch is running when the urgent one arrives; the others have to wait.
     let first = order.recv()?;
     submit("urgent", 1, 1)?;
     let rest: Vec<_> = order.iter().take(10).collect();

@@ -108,7 +108,7 @@ pub mod cache {
     };
 }
 
-/// The code in the guide compiles, and the README's runs.
+/// Compiles the guide's code, and runs the README's.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/functions.md")]

@@ -1,4 +1,4 @@
-//! The examples run, and what they assert holds. `cargo test` builds them beside this test.
+//! Runs the examples, which check themselves; `cargo test` builds them with this test.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

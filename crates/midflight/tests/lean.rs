@@ -1,14 +1,13 @@
-//! Who depends on the library builds the library and nothing of the command: few crates, and none of those that only the
-//! command, the studies or a switch's HTTP server need.
+//! A dependent of the library builds few crates, and none that only the command, the studies or a switch's HTTP server need.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// A dependent builds fewer, the library included. Before a number here grows: can it be done without that crate?
+/// Bound on the crates that a dependent builds, including the library. Before raising it, try to do without the new crate.
 const CRATES_MAX: usize = 80;
-/// What other floors are made of.
+/// Crates of other floors.
 const NOT_OF_THE_LIBRARY: [&str; 9] = [
     "axum",
     "clap",

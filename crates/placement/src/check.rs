@@ -1,15 +1,13 @@
-//! Whether a plan keeps the constraints (N4): an independent second opinion, used by all tests.
-//!
-//! It shares no arithmetic with the planner: paths are found by walking up from the rack, extra hops by counting forwardings
-//! with and without the detour, and loads are added up anew.
+//! Checks a plan against the constraints (N4), independently of the planner's arithmetic: it finds paths by walking up from the rack,
+//! counts extra hops as forwardings with and without the detour, and sums up loads itself.
 
 use crate::instance::Instance;
 use crate::plan::Plan;
 
-/// What a plan breaks.
+/// A constraint that a plan violates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// It has not one entry for each group.
+    /// The plan does not have one entry per group.
     #[error("the plan has {plan} entries for {groups} groups")]
     Length {
         /// Entries.
@@ -17,12 +15,12 @@ pub enum Violation {
         /// Groups.
         groups: usize,
     },
-    /// It names an operator that does not exist.
+    /// The plan names an operator that does not exist.
     #[error("group {group} has operator number {operator}, which does not exist")]
     NoOperator {
         /// The group.
         group: String,
-        /// What the plan says.
+        /// The operator that the plan names.
         operator: usize,
     },
     /// Equation (4): requests would step down a tier before their RSNode.
@@ -46,7 +44,7 @@ pub enum Violation {
     Load {
         /// The accelerator.
         accelerator: String,
-        /// What it gets.
+        /// Its load.
         load: u128,
         /// T_max.
         limit: u64,
@@ -54,14 +52,14 @@ pub enum Violation {
     /// Equation (7); in thousandths of forwardings per second.
     #[error("requests take {taken} extra hops, and may take {limit}, in thousandths per second")]
     ExtraHops {
-        /// What they take.
+        /// The extra hops of the plan.
         taken: u128,
         /// E.
         limit: u64,
     },
 }
 
-/// All that a plan breaks; groups under DRS break nothing.
+/// All violations of a plan; groups under DRS violate nothing.
 #[must_use]
 pub fn violations(instance: &Instance, plan: &Plan) -> Vec<Violation> {
     let topology = instance.topology();

@@ -1,30 +1,26 @@
-//! Classes of operators that are interchangeable: the aggregated form counts them instead of naming them.
+//! Classes of interchangeable operators, which the aggregated form counts instead of naming them.
 //!
-//! Switches of one area whose accelerators may get equally much serve the same groups at the same cost. Several switches of one
-//! area at one accelerator are worth no more than one of them. An accelerator that switches of several areas share makes each
-//! of these areas' switches a class of its own, and ties the loads of those classes together.
+//! Switches of one area whose accelerators have the same limit serve the same groups at the same cost. Several of them at one accelerator
+//! count as one. Switches of several areas at one accelerator form a class per area, and the loads of these classes are tied together.
 
 use crate::instance::Instance;
 use std::collections::BTreeMap;
 
-/// Operators of one area, each with an accelerator of its own, all with the same limit.
+/// Operators of one area, each with its own accelerator, all with the same limit.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// Their tier.
     pub tier: usize,
-    /// What the accelerator of each may get, in thousandths of packets per second.
+    /// Limit of each accelerator, in thousandths of packets per second.
     pub limit: u64,
-    /// The operators.
     pub operators: Vec<usize>,
-    /// The accelerator, if other classes share it; there is one operator then.
+    /// The accelerator, if other classes share it; then there is one operator.
     pub joint: Option<usize>,
 }
 
-/// All classes, and which of them each group may use.
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub classes: Vec<Class>,
-    /// For each group: classes on its default paths that can take it alone, within the limits of load and of extra hops.
+    /// For each group: classes on its default paths that can take it alone, within the limits of load and extra hops.
     pub options: Vec<Vec<usize>>,
 }
 
@@ -71,7 +67,6 @@ impl Classes {
         self.options.iter().enumerate().filter(|(_, options)| options.is_empty()).map(|(group, _)| group)
     }
 
-    /// The class of each operator that has one.
     pub(crate) fn of_operators(&self) -> BTreeMap<usize, usize> {
         let members = |(class, of): (usize, &Class)| {
             of.operators.iter().map(move |&operator| (operator, class)).collect::<Vec<_>>()

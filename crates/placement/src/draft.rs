@@ -1,4 +1,4 @@
-//! A plan in the making: loads and extra hops kept up to date, so that each step is checked against the constraints at once.
+//! An unfinished plan: keeps loads and extra hops current, so that each step is checked at once.
 
 use crate::instance::Instance;
 use crate::plan::Plan;
@@ -7,15 +7,12 @@ use crate::plan::Plan;
 pub(crate) struct Draft<'a> {
     pub instance: &'a Instance,
     pub plan: Plan,
-    /// What each accelerator may still get.
     free: Vec<u64>,
     hops_left: u64,
-    /// How many groups have each operator as their RSNode.
     groups_at: Vec<usize>,
 }
 
 impl<'a> Draft<'a> {
-    /// Nothing is placed yet.
     pub(crate) fn empty(instance: &'a Instance) -> Self {
         Self {
             instance,
@@ -26,8 +23,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A plan that is in force, whether or not it still keeps the constraints; what is used up is then nothing, not negative.
-    /// For adding groups only.
+    /// The plan in force, even if it violates constraints; exceeded capacity counts as 0. Only for adding groups.
     pub(crate) fn in_force(instance: &'a Instance, plan: &Plan) -> Self {
         let mut draft = Self::empty(instance);
         let topology = instance.topology();
@@ -51,18 +47,16 @@ impl<'a> Draft<'a> {
         (0..self.groups_at.len()).filter(|&operator| self.in_use(operator)).collect()
     }
 
-    /// What the accelerator of an operator may still get.
     pub(crate) fn free(&self, operator: usize) -> u64 {
         self.free[self.instance.topology().operators()[operator].accelerator]
     }
 
-    /// Whether the limits of load and extra hops allow it; the operator must be on the group's path.
+    /// Whether the limits allow it; the operator must be on the group's path.
     pub(crate) fn may_place(&self, group: usize, operator: usize) -> bool {
         let tier = self.instance.topology().tier(operator);
         self.instance.load(group) <= self.free(operator) && self.instance.extra_hops(group, tier) <= self.hops_left
     }
 
-    /// Places a group if the limits allow it.
     pub(crate) fn place(&mut self, group: usize, operator: usize) -> bool {
         if !self.may_place(group, operator) {
             return false;
@@ -75,7 +69,6 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Takes a group from its RSNode.
     pub(crate) fn remove(&mut self, group: usize) {
         let Some(operator) = self.plan.rsnodes[group].take() else { return };
         let topology = self.instance.topology();
@@ -84,12 +77,12 @@ impl<'a> Draft<'a> {
         self.groups_at[operator] -= 1;
     }
 
-    /// Places a group where it fits best: with operators in use first, those with the least room first.
+    /// Best fit: operators in use first, those with the least room first.
     pub(crate) fn place_anywhere(&mut self, group: usize, only_in_use: bool) -> bool {
         let candidates = self.instance.on_path(group).filter(|&operator| self.may_place(group, operator));
         let candidates = candidates.filter(|&operator| !only_in_use || self.in_use(operator));
         let best = candidates.min_by_key(|&operator| {
-            // An operator not in use yet: the one that costs least extra hops.
+            // Among operators not in use, the one that costs the fewest extra hops.
             let hops = self.instance.extra_hops(group, self.instance.topology().tier(operator));
             let unused = !self.in_use(operator);
             (unused, if unused { hops } else { 0 }, self.free(operator), operator)
@@ -97,7 +90,7 @@ impl<'a> Draft<'a> {
         best.is_some_and(|operator| self.place(group, operator))
     }
 
-    /// Empties RSNodes, those with the least load first, as long as all groups of one fit at others that are in use.
+    /// Empties RSNodes, the least loaded first, if all groups of one fit at others in use.
     pub(crate) fn close(&mut self) {
         loop {
             let mut closed = false;

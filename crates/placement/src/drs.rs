@@ -1,20 +1,19 @@
-//! Degraded replica selection (DRS): which groups go without an RSNode if no plan serves all (N5, section III-C).
+//! Degraded replica selection (DRS): the groups without an RSNode if no plan serves all (N5, section III-C).
 //!
-//! Groups that no operator can take even alone have no choice. Of the others the heaviest go first, as the paper says, and as
-//! few of them as make a plan possible. Going by weight need not give the fewest groups, so the least possible number stands
-//! beside it.
+//! Groups that no operator can take even alone are always degraded. Of the others the heaviest are degraded first, as in the paper, and as
+//! few as possible. That order need not give the fewest groups, so the least possible number is reported too.
 
 use crate::classes::Classes;
 use crate::instance::Instance;
 use crate::plan::Plan;
 use crate::solve::{Method, Options, Outcome, Solved, solve};
 
-/// How few groups could be under DRS.
+/// The least possible number of groups under DRS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Least {
     /// No plan has fewer groups under DRS.
     pub number: usize,
-    /// Whether a plan with this many is known.
+    /// Whether a plan with this number is known.
     pub exact: bool,
 }
 
@@ -29,7 +28,7 @@ pub struct Degraded {
     pub least: Least,
 }
 
-/// Plans for all groups, or, if there is no such plan (or none is found), for all but some.
+/// Plans for all groups; if there is no such plan, or none is found, degrades some.
 #[must_use]
 pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
     let outcome = solve(instance, options);
@@ -44,7 +43,7 @@ pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
     let homeless = classes.homeless().count();
     let probes = usize::BITS - order.len().leading_zeros() + 1;
     let options = Options { time_limit: options.time_limit / (probes + 1), ..*options };
-    // With fewer groups a plan stays possible, so the least prefix is found by halving.
+    // A plan for some groups exists for fewer too, so binary search finds the shortest prefix.
     let (mut low, mut high) = (homeless, order.len());
     let mut best = Solved { plan: Plan::degraded(order.len()), bound: 0, method: Method::FirstFit };
     while low < high {
@@ -61,7 +60,6 @@ pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
     Degraded { solved: best, groups, least }
 }
 
-/// A plan for all but these groups.
 fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<Solved> {
     let served: Vec<usize> = (0..instance.groups().len()).filter(|group| !groups.contains(group)).collect();
     let mut part = instance.clone();
@@ -72,7 +70,7 @@ fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<S
     Some(Solved { plan, ..solved })
 }
 
-/// By the aggregated form with a slack for each group: its optimum is a bound, and exact if its solution can be unpacked.
+/// The aggregated form with slack variables: its optimum is a bound, and exact if its solution can be unpacked.
 #[cfg(feature = "ilp")]
 fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize, found: usize) -> Least {
     use crate::check::violations;

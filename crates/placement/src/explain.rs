@@ -12,27 +12,27 @@ const NAMES: usize = 3;
 /// The constraint that keeps a plan from having fewer RSNodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Constraint 2: all accelerators in use are needed for the sum of the load.
+    /// Constraint 2: the total load needs all accelerators in use.
     Load,
-    /// Constraint 3: without E fewer RSNodes would do.
+    /// Constraint 3: without E, fewer RSNodes would be enough.
     ExtraHops {
-        /// How many.
+        /// The number without E.
         without: usize,
     },
-    /// The load would fit fewer accelerators, but not group by group.
+    /// The total load would fit fewer accelerators, but the undivided groups do not.
     GroupSizes,
-    /// Nothing: one RSNode serves all.
+    /// One RSNode serves all.
     Nothing,
 }
 
 /// Why a plan has as many RSNodes as it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// RSNodes that the sum of the load needs: it divided by the highest T_max, rounded up.
+    /// RSNodes that the total load needs: divided by the highest T_max, rounded up.
     pub by_load: usize,
-    /// RSNodes that the groups need when they cannot be divided: L2 of bin packing, with the highest T_max.
+    /// RSNodes that undivided groups need: L2 of bin packing, with the highest T_max.
     pub by_groups: usize,
-    /// What binds.
+    /// The binding constraint.
     pub binding: Binding,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Finds what binds; it may plan once more, without E.
+/// Finds the binding constraint; may plan again without E.
 #[must_use]
 pub fn explain(instance: &Instance, solved: &Solved, options: &Options) -> Why {
     let mut served = instance.clone();
@@ -81,7 +81,7 @@ pub fn explain(instance: &Instance, solved: &Solved, options: &Options) -> Why {
     Why { by_load, by_groups, binding }
 }
 
-/// Why no plan serves all groups, as far as that is easily said, and what would help.
+/// Why no plan serves all groups, as far as that is simple to say, and what would help.
 #[must_use]
 pub fn why_infeasible(instance: &Instance) -> String {
     let classes = Classes::of(instance);

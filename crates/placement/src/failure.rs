@@ -1,5 +1,4 @@
-//! What happens between two plans: operators fail (the paper's Algorithm 1), accelerators get too much, and a new plan is taken
-//! or not (N6).
+//! Changes between two plans (N6): failed operators (the paper's Algorithm 1), overloaded accelerators, the decision about a new plan.
 
 use crate::check::{Violation, violations};
 use crate::draft::Draft;
@@ -12,26 +11,26 @@ use std::collections::BTreeSet;
 pub struct Moved {
     /// The group.
     pub group: usize,
-    /// Its former RSNode.
+    /// Its previous RSNode.
     pub from: usize,
     /// Its new one; `None`: it stays degraded.
     pub to: Option<usize>,
 }
 
-/// A plan after something happened.
+/// A plan after a failure or an overload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rearranged {
     /// The plan.
     pub plan: Plan,
-    /// What became of each group that lost its RSNode, in the order in which they were placed.
+    /// The groups that lost their RSNode, in the order in which they were placed.
     pub moved: Vec<Moved>,
 }
 
-/// Algorithm 1: groups of failed operators get others, the heaviest group first: in the same tier, then in the tiers above, the
-/// nearest first, then in those below; in each tier operators in use come first, of them the one with the least room. No
-/// constraint is broken that was kept; what finds no place stays degraded. Other groups keep their RSNodes.
+/// Algorithm 1: finds other operators for the groups of failed ones, the heaviest group first: in the same tier, then in the tiers above,
+/// the nearest first, then in those below. In each tier operators in use come first, of them the one with the least room. Breaks no
+/// constraint that was kept; a group without a place stays degraded.
 ///
-/// The paper sorts the operators once; here those that a group before has taken into use count as in use for the next.
+/// The paper sorts the operators once; here an operator taken into use for one group counts as in use for the next.
 #[must_use]
 pub fn rearrange(instance: &Instance, plan: &Plan, failed: &BTreeSet<usize>) -> Rearranged {
     let instance = instance.clone().bar(failed.iter().copied());
@@ -57,7 +56,7 @@ pub fn rearrange(instance: &Instance, plan: &Plan, failed: &BTreeSet<usize>) -> 
     Rearranged { plan: draft.plan, moved }
 }
 
-/// All groups of operators whose accelerator gets more than T_max go under DRS (section III-C), until the next plan.
+/// Degrades all groups of overloaded operators (section III-C), until the next plan.
 #[must_use]
 pub fn relieve(instance: &Instance, plan: &Plan) -> Rearranged {
     let topology = instance.topology();
@@ -79,7 +78,7 @@ pub fn relieve(instance: &Instance, plan: &Plan) -> Rearranged {
 /// Whether a new plan replaces the one in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The old plan stays: it keeps all constraints, serves as many groups, and has at most so many RSNodes more.
+    /// The old plan keeps all constraints, serves as many groups, and has at most `hysteresis` RSNodes more.
     Keep {
         /// RSNodes that the new plan would save.
         saves: usize,
@@ -88,7 +87,7 @@ pub enum Decision {
     Take {
         /// Groups whose RSNode changes.
         moves: usize,
-        /// Why.
+        /// The reason.
         because: Because,
     },
 }
@@ -96,22 +95,22 @@ pub enum Decision {
 /// Why a new plan is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Because {
-    /// The old one breaks constraints with the traffic of now.
+    /// The old one violates constraints with the current traffic.
     Broken(Vec<Violation>),
     /// The new one has fewer groups under DRS.
     ServesMore {
         /// How many fewer.
         groups: usize,
     },
-    /// The new one has so many RSNodes fewer that the change is worth it.
+    /// The new one has enough fewer RSNodes to be worth the change.
     Saves {
         /// How many fewer.
         rsnodes: usize,
     },
 }
 
-/// A new RSNode begins without a view of the servers, so latency rises for a while after each change. A new plan is therefore
-/// taken only if the old one breaks a constraint, or serves fewer groups, or has more than `hysteresis` RSNodes more.
+/// A new RSNode starts without a view of the servers, so latency rises for a while after each change. A new plan is therefore taken only if
+/// the old one violates a constraint, serves fewer groups, or has more than `hysteresis` RSNodes more.
 #[must_use]
 pub fn decide(instance: &Instance, old: &Plan, new: &Plan, hysteresis: usize) -> Decision {
     let broken = violations(instance, old);

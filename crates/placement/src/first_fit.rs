@@ -1,8 +1,8 @@
-//! Plans without a solver: first-fit decreasing, and a bound from below.
+//! Plans without a solver: first-fit decreasing, and a lower bound.
 //!
-//! All groups begin at the highest tier that can take them, where RSNodes are shared by most. While that costs too many extra
-//! hops, the group that saves most extra hops for its load goes down, to a tier that is tried in turn. Then each group is
-//! packed, the heaviest first, and RSNodes that are not needed are emptied.
+//! All groups start at the highest tier that can take them, where the most groups share an RSNode. While that costs too many extra hops,
+//! the group that saves the most for its load moves down; the target tiers are tried in turn. Then the groups are packed, the heaviest
+//! first, and unnecessary RSNodes are emptied.
 
 use crate::classes::Classes;
 use crate::draft::Draft;
@@ -10,15 +10,15 @@ use crate::instance::Instance;
 use crate::packing::l2;
 use crate::plan::Plan;
 
-/// The best plan of several tries; `None` if each leaves a group without an RSNode.
+/// The best plan of several attempts; `None` if each leaves a group without an RSNode.
 pub(crate) fn first_fit(instance: &Instance, classes: &Classes) -> Option<Plan> {
     let tiers = 1..instance.topology().tiers().max(2);
     let tries = tiers.flat_map(|down_to| [false, true].map(|pods| attempt(instance, classes, down_to, pods)));
     tries.flatten().min_by_key(Plan::cost)
 }
 
-/// The highest tier at which each group may be, then as many moved down as E requires: to `down_to`, or further if they must.
-/// With `by_area` groups of one pod go down together, so that they share RSNodes there.
+/// Moves as many groups down from their highest tier as E requires: to `down_to`, or further. With `by_area`, groups of one pod move
+/// together, so that they share RSNodes there.
 fn attempt(instance: &Instance, classes: &Classes, down_to: usize, by_area: bool) -> Option<Plan> {
     let groups = instance.groups().len();
     let mut tier = Vec::with_capacity(groups);
@@ -27,7 +27,7 @@ fn attempt(instance: &Instance, classes: &Classes, down_to: usize, by_area: bool
         tier.push(tiers_of(group).min()?);
     }
     let mut hops: u64 = (0..groups).map(|group| instance.extra_hops(group, tier[group])).sum();
-    // What going down saves for each unit of load; with `by_area` of all groups of the same pod.
+    // Extra hops saved per unit of load; with `by_area`, of all groups of the same pod.
     let saves = |group: usize| {
         let target = tiers_of(group).filter(|&to| to >= down_to.max(tier[group] + 1)).min();
         let target = target.or_else(|| tiers_of(group).filter(|&to| to > tier[group]).max())?;
@@ -55,7 +55,7 @@ fn attempt(instance: &Instance, classes: &Classes, down_to: usize, by_area: bool
     complete(instance, |group, operator| instance.topology().tier(operator) == tier[group])
 }
 
-/// Packs the groups, the heaviest first, into the operators that are `wanted` for them, then what is left over anywhere.
+/// Packs the groups, the heaviest first: into the operators that are `wanted` for them, then anywhere.
 pub(crate) fn complete(instance: &Instance, wanted: impl Fn(usize, usize) -> bool) -> Option<Plan> {
     let mut draft = Draft::empty(instance);
     let mut order: Vec<usize> = (0..instance.groups().len()).collect();
@@ -75,11 +75,9 @@ pub(crate) fn complete(instance: &Instance, wanted: impl Fn(usize, usize) -> boo
     Some(draft.plan)
 }
 
-/// No plan that serves all groups has fewer RSNodes: the greater of two bounds.
-///
-/// L2 of bin packing, as if every operator were the strongest one and on all paths; and a Lagrangian bound: for any price of an
-/// extra hop, each group at its cheapest class costs its share of an accelerator and the price of its extra hops, less the
-/// price of E.
+/// A lower bound of RSNodes: the greater of L2 of bin packing, as if every operator were the strongest one and on all paths, and a
+/// Lagrangian bound. For any price of an extra hop, each group at its cheapest class costs its share of an accelerator and the price of its
+/// extra hops, less the price of E.
 pub(crate) fn bound(instance: &Instance, classes: &Classes) -> usize {
     let loads: Vec<u64> = (0..instance.groups().len()).map(|group| instance.load(group)).collect();
     let strongest = classes.classes.iter().map(|class| class.limit).max().unwrap_or(0);
@@ -101,7 +99,7 @@ fn lagrangian(instance: &Instance, classes: &Classes) -> usize {
         let sum: f64 = (0..instance.groups().len()).map(cost).filter(|cost| cost.is_finite()).sum();
         sum - price * budget
     };
-    // It is concave in the price, so a search by thirds finds its maximum; any price gives a bound.
+    // Concave in the price, so a ternary search finds the maximum; any price gives a bound.
     let (mut low, mut high) = (0.0, 8.0 / budget.max(1.0) * instance.groups().len() as f64);
     for _ in 0..60 {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);

@@ -11,18 +11,17 @@ use std::collections::BTreeMap;
 /// The generators of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// Each rack draws its rate uniformly from 0 to `load` times T_max of its ToR's accelerator, and its shares of traffic
-    /// within the rack and within the pod uniformly up to bounds that the seed draws: 30 % and 40 %.
+    /// Each rack draws its rate uniformly from 0 to `load` times T_max of its ToR's accelerator, and its shares of traffic within the rack
+    /// and the pod uniformly up to bounds that the seed draws, at most 30 % and 40 %.
     Uniform,
-    /// Like `uniform`, but a fifth of the racks, drawn by the seed, has rates from half of `load` to `load` times T_max, and the
-    /// others from 0 to a quarter of it.
+    /// Like `uniform`, but a fifth of the racks has rates from half of `load` to `load` times T_max, the others from 0 to a quarter of it.
     Skewed,
-    /// The paper's evaluation (section V-A): 500 clients and 100 servers on random hosts, one role a host, 90,000 requests a
-    /// second times `load` / 0.9, each to a random server. Needs 600 hosts.
+    /// The paper's evaluation (section V-A): 500 clients and 100 servers on random hosts, one role per host, 90,000 requests per second
+    /// times `load` / 0.9, each to a random server. Needs 600 hosts.
     Paper,
 }
 
-/// All of them by name.
+/// All generators by name.
 pub const GENERATORS: [(&str, Generator); 3] =
     [("uniform", Generator::Uniform), ("skewed", Generator::Skewed), ("paper", Generator::Paper)];
 
@@ -30,12 +29,12 @@ const CLIENTS: usize = 500;
 const SERVERS: usize = 100;
 const REQUESTS_PER_S: f64 = 90_000.0;
 
-/// How fine the groups are.
+/// The granularity of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
-    /// A group a rack.
+    /// One group per rack.
     Rack,
-    /// A group a host.
+    /// One group per host.
     Host,
 }
 
@@ -70,7 +69,7 @@ pub fn generate(
     Ok(if grain == Grain::Rack { merge_racks(topology, &groups) } else { groups })
 }
 
-/// One group for each rack that has groups: their sum.
+/// Merges the groups of each rack into one.
 #[must_use]
 pub fn merge_racks(topology: &Topology, groups: &[Group]) -> Vec<Group> {
     let mut racks: BTreeMap<usize, Vec<Rate>> = BTreeMap::new();
@@ -87,7 +86,7 @@ type OfHosts = Vec<(String, Vec<Rate>)>;
 
 fn by_rack(topology: &Topology, skewed: bool, load: f64, random: &mut Pcg64) -> OfHosts {
     let tiers = topology.tiers();
-    // The upper bounds of the shares of traffic that stays in the rack, and in the pod.
+    // Upper bounds of the shares of traffic that stay in the rack and in the pod.
     let near = [random.random_range(0.0..0.3), random.random_range(0.0..0.4)];
     let racks: Vec<usize> = topology.racks().collect();
     let mut heavy = racks.clone();
@@ -105,7 +104,7 @@ fn by_rack(topology: &Topology, skewed: bool, load: f64, random: &mut Pcg64) -> 
             (true, false) => 0.0..0.25,
         };
         let rate = random.random_range(range) * load * limit;
-        // The highest tier is the rack's own; what is left over is tier 0's.
+        // The highest tier is the rack's own; tier 0 gets the rest.
         let mut shares = vec![0.0; tiers];
         let mut left = 1.0;
         for (tier, near) in (1..tiers).rev().zip(near) {

@@ -1,4 +1,4 @@
-//! Networks and traffic as files: TOML, or JSON with the same keys. Errors say where and what to do.
+//! Networks and traffic as TOML, or JSON with the same keys. Errors say where the fault is and how to correct it.
 
 use crate::instance::Group;
 use crate::rate::{RATE_MAX_PER_S, Rate};
@@ -6,7 +6,7 @@ use crate::topology::{Accelerator, Area, HOSTS_MAX, OPERATORS_MAX, Operator, TIE
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with a file; without its name.
+/// An error in a file, without the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(String);
@@ -21,7 +21,7 @@ fn wrong<T>(message: String) -> Result<T, InputError> {
     Err(InputError(message))
 }
 
-/// Parses TOML, or JSON if the first character is a brace.
+/// JSON starts with a brace.
 fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, InputError> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| InputError(error.to_string()));
@@ -68,7 +68,6 @@ struct RackKeys {
     hosts: Option<Hosts>,
 }
 
-/// Names, or only how many.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Hosts {
@@ -88,7 +87,7 @@ struct AcceleratorKeys {
 }
 
 impl AcceleratorKeys {
-    /// What it says, and the rest of `default`.
+    /// These keys, with `default` for the missing ones.
     fn over(&self, default: &Accelerator) -> Result<Accelerator, InputError> {
         let accelerator = Accelerator {
             id: self.id.clone().unwrap_or_else(|| default.id.clone()),
@@ -101,10 +100,10 @@ impl AcceleratorKeys {
     }
 }
 
-/// Whether an accelerator's numbers make sense.
+/// Checks an accelerator's numbers.
 ///
 /// # Errors
-/// Says which does not.
+/// Says which is out of range.
 pub fn check_accelerator(accelerator: &Accelerator) -> Result<(), InputError> {
     let Accelerator { id, cores, service_time_us, utilisation } = accelerator;
     if !(1..=4096).contains(cores) {
@@ -122,10 +121,10 @@ pub fn check_accelerator(accelerator: &Accelerator) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Reads a topology; accelerators that say nothing else are like `default`.
+/// Reads a topology; `default` applies to keys that an accelerator leaves out.
 ///
 /// # Errors
-/// Says what is missing, unknown, twice there or absurd.
+/// Says what is missing, unknown, duplicate or out of range.
 pub fn topology(text: &str, default: &Accelerator) -> Result<Topology, InputError> {
     let file: TopologyFile = parse(text)?;
     let default = match &file.accelerator {
@@ -155,13 +154,12 @@ pub fn topology(text: &str, default: &Accelerator) -> Result<Topology, InputErro
     Ok(topology)
 }
 
-/// Builds the areas that a file names.
 fn tree(file: &TopologyFile, default: &Accelerator) -> Result<Topology, InputError> {
     if file.racks.is_empty() {
         return wrong("there are no racks: add [[racks]] with id, tor and hosts, or fat_tree = 16".into());
     }
     let mut builder = Builder { topology: Topology::default(), default, names: BTreeSet::new() };
-    // A single rack below nothing is a network of one tier.
+    // A single rack without pods or core is a network of one tier.
     let alone = file.core.is_empty() && file.pods.is_empty() && file.racks.len() == 1;
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let root = if alone { None } else { Some(builder.area("network", None, &file.core)?) };
@@ -258,7 +256,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Racks must all be in the same tier, which is the highest, and no pod be without one.
+    /// Checks that all racks are in the highest tier, and that every pod has one.
     fn finish(mut self, file: &TopologyFile) -> Result<Topology, InputError> {
         let tier_of =
             |id: &str| self.topology.areas.iter().rev().find(|area| area.id == id).map_or(0, |area| area.tier);
@@ -283,7 +281,7 @@ impl Builder<'_> {
     }
 }
 
-/// Accelerators that are named: stronger, weaker, or shared.
+/// Applies the file's named accelerators: stronger, weaker, or shared.
 fn accelerators(topology: &mut Topology, file: &TopologyFile, default: &Accelerator) -> Result<(), InputError> {
     let mut seen = BTreeSet::new();
     for (number, keys) in file.accelerators.iter().enumerate() {
@@ -306,7 +304,7 @@ fn accelerators(topology: &mut Topology, file: &TopologyFile, default: &Accelera
     Ok(())
 }
 
-/// A switch that is no operator.
+/// Makes a switch that is no operator.
 fn remove(topology: &mut Topology, operator: usize) {
     topology.operators.remove(operator);
     for area in &mut topology.areas {
@@ -337,7 +335,7 @@ struct GroupKeys {
 /// Reads traffic groups of this topology.
 ///
 /// # Errors
-/// Says which group is wrong, and how.
+/// Says which group is wrong, and why.
 pub fn traffic(text: &str, topology: &Topology) -> Result<Vec<Group>, InputError> {
     let file: TrafficFile = parse(text)?;
     if file.groups.is_empty() {
@@ -444,6 +442,6 @@ pub fn write_traffic(groups: &[Group], topology: &Topology) -> String {
         }
     };
     let file = TrafficFile { groups: groups.iter().map(keys).collect() };
-    // Lists of numbers and names: there is nothing in them that TOML cannot write.
+    // TOML can write all lists of numbers and names.
     toml::to_string(&file).unwrap_or_default()
 }

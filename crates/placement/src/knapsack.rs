@@ -1,13 +1,12 @@
-//! The fullest bin by value: a knapsack.
+//! A knapsack: the bin of the greatest value.
 
-/// Bins whose values differ by less are equally good.
 const LITTLE: f64 = 1e-5;
 
-/// Of the sets of items that fit the capacity one with nearly the greatest value, and what no set exceeds.
+/// A set of items that fits, of nearly the greatest value, and an upper bound for all sets.
 pub(crate) fn fullest(loads: &[u64], capacity: u64, values: &[f64], steps: u32) -> (Vec<usize>, f64) {
     let mut items: Vec<usize> =
         (0..loads.len()).filter(|&item| values[item] > 1e-12 && loads[item] <= capacity).collect();
-    // What has no load comes first, at an infinite worth: then only the first item that does not fit is divided.
+    // Items without load come first, at an infinite worth: then only the first item that does not fit is divided.
     let worth = |item: usize| values[item] / loads[item] as f64;
     items.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)).then(a.cmp(&b)));
     let sums = items.iter().scan((0_u64, 0.0), |(load, value), &item| {
@@ -26,9 +25,9 @@ pub(crate) fn fullest(loads: &[u64], capacity: u64, values: &[f64], steps: u32) 
 struct Search<'a> {
     loads: &'a [u64],
     values: &'a [f64],
-    /// The items, those with the most value for their load first.
+    /// The items, the greatest value per load first.
     items: &'a [usize],
-    /// Load and value of the first so many items.
+    /// Load and value of the first n items.
     sums: Vec<(u64, f64)>,
     best: Vec<usize>,
     most: f64,
@@ -39,7 +38,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What the items from this one on add at most if one of them may be divided.
+    /// One of the items from `at` on may be divided.
     fn bound(&self, at: usize, free: u64) -> f64 {
         let (load, value) = self.sums[at];
         let whole = at + self.sums[at + 1..].partition_point(|(sum, _)| sum - load <= free);

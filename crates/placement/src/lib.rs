@@ -1,7 +1,7 @@
-//! Where replica selection takes place: plans of RSNodes for the `replicas` program (NetRS, section III).
+//! Plans of RSNodes for the `replicas` program (NetRS, section III).
 //!
-//! A plan names for each traffic group the operator (a switch with an accelerator) that selects replicas for its requests, its
-//! RSNode; the fewer RSNodes, the better each knows the servers. Rules N4, N5 and N6 of the program are kept here.
+//! A plan names for each traffic group its RSNode: the operator (a switch with an accelerator) that selects replicas for its requests. The
+//! fewer RSNodes, the better each knows the servers. This crate implements rules N4, N5 and N6 of the program.
 //!
 //! | module | subject |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | [`failure`] | failed and overloaded operators; when a new plan replaces the old one |
 //! | [`explain`] | why a plan has as many RSNodes as it has |
 //!
-//! Nothing here does I/O or reads a clock; the solver gets a time limit.
+//! No code here does I/O or reads a clock; the solver gets a time limit.
 
 pub mod check;
 #[cfg_attr(not(feature = "ilp"), allow(dead_code, reason = "parts serve only the ILP"))]

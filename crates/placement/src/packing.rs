@@ -1,15 +1,12 @@
-//! Bin packing: groups of one class onto its operators, and how few operators could be enough.
+//! Bin packing: groups of one class onto its operators, and lower bounds.
 
-/// How many steps the exact search may take.
 const STEPS: u32 = 200_000;
-/// How many steps the search for what fills a bin best may take.
 const SUBSET_STEPS: u32 = 5_000;
-/// Above this many items the exact search is not worth its steps.
+/// Most items for which the exact search is tried.
 const EXACT_MAX: usize = 60;
 
-/// L2 of Martello and Toth: no packing of these loads needs fewer bins. For each threshold up to half of the capacity: items
-/// above half need a bin each; those that leave less than the threshold free in it have it for themselves; what is at least
-/// the threshold and at most half must fit beside the others.
+/// L2 of Martello and Toth: no packing needs fewer bins. For each threshold up to half of the capacity, items above half need a bin each;
+/// those that leave less than the threshold free have it for themselves; items from the threshold to half must fit next to the others.
 pub(crate) fn l2(loads: &[u64], capacity: u64) -> usize {
     let mut sorted: Vec<u64> = loads.iter().copied().filter(|&load| load > 0).collect();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -31,19 +28,15 @@ pub(crate) fn l2(loads: &[u64], capacity: u64) -> usize {
     thresholds.map(bound).max().unwrap_or(0)
 }
 
-/// What came of a packing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packed {
-    /// The bin of each item.
     Into(Vec<usize>),
-    /// Proven impossible.
     Impossible,
     /// Neither found nor excluded.
     Unknown,
 }
 
-/// Packs these loads into at most so many bins: first-fit decreasing, best-fit decreasing, minimum bin slack, then a
-/// bounded exact search.
+/// Packs these loads into at most `bins` bins: first-fit decreasing, best-fit decreasing, minimum bin slack, then a bounded exact search.
 pub(crate) fn pack(loads: &[u64], capacity: u64, bins: usize) -> Packed {
     if loads.iter().any(|&load| load > capacity) || l2(loads, capacity) > bins {
         return Packed::Impossible;
@@ -84,7 +77,7 @@ fn heaviest_first(loads: &[u64]) -> Vec<usize> {
     order
 }
 
-/// The same without the search.
+/// As [`pack`], without the search.
 pub(crate) fn pack_quickly(loads: &[u64], capacity: u64, bins: usize) -> Option<Vec<usize>> {
     let order = heaviest_first(loads);
     let first = |_free: u64| 0;
@@ -93,7 +86,7 @@ pub(crate) fn pack_quickly(loads: &[u64], capacity: u64, bins: usize) -> Option<
     quick.or_else(|| fill(loads, &order, capacity, bins))
 }
 
-/// Each item into the bin with room that has the least `rank` of its free space; the earliest of equal ones.
+/// Puts each item into the bin with room whose free space has the least `rank`; the earliest of equals.
 fn fit(loads: &[u64], order: &[usize], capacity: u64, bins: usize, rank: impl Fn(u64) -> u64) -> Option<Vec<usize>> {
     let mut free = vec![capacity; bins];
     let mut bin_of = vec![0; loads.len()];
@@ -106,8 +99,7 @@ fn fit(loads: &[u64], order: &[usize], capacity: u64, bins: usize, rank: impl Fn
     Some(bin_of)
 }
 
-/// Minimum bin slack (Gupta and Ho): one bin after the other gets the largest item that is left, and of the others those that
-/// fill it best.
+/// Minimum bin slack (Gupta and Ho): each bin in turn gets the largest remaining item, and the others that fill it best.
 fn fill(loads: &[u64], order: &[usize], capacity: u64, bins: usize) -> Option<Vec<usize>> {
     let mut left = order.to_vec();
     let mut bin_of = vec![0; loads.len()];
@@ -123,7 +115,6 @@ fn fill(loads: &[u64], order: &[usize], capacity: u64, bins: usize) -> Option<Ve
     left.is_empty().then_some(bin_of)
 }
 
-/// The items that fill a space best: tried with each item, then without it.
 struct Subset<'a> {
     loads: &'a [u64],
     items: &'a [usize],
@@ -154,11 +145,11 @@ impl Subset<'_> {
     }
 }
 
-/// The exact search: items in falling order, each into every bin of another free space; bins in use come first.
+/// Items in falling order, each into every bin with a different free space; bins in use come first.
 struct Search<'a> {
     loads: &'a [u64],
     order: &'a [usize],
-    /// What this item and those behind it need.
+    /// Load of each item and those behind it.
     rest: Vec<u128>,
     free: Vec<u64>,
     bin_of: Vec<usize>,
@@ -166,7 +157,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether the items from this one on fit; `None` if the steps were too few to say.
+    /// `None` if the steps were not enough.
     fn place(&mut self, at: usize, used: usize) -> Option<bool> {
         let Some(&item) = self.order.get(at) else { return Some(true) };
         self.steps = self.steps.checked_sub(1)?;
@@ -195,17 +186,17 @@ impl Search<'_> {
     }
 }
 
-/// A dual feasible function of a load as a share of the limit: over loads that fit one operator, its values add up to at most 1.
+/// A dual feasible function of a load's share of the limit: for loads that fit one operator it adds up to at most 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     /// The largest integer not above (k+1)·share, divided by k; the share itself where (k+1)·share is an integer.
     Steps(u64),
-    /// L2's: loads below this one are nothing, those that leave less than it are 1.
+    /// L2's: loads below this one count 0, those that leave less than it count 1.
     Without(u64),
 }
 
 impl Function {
-    /// The one that shows best that these loads need more than so many bins, if one does.
+    /// The function that shows best that these loads need more than `bins` bins, if one does.
     pub(crate) fn against(loads: &[u64], limit: u64, bins: usize) -> Option<Self> {
         let mut functions: Vec<Self> = (1..=6).map(Self::Steps).collect();
         functions.extend(loads.iter().filter(|&&load| load * 2 <= limit).map(|&load| Self::Without(load)));

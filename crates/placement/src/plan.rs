@@ -3,7 +3,7 @@
 use crate::instance::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The RSNode of each group, by their places in the lists of [`Instance`] and its topology.
+/// The RSNode of each group, by indices into the lists of [`Instance`] and its topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// `None`: degraded replica selection (DRS).
@@ -11,7 +11,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// All groups degraded.
+    /// A plan with all groups degraded.
     #[must_use]
     pub fn degraded(groups: usize) -> Self {
         Self { rsnodes: vec![None; groups] }
@@ -23,7 +23,7 @@ impl Plan {
         self.rsnodes.iter().flatten().copied().collect()
     }
 
-    /// How many RSNodes there are: what a plan minimises.
+    /// Number of RSNodes, which planning minimises.
     #[must_use]
     pub fn cost(&self) -> usize {
         self.in_use().len()
@@ -46,15 +46,14 @@ impl Plan {
         loads
     }
 
-    /// Forwardings per second beyond those of default paths, in thousandths: of requests. Responses cost as many again, because
-    /// each goes back through the same RSNode.
+    /// Forwardings of requests per second beyond default paths, in thousandths. Responses, through the same RSNode, cost as many again.
     #[must_use]
     pub fn extra_hops(&self, instance: &Instance) -> u64 {
         let placed = self.rsnodes.iter().enumerate().filter_map(|(group, rsnode)| Some((group, (*rsnode)?)));
         placed.map(|(group, operator)| instance.extra_hops(group, instance.topology.tier(operator))).sum()
     }
 
-    /// How many groups have another RSNode in `other`, or none.
+    /// Number of groups that have another RSNode in `other`, or none.
     #[must_use]
     pub fn moves_to(&self, other: &Self) -> usize {
         self.rsnodes.iter().zip(&other.rsnodes).filter(|(old, new)| old != new).count()

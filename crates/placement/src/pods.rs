@@ -1,15 +1,15 @@
-//! Pods that are too large to count out: a bound by prices, and ways to divide their groups that are probably good.
+//! Pods that are too large to enumerate: a bound by prices, and divisions of their groups that are probably good.
 //!
-//! A price for extra hops and the price of load at the top (an RSNode for T_max of it) make pods independent of each other. For
-//! each number of operators of a pod the cheapest division of its groups is then a knapsack; divided groups make it a bound.
-//! The sum over the pods, less the price of E, is a bound for the whole network at any price (Lagrange). It is stronger than
-//! what prices alone give, because operators of pods are counted in whole numbers.
+//! A price for extra hops and the price of load at the top (an RSNode for T_max of it) make pods independent of each other. For each number
+//! of operators of a pod, the cheapest division of its groups is then a knapsack; divided groups make it a bound. The sum over the pods,
+//! less the price of E, bounds the whole network at any price (Lagrange); it counts operators of pods in whole numbers, which prices alone
+//! do not.
 
 use crate::classes::Classes;
 use crate::instance::Instance;
 use std::collections::BTreeMap;
 
-/// How many prices are tried between the lowest and the highest.
+/// Prices tried between the lowest and the highest.
 const STEPS: usize = 40;
 
 /// A network of three tiers whose switches are alike in each area.
@@ -18,26 +18,21 @@ pub(crate) struct Pods {
     pods: Vec<Pod>,
 }
 
-/// A pod: its groups, rack by rack.
 struct Pod {
-    /// The class of its own switches, if it has any.
     middle: Option<usize>,
     racks: Vec<Vec<Member>>,
     groups: usize,
 }
 
-/// A group, with what it costs at each place.
 struct Member {
     group: usize,
     load: u64,
     /// Extra hops at the top, and at the pod's switches; `None` where it cannot be.
     top: Option<u64>,
     middle: Option<u64>,
-    /// The class of its rack's switch.
     below: Option<usize>,
 }
 
-/// A division of a pod's groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Division {
     /// Each group and its class.
@@ -45,7 +40,7 @@ pub(crate) struct Division {
 }
 
 impl Pods {
-    /// `None` if the network is another one.
+    /// `None` if the network has another shape.
     pub(crate) fn of(instance: &Instance, classes: &Classes) -> Option<Self> {
         let topology = instance.topology();
         let tops: Vec<usize> = (0..classes.classes.len()).filter(|&class| classes.classes[class].tier == 0).collect();
@@ -81,7 +76,7 @@ impl Pods {
         Some(Self { top, pods: pods.into_iter().map(pod).collect() })
     }
 
-    /// No plan has fewer RSNodes; and for each pod divisions that are good at some price.
+    /// A lower bound of RSNodes, and for each pod divisions that are good at some price.
     pub(crate) fn bound(&self, instance: &Instance, classes: &Classes) -> (usize, Vec<Vec<Division>>) {
         let budget = instance.limits().extra_hops as f64;
         let mut divisions: Vec<Vec<Division>> = self.pods.iter().map(|_| vec![]).collect();
@@ -91,7 +86,7 @@ impl Pods {
             values.sum::<f64>() - price * budget
         };
         let mut best = at(0.0);
-        // The highest price that can matter: an RSNode for the extra hops of one small group. It is approached from far below.
+        // The highest price that can matter: an RSNode for the extra hops of one small group. The search approaches it from far below.
         let highest = 64.0 * self.pods.len() as f64 / budget.max(1.0);
         let ratio = 1e-4_f64.powf(1.0 / STEPS as f64);
         let mut price = highest;
@@ -103,7 +98,7 @@ impl Pods {
             }
             price *= ratio;
         }
-        // The value is concave in the price: closer around the best one.
+        // The value is concave in the price: search closer around the best one.
         let (mut low, mut high) = (at_best * ratio, at_best / ratio);
         for _ in 0..STEPS / 2 {
             let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
@@ -119,7 +114,7 @@ impl Pods {
     }
 }
 
-/// A rack whose groups are not at its own switch: what they cost together, with a price for the load of the pod's switches.
+/// Cost of a rack that does not use its own switch, with a price for the load of the pod's switches.
 fn apart(rack: &[Member], top_price: f64, price: f64, load_price: f64) -> f64 {
     rack.iter().map(|member| cheapest(member, top_price, price, load_price).0).sum()
 }
@@ -133,7 +128,7 @@ fn cheapest(member: &Member, top_price: f64, price: f64, load_price: f64) -> (f6
 }
 
 impl Pod {
-    /// The least cost of this pod at a price for extra hops, with divided groups; `kept` gets the divisions on the way.
+    /// The least cost of this pod at a price for extra hops, with divided groups; adds divisions to `kept`.
     fn value(&self, classes: &Classes, top: usize, price: f64, kept: &mut Vec<Division>) -> f64 {
         let top_price = 1.0 / classes.classes[top].limit.max(1) as f64;
         let of = |class: usize| (classes.classes[class].limit, classes.classes[class].operators.len());
@@ -141,7 +136,7 @@ impl Pod {
         let mut least = f64::INFINITY;
         for operators in 0..=count.min(self.groups) {
             let capacity = operators as f64 * limit as f64;
-            // Without operators nothing may be at the pod's switches: a price that nobody pays.
+            // Without operators nothing may be at the pod's switches: a prohibitive price.
             let highest = 2.0 / limit.max(1) as f64;
             let (mut low, mut high) = if operators == 0 { (1e6, 1e6) } else { (0.0, highest) };
             let mut bound = f64::NEG_INFINITY;
@@ -155,7 +150,7 @@ impl Pod {
             // The total is convex in the number of operators: from here on it only rises.
             let more_than_enough = total > least + 1.0;
             least = least.min(total);
-            // What fits, and what is a little too much and may need one operator more.
+            // One division that fits, and one slightly too large, which may need another operator.
             kept.push(self.division(top, top_price, price, high));
             kept.push(self.division(top, top_price, price, low));
             if more_than_enough {

@@ -4,15 +4,14 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub(crate) u64);
 
-/// The highest rate that an entry may have. Sums over all groups then stay within 64 bits.
+/// The highest rate of an entry. Sums over all groups then stay within 64 bits.
 pub const RATE_MAX_PER_S: f64 = 1e9;
 
 impl Rate {
     /// No requests.
     pub const ZERO: Self = Self(0);
 
-    /// From requests per second, rounded to thousandths. `None` if that is negative, not a number, or above
-    /// [`RATE_MAX_PER_S`].
+    /// From requests per second, rounded to thousandths. `None` if that is negative, not a number, or above [`RATE_MAX_PER_S`].
     #[must_use]
     pub fn from_per_s(per_s: f64) -> Option<Self> {
         (0.0..=RATE_MAX_PER_S).contains(&per_s).then(|| Self((per_s * 1000.0).round() as u64))

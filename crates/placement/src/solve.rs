@@ -1,4 +1,4 @@
-//! The planner: which method is tried when, and what is proven about its plan (N5).
+//! The planner: the order of its methods, and what is proven about its plan (N5).
 
 use crate::check::violations;
 use crate::classes::Classes;
@@ -18,25 +18,25 @@ pub enum Method {
     Full,
 }
 
-/// Which methods may be used.
+/// The methods that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// The best there is: the ILP if it was built in, otherwise first-fit.
+    /// The ILP if it was built in, otherwise first-fit.
     Best,
     /// First-fit only.
     FirstFit,
-    /// First the aggregated form, then no other.
+    /// First-fit, then the aggregated form only.
     Aggregated,
-    /// The full form only, as the paper has it.
+    /// The full form only, as in the paper.
     Full,
 }
 
-/// How to plan.
+/// Options of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which methods.
+    /// The methods.
     pub methods: Use,
-    /// How long the solver may take in all; first-fit takes milliseconds and needs no limit.
+    /// Time limit of the solver in total; first-fit takes milliseconds and needs no limit.
     pub time_limit: Duration,
 }
 
@@ -74,12 +74,12 @@ impl Solved {
     }
 }
 
-/// What came of planning.
+/// The result of planning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A plan.
     Solved(Solved),
-    /// No plan serves all groups: proven.
+    /// Proven: no plan serves all groups.
     Infeasible,
     /// No plan was found, and none is excluded.
     Unknown,
@@ -123,7 +123,6 @@ pub fn solve(instance: &Instance, options: &Options) -> Outcome {
     }
 }
 
-/// Whether the load is more than all accelerators together may get.
 fn too_much_load(instance: &Instance, classes: &Classes) -> bool {
     let all: u128 = (0..instance.groups().len()).map(|group| u128::from(instance.load(group))).sum();
     let mut counted = std::collections::BTreeSet::new();
@@ -132,7 +131,6 @@ fn too_much_load(instance: &Instance, classes: &Classes) -> bool {
     all > limits.map(|class| u128::from(class.limit) * class.operators.len() as u128).sum()
 }
 
-/// The best plan so far, and the best bound.
 struct Best {
     plan: Option<(Plan, Method)>,
     bound: usize,
@@ -147,7 +145,7 @@ impl Best {
         }
     }
 
-    /// Takes a plan if it keeps the constraints, exactly, and is better.
+    /// Takes a plan if it keeps the constraints exactly and is better.
     #[cfg(feature = "ilp")]
     fn offer(&mut self, instance: &Instance, plan: Plan, method: Method) {
         let better = self.plan.as_ref().is_none_or(|(best, _)| plan.cost() < best.cost());
@@ -177,19 +175,19 @@ mod with_ilp {
     use crate::pods::Pods;
     use crate::unpack::{Unpacked, pack_all, unpack};
 
-    /// How often the aggregated form is solved again with cuts that its last solution breaks.
+    /// Solutions of the aggregated form, each with cuts that the previous one violates.
     const ROUNDS: u32 = 12;
-    /// The full form of a larger network is not tried: to read it takes longer than there is time.
+    /// Most binary variables of the full form; a larger one takes longer to read than the time limit.
     const BINARIES_MAX: usize = 50_000;
-    /// The same of the form that is solved pod by pod.
+    /// As [`ROUNDS`], for the form that is solved pod by pod.
     const PATTERN_ROUNDS: u32 = 10;
-    /// Columns for more groups take longer than there is time.
+    /// Most groups for column generation; more take longer than the time limit.
     const COLUMN_GROUPS_MAX: usize = 300;
-    /// How often the same form is solved with what column generation says of groups that do not fit.
+    /// Solutions of the same form, each with what column generation found about groups that do not fit.
     const COLUMN_ROUNDS: u32 = 8;
 
-    /// A quarter of the time is for the first solution, a quarter for the full form, half for what is between them. No clock is
-    /// read here: what is not used is given back.
+    /// A quarter of the time is for the first solution, a quarter for the full form, half for the methods between. No clock is read, so
+    /// unused time is lost.
     pub(super) fn solve(instance: &Instance, classes: &Classes, mut best: Best, options: &Options) -> Outcome {
         if matches!(options.methods, Use::Best | Use::Aggregated) {
             let by_patterns = match Patterns::of(instance, classes) {
@@ -228,7 +226,7 @@ mod with_ilp {
         best.outcome()
     }
 
-    /// The aggregated form pod by pod; whether the solver ended in time.
+    /// Returns whether the solver ended in time.
     fn pod_by_pod(
         instance: &Instance,
         classes: &Classes,
@@ -251,7 +249,7 @@ mod with_ilp {
             if let Some(plan) = unpack(instance, classes, &solution).plan {
                 best.offer(instance, plan, Method::Aggregated);
             }
-            // Only the groups at the top may not fit: those of pods were counted out.
+            // Only the groups at the top may fail to fit: those of pods were enumerated.
             let at_top = solution.class_of.iter().enumerate().filter(|(_, class)| **class == Some(patterns.top()));
             let loads: Vec<u64> = at_top.map(|(group, _)| instance.load(group)).collect();
             match Function::against(&loads, classes.classes[top].limit, solution.in_use[top]) {
@@ -268,7 +266,7 @@ mod with_ilp {
         true
     }
 
-    /// What the groups at the top need if they are packed one by one: a better bound, and a better packing.
+    /// A better bound, and a better packing.
     fn by_columns(
         instance: &Instance,
         classes: &Classes,
@@ -288,7 +286,7 @@ mod with_ilp {
             best.bound = best.bound.max(relaxed.bound);
             weights.push(relaxed.weights);
         }
-        // How many RSNodes more than the bound are asked for.
+        // RSNodes allowed above the bound.
         let mut more = 0;
         for round in 0..COLUMN_ROUNDS {
             if round + 2 == COLUMN_ROUNDS {
@@ -332,8 +330,8 @@ mod with_ilp {
         }
     }
 
-    /// For pods that are too large to count out: prices for a bound and for divisions, of which the solver chooses; whether that
-    /// left at most one RSNode between plan and bound, which the plain form would hardly better.
+    /// For pods that are too large to enumerate. Returns whether at most one RSNode is left between plan and bound; the plain form would
+    /// hardly improve on that.
     fn large_pods(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
         let Some(pods) = Pods::of(instance, classes) else { return false };
         let (bound, divisions) = pods.bound(instance, classes);
@@ -348,7 +346,7 @@ mod with_ilp {
         best.plan.as_ref().is_some_and(|(plan, _)| plan.cost() <= best.bound + 1)
     }
 
-    /// The plain aggregated form; whether it proves that there is no plan.
+    /// Returns whether it proves that there is no plan.
     fn aggregated(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
         let mut cuts = Vec::new();
         for round in 0..ROUNDS {

@@ -1,7 +1,7 @@
 //! The network: areas of switches, tier by tier, and the accelerators at the switches.
 //!
-//! A network of several tiers is a tree of *areas*. The whole network is the area of the core switches (tier 0), a pod that of
-//! its aggregation switches, a rack that of its one ToR switch. Switches of one area are on default paths of the same hosts.
+//! A network of several tiers is a tree of *areas*. The whole network is the area of the core switches (tier 0), a pod that of its
+//! aggregation switches, a rack that of its one ToR switch. Switches of one area are on default paths of the same hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const TIERS_MAX: usize = 8;
 /// RSNode ids have 16 bits on the wire.
 pub const OPERATORS_MAX: usize = 65_535;
-/// More hosts or groups than a plan has been tried with.
+/// Most hosts or groups; no plan was tried with more.
 pub const HOSTS_MAX: usize = 100_000;
 
 /// The accelerator that selects replicas for one switch or for several (section III-B).
@@ -19,23 +19,23 @@ pub struct Accelerator {
     pub id: String,
     /// Processor cores.
     pub cores: u32,
-    /// How long a core takes for a packet, in microseconds.
+    /// Service time of a packet on a core, in microseconds.
     pub service_time_us: f64,
-    /// The highest share of its time for which it may be busy, above 0 and at most 1.
+    /// The highest permitted utilisation, above 0 and at most 1.
     pub utilisation: f64,
 }
 
 impl Accelerator {
-    /// One core that takes 5 µs, busy for half of its time: the paper's.
+    /// The paper's: one core of 5 µs per packet, at a utilisation of a half.
     #[must_use]
     pub fn paper(id: String) -> Self {
         Self { id, cores: 1, service_time_us: 5.0, utilisation: 0.5 }
     }
 
-    /// T_max = U·c/t: the packets per second that it may get, in thousandths.
+    /// T_max = U·c/t, in thousandths of packets per second.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        // What is a hair below a whole number for the rounding of binary fractions is that number.
+        // Corrects binary rounding just below a whole number.
         (self.utilisation * f64::from(self.cores) / self.service_time_us * 1e9 + 1e-6) as u64
     }
 }
@@ -45,7 +45,7 @@ impl Accelerator {
 pub struct Operator {
     /// Its name.
     pub id: String,
-    /// The area in which it is a switch.
+    /// The area of the switch.
     pub area: usize,
     /// Its accelerator.
     pub accelerator: usize,
@@ -66,7 +66,7 @@ pub struct Area {
     pub hosts: Vec<String>,
 }
 
-/// A network. Everything is named by its place in these lists.
+/// A network. Everything refers to indices into these lists.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Topology {
     pub(crate) areas: Vec<Area>,
@@ -76,14 +76,14 @@ pub struct Topology {
     pub(crate) tiers: usize,
 }
 
-/// What is wrong with a network.
+/// An error in a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TopologyError(pub(crate) String);
 
 impl Topology {
-    /// A fat-tree of switches with `k` ports: k²/4 core switches, k pods of k/2 aggregation and k/2 ToR switches, k/2 hosts a
-    /// rack, and at each switch an accelerator like this one.
+    /// A fat-tree of switches with `k` ports: k²/4 core switches, k pods of k/2 aggregation and k/2 ToR switches, k/2 hosts per rack, and
+    /// an accelerator at every switch.
     ///
     /// # Errors
     /// If `k` is odd, or below 2, or above 64.
@@ -122,7 +122,7 @@ impl Topology {
         self.operators.push(Operator { id, area, accelerator });
     }
 
-    /// Lets several switches share one accelerator: the first one's.
+    /// Lets several switches share the first one's accelerator.
     ///
     /// # Errors
     /// If one is unknown, or none is named.
@@ -153,12 +153,12 @@ impl Topology {
         &self.accelerators
     }
 
-    /// The accelerators, to change what they can do.
+    /// The accelerators, to change their performance.
     pub fn accelerators_mut(&mut self) -> &mut [Accelerator] {
         &mut self.accelerators
     }
 
-    /// How many tiers of switches there are.
+    /// Number of tiers of switches.
     #[must_use]
     pub fn tiers(&self) -> usize {
         self.tiers
@@ -193,7 +193,7 @@ impl Topology {
         self.rack_of_host.get(host).copied()
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.rack_of_host.len()

@@ -1,4 +1,4 @@
-//! From a solution of the aggregated form to a plan; where that fails, why, as cuts.
+//! Unpacks a solution of the aggregated form to a plan; if that fails, returns cuts that say why.
 
 use crate::classes::Classes;
 use crate::first_fit::complete;
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 pub(crate) struct Unpacked {
     /// A plan, perhaps with more operators than the solution has.
     pub plan: Option<Plan>,
-    /// Inequalities that every plan keeps and this solution does not; none if the plan has as few operators as it has.
+    /// Inequalities that every plan keeps and this solution violates; none if the plan has as few operators.
     pub cuts: Vec<Cut>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn unpack(instance: &Instance, classes: &Classes, solution: &Aggregat
     Unpacked { plan: Some(plan), cuts: vec![] }
 }
 
-/// A plan with at most so many operators of each class; `None` if none was found. Groups without a class get no RSNode.
+/// A plan with at most this many operators of each class; `None` if none was found. Groups without a class get no RSNode.
 pub(crate) fn pack_all(
     instance: &Instance,
     classes: &Classes,
@@ -65,10 +65,10 @@ pub(crate) fn pack_all(
     Some(plan)
 }
 
-/// Cuts against groups that do not fit so many operators of their class. A dual feasible function gives loads that add up to at
-/// most 1 in every operator, so their sum is at most the number of operators: one such cut for each function that shows it.
-/// It holds for each class, and is given for all that are alike, so that the groups do not merely change their pod. If no
-/// function shows it: these groups need one operator more, or one of them is elsewhere.
+/// Cuts against groups that do not fit `in_use` operators of their class. A dual feasible function gives loads that add up to at most 1 in
+/// every operator, so their sum is at most the number of operators: a cut for each function that shows the conflict, for all classes that
+/// are alike, so that the groups do not merely move to another pod. If no function shows it: these groups need another operator, or one of
+/// them is elsewhere.
 fn cuts_against(instance: &Instance, classes: &Classes, number: usize, groups: &[usize], in_use: usize) -> Vec<Cut> {
     let limit = classes.classes[number].limit;
     let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();

@@ -1,4 +1,4 @@
-//! On small random instances every method agrees with trying all plans (N5), and no plan violates a constraint (N4).
+//! On small random instances every method agrees with an exhaustive search (N5), and no plan violates a constraint (N4).
 
 mod common;
 

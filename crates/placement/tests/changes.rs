@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const FREE: Limits = Limits { extra_hops: 1_000_000, packets_per_request: 1 };
 
-/// Two core switches, and one pod of two aggregation switches and two racks; a group a rack.
+/// Two core switches, and one pod of two aggregation switches and two racks; one group per rack.
 fn two_racks(rates: [f64; 2], limits: Limits) -> (Topology, Instance) {
     let topology = network(2, &[(2, 2)], &ten());
     let racks: Vec<usize> = topology.racks().collect();
@@ -47,7 +47,7 @@ fn n6_operators_in_use_come_first_in_their_tier() {
     let old = plan(&topology, ["core-0", "core-1"]);
     let rearranged = rearrange(&instance, &old, &failed(&topology, &["core-0"]));
     assert_eq!(rearranged.plan, plan(&topology, ["core-1", "core-1"]));
-    // Two aggregation switches: one in use has no room for both, so the other one is taken.
+    // Two aggregation switches: the one in use has no room for both groups, so the other one is taken.
     let (topology, instance) = two_racks([8.0, 8.0], FREE);
     let old = plan(&topology, ["core-0", "agg-0-1"]);
     let rearranged = rearrange(&instance, &old, &failed(&topology, &["core-0", "core-1"]));

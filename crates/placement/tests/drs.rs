@@ -1,4 +1,4 @@
-//! No plan serves all groups: which go under DRS, and how few could (N5).
+//! No plan serves all groups: which are degraded, and the least possible number (N5).
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Files that people write: what is wrong with one is said precisely.
+//! Errors in files are reported precisely.
 
 use midflight_placement::{Accelerator, Topology, input};
 

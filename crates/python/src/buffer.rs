@@ -5,7 +5,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 
-/// Bytes with the buffer protocol. Nobody else has them, so that they may be changed.
+/// Bytes with the buffer protocol. Each result has its own, so they are writable.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Buffer {
     bytes: Bytes,
@@ -17,14 +17,14 @@ struct Bytes {
     capacity: usize,
 }
 
-// SAFETY: it is memory of its own; who writes to it through Python holds to Python's rules for buffers.
+// SAFETY: the memory belongs to this object alone; writers in Python follow Python's rules for buffers.
 unsafe impl Send for Bytes {}
-// SAFETY: this crate never reads or writes them; see above.
+// SAFETY: this crate never reads or writes the bytes; see above.
 unsafe impl Sync for Bytes {}
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: the parts of a vector, which nobody else has any more: each view holds a reference to the object.
+        // SAFETY: these are the parts of a vector, and no view is left: each holds a reference to the object.
         drop(unsafe { Vec::from_raw_parts(self.start, self.length, self.capacity) });
     }
 }
@@ -43,11 +43,11 @@ impl Buffer {
     }
 
     /// # Safety
-    /// Python calls it, with a view to fill in.
+    /// Called by Python, with a view to fill in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let Bytes { start, length, .. } = slf.get().bytes;
         let length = isize::try_from(length).map_err(|_| PyBufferError::new_err("too large"))?;
-        // SAFETY: `view` is Python's; the bytes live as long as the object, of which the view holds a reference.
+        // SAFETY: `view` is Python's; the bytes live as long as the object, to which the view holds a reference.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), length, 0, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }

@@ -1,4 +1,4 @@
-//! Calls of one function with the same options: the heads of their arguments are the same.
+//! Calls of one function with the same options; the heads of their arguments are equal.
 
 use crate::client::{ArgumentTooLarge, Blob, COPIED_MAX, Client, LONGEST_WAIT, failed};
 use crate::fork::Own;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The head of an entry without buffers.
+/// Bytes of the head of an entry without buffers.
 const ENTRY_BYTES: usize = 16;
 /// Buffers begin at multiples of it.
 const ALIGNMENT: usize = 64;
@@ -24,23 +24,21 @@ const ALIGNMENT: usize = 64;
 /// Blobs that tasks need until they have ended.
 pub(crate) type Holds = Vec<Arc<SharedBlob>>;
 
-/// How to call one function. Python keeps it for further calls.
+/// A function with options, to be called; Python keeps it for further calls.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Calls(Own<(Arc<Submitter>, Arc<Shape>)>);
 
-/// What calls of one function with the same options have in common.
 pub(crate) struct Shape {
     options: PythonCallOptions,
-    /// The function, and arguments that all calls have.
+    /// The function, and the shared arguments of all calls.
     pub(crate) blobs: Arc<Holds>,
-    /// Without its argument and its attempts.
+    /// Without argument and attempts.
     task: TaskSpec,
-    /// So many calls may be one task.
+    /// Number of calls that may be one task.
     pub(crate) size: AtomicUsize,
 }
 
 impl Shape {
-    /// One task of these calls.
     pub(crate) fn task(&self, pickles: &[Vec<u8>]) -> TaskSpec {
         let data: usize = pickles.iter().map(Vec::len).sum();
         let options = self.options_of(pickles.len(), 0);
@@ -53,19 +51,17 @@ impl Shape {
         self.task_of(argument, &options)
     }
 
-    /// Those of a task of so many calls. `ran`: how often they have run together with others before.
+    /// Options of a task of `calls` calls. `ran`: how often they have already run in one task with others.
     fn options_of(&self, calls: usize, ran: u8) -> PythonCallOptions {
         let PythonCallOptions { attempts, retries, .. } = self.options;
         let attempts = if calls > 1 { 1 } else { attempts.saturating_sub(ran).max(1) };
         PythonCallOptions { attempts, retries: retries.saturating_sub(ran.saturating_sub(1)), ..self.options }
     }
 
-    /// Bytes of the argument of one call with this pickle.
     pub(crate) fn length_of(&self, pickle: &[u8]) -> usize {
         self.head_bytes() + 4 + ENTRY_BYTES + pickle.len()
     }
 
-    /// Bytes of a head without further shared arguments.
     fn head_bytes(&self) -> usize {
         PythonHead::bytes(self.blobs.len() - 1)
     }
@@ -81,7 +77,6 @@ impl Shape {
     }
 }
 
-/// One call, in its parts.
 struct Entry {
     pickle: PyBackedBytes,
     buffers: Vec<PyBuffer<u8>>,
@@ -113,7 +108,7 @@ impl Calls {
         let task = TaskSpec {
             priority,
             resources,
-            retry_failed: true, // the executor decides which failures are for good
+            retry_failed: true, // the executor decides which failures are final
             ..TaskSpec::new(PYTHON, Vec::new())
         };
         let options = PythonCallOptions { python, retries, attempts, environment, timeout };
@@ -131,16 +126,16 @@ impl Calls {
         add(py, submitter, move |token| Item::Call { token, waiter, shape, pickle })
     }
 
-    /// From now on, so many calls that are submitted one by one may become one task where many are open.
+    /// Sets how many calls that are submitted one by one may be joined to a task while many are open.
     fn set_size(&self, size: usize) -> PyResult<()> {
         self.0.get()?.1.size.store(size, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. `blobs` are the shared arguments that
-    /// they have beside the function's own. `ran`: of one call that was a task with others, how often that ran; it has so many attempts
-    /// less. `gives_back`: if it takes long, what has not begun is given back, [`super::completions::End::Part`]. `again`: it does not
-    /// wait for room. Returns its token.
+    /// Submits several calls as one task: pickles, or tuples of a pickle and a list of buffers. Returns its token. `blobs`: shared
+    /// arguments in addition to the function's own. `ran`: how often a single call has already run in a task with others, which reduces its
+    /// attempts. `gives_back`: a task that takes long returns the calls that it has not begun, [`super::completions::End::Part`]. `again`:
+    /// does not wait for room.
     #[pyo3(signature = (waiter, calls, blobs, ran=0, gives_back=false, again=false))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn submit_all(
@@ -171,7 +166,7 @@ impl Calls {
         add(py, submitter, move |token| Item::Task(Task { token, waiters, spec, holds }))
     }
 
-    /// The argument of one task of these calls, as `submit_all` sends it. Tests hold it to the documented format.
+    /// The argument of one task of these calls, as `submit_all` sends it. Tests check it against the documented format.
     fn argument(&self, py: Python<'_>, calls: &Bound<'_, PyList>, blobs: Vec<PyRef<'_, Blob>>) -> PyResult<Vec<u8>> {
         let entries = calls.iter().map(|call| Entry::of(&call)).collect::<PyResult<Vec<_>>>()?;
         let shape = &self.0.get()?.1;
@@ -179,7 +174,7 @@ impl Calls {
     }
 }
 
-/// Waits until there is room for a further call, and looks at signals meanwhile.
+/// Also checks for signals.
 fn wait_for_room(py: Python<'_>, submitter: &Submitter) -> PyResult<()> {
     let mut has_room = submitter.wait_for_room(Duration::ZERO);
     while !has_room {
@@ -198,7 +193,7 @@ fn add(py: Python<'_>, submitter: &Submitter, item: impl FnOnce(u64) -> Item) ->
 }
 
 impl Shape {
-    /// The argument of several calls. `more` are shared arguments that they have beside the function's own.
+    /// `more` are shared arguments in addition to the function's own.
     fn argument(
         &self,
         py: Python<'_>,
@@ -249,25 +244,23 @@ impl Entry {
         Ok(Self { pickle: pickle.into(), buffers: buffers.collect::<PyResult<_>>()? })
     }
 
-    /// Its bytes, with all that may be added.
     fn length_max(&self) -> usize {
         let buffers = self.buffers.iter().map(|buffer| 8 + ALIGNMENT + buffer.len_bytes());
         ENTRY_BYTES + self.pickle.len() + buffers.sum::<usize>()
     }
 }
 
-/// A buffer whose bytes follow on one another.
 pub(crate) fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
     let buffer = PyBuffer::get(object)?;
     if buffer.is_c_contiguous() { Ok(buffer) } else { Err(PyValueError::new_err("a buffer in pieces")) }
 }
 
-/// Appends the bytes of a contiguous buffer. Needs no GIL.
+/// Needs no GIL.
 pub(crate) fn append(bytes: &mut Vec<u8>, buffer: &PyBuffer<u8>) {
     let (length, end) = (buffer.len_bytes(), bytes.len());
     bytes.reserve(length);
-    // SAFETY: the buffer is contiguous and stays where it is while it is held; the vector has room. Should the user's program write to it
-    // meanwhile, the copy has some of the old and some of the new bytes, all of them initialised.
+    // SAFETY: the buffer is contiguous and does not move while it is held; the vector has room. If the program writes to it at the same
+    // time, the copy has some old and some new bytes, all initialised.
     unsafe {
         std::ptr::copy_nonoverlapping(buffer.buf_ptr().cast::<u8>(), bytes.as_mut_ptr().add(end), length);
         bytes.set_len(end + length);
@@ -278,13 +271,11 @@ fn shared(blobs: &[PyRef<'_, Blob>]) -> PyResult<Vec<Arc<SharedBlob>>> {
     blobs.iter().map(|blob| blob.shared()).collect()
 }
 
-/// Whether an argument may have so many bytes.
 fn check(length: usize) -> PyResult<()> {
     let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
     if length > max { Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
 }
 
-/// The head of an entry.
 fn append_entry(bytes: &mut Vec<u8>, gives_back: bool, pickle: usize, buffers: &[PyBuffer<u8>]) {
     bytes.extend([u8::from(gives_back), 0, 0, 0]);
     bytes.extend((buffers.len() as u32).to_le_bytes());

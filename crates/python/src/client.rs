@@ -1,4 +1,4 @@
-//! The client as Python sees it.
+//! The client class for Python.
 
 use crate::buffer::Buffer;
 use crate::calls::{append, contiguous};
@@ -18,10 +18,10 @@ pyo3::import_exception!(midflight.errors, ClientClosed);
 
 /// Longer results are not copied, and longer arguments are copied without the GIL.
 pub(crate) const COPIED_MAX: usize = 64 << 10;
-/// How often a thread that waits looks at signals.
+/// Interval at which a waiting thread checks for signals.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// How a task has ended, as Python knows it.
+/// How a task has ended, as numbers that Python knows.
 #[repr(u8)]
 enum Kind {
     Value = 0,
@@ -36,12 +36,11 @@ enum Kind {
     Part = 9,
 }
 
-/// Locks even if a holder panicked: the data is consistent at every statement that may panic.
+/// Ignores poisoning: the data is consistent at every statement that may panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As an exception.
 pub(crate) fn failed(error: Error) -> PyErr {
     match error {
         Error::Closed => ClientClosed::new_err("the client is closed: connect a new one"),
@@ -52,7 +51,7 @@ pub(crate) fn failed(error: Error) -> PyErr {
     }
 }
 
-/// Bytes that executors may fetch for as long as this lives.
+/// Bytes that executors may fetch while this lives.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Blob(Own<Arc<SharedBlob>>);
 
@@ -62,7 +61,6 @@ impl Blob {
     }
 }
 
-/// A client of the library.
 #[pyclass(frozen, module = "midflight._native")]
 pub(crate) struct Client {
     submitter: Own<Arc<Submitter>>,
@@ -93,7 +91,7 @@ impl Client {
             options.blobs.max_bytes = blob_max;
             let client = midflight_host::Client::connect(options)?;
             let connected = client.wait_connected(timeout);
-            Ok(connected.then_some(client)) // or it is dropped here, without the GIL
+            Ok(connected.then_some(client)) // otherwise it is dropped here, without the GIL
         };
         let Some(client) = py.detach(connect).map_err(failed)? else {
             return Err(PyConnectionError::new_err(format!(
@@ -105,7 +103,7 @@ impl Client {
         Ok(Self { submitter: Own::new(submitter), memory_max: blob_max })
     }
 
-    /// Keeps bytes for executors: the pieces, one after another. While tasks are open it waits for room.
+    /// Makes the concatenated pieces available to executors. Waits for room while tasks are open.
     fn share(&self, py: Python<'_>, pieces: Vec<Bound<'_, PyAny>>) -> PyResult<Blob> {
         let submitter = self.submitter()?;
         let pieces = pieces.iter().map(contiguous).collect::<PyResult<Vec<_>>>()?;
@@ -143,18 +141,18 @@ impl Client {
         ResourceNames::default().mask(list).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Whether it can be used: an exception if not.
+    /// Raises an exception if the client cannot be used.
     fn check(&self) -> PyResult<()> {
         self.submitter()?.client().map(drop).ok_or(Error::Closed).map_err(failed)
     }
 
-    /// How often threads have settled ends of tasks; see `wait`.
+    /// Number of times that threads have settled ends of tasks; see `wait`.
     fn settled(&self) -> PyResult<u64> {
         Ok(self.submitter()?.flow.completions.count())
     }
 
-    /// For a thread that waits for a result: waits until tasks have ended, and calls `settle(waiters, kind, value)` for each. It returns
-    /// without any, too: look, and call it again. `False` when the client is closed and all is settled.
+    /// For a thread that waits for a result: calls `settle(waiters, kind, value)` for each task that has ended. May return without any:
+    /// check and call it again. `False` when the client is closed and all is settled.
     fn wait(&self, py: Python<'_>, settle: &Bound<'_, PyAny>, settled: u64, timeout: f64) -> PyResult<bool> {
         let submitter = self.submitter()?;
         let completions = &submitter.flow.completions;
@@ -169,32 +167,29 @@ impl Client {
         settle_all(settle, submitter, found)
     }
 
-    /// For the client's own thread: the same, for as long as it takes.
+    /// As `wait`, for the client's own thread and without a timeout.
     fn wait_always(&self, py: Python<'_>, settle: &Bound<'_, PyAny>) -> PyResult<bool> {
         let submitter = self.submitter()?;
         let found = py.detach(|| submitter.flow.completions.wait_always());
         settle_all(settle, submitter, found)
     }
 
-    /// Cancels a task.
     fn cancel(&self, py: Python<'_>, token: u64) -> PyResult<()> {
         let submitter = self.submitter()?;
         py.detach(|| submitter.flow.cancel(token));
         Ok(())
     }
 
-    /// Tasks that have not ended.
     fn open(&self) -> PyResult<usize> {
         Ok(self.submitter()?.flow.open())
     }
 
-    /// The local address and the switch's.
     fn addresses(&self) -> PyResult<(String, String)> {
         let client = self.submitter()?.client().ok_or(Error::Closed).map_err(failed)?;
         Ok((client.local_addr().to_string(), client.switch().0.to_string()))
     }
 
-    /// Ends it, and calls `settle` for all that had not ended. In a child after a fork it does nothing: `False`.
+    /// Closes the client, and calls `settle` for all open calls. In a child after a fork it does nothing: `False`.
     fn close(&self, py: Python<'_>, settle: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Some(submitter) = self.submitter.here() else { return Ok(false) };
         py.detach(|| submitter.close());
@@ -217,7 +212,7 @@ impl Drop for Client {
     }
 }
 
-/// Calls `settle` for what was found. If an exception leaves it, what it was for stays here, for the next thread.
+/// Calls `settle` for each completion found. If it raises an exception, its completion stays for the next thread.
 fn settle_all(settle: &Bound<'_, PyAny>, submitter: &Submitter, found: Found) -> PyResult<bool> {
     let completions = &submitter.flow.completions;
     let count = match found {
@@ -250,7 +245,6 @@ fn settle_one(settle: &Bound<'_, PyAny>, completion: Completion) -> (Completion,
     (Completion { waiters, end: End::Known(kind, value.unbind()) }, result.map(drop))
 }
 
-/// Kind and value.
 fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
     let text = |kind: Kind, text: &str| (kind as u8, PyString::new(py, text).into_any());
     let error = match end {

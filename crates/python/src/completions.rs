@@ -1,5 +1,5 @@
-//! Ends of tasks on their way to Python. The network thread puts them here; whoever waits settles what is there, one after another. A
-//! thread that waits for a result goes before the client's own thread, which would have to be woken and then wait for the GIL.
+//! Completions on their way to Python. The network thread adds them; a waiting thread settles them one after another. A thread that waits
+//! for a result precedes the client's own thread, which would have to wake up and wait for the GIL.
 
 use crate::client::lock;
 use crate::waiters::Waiters;
@@ -10,21 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How a task has ended.
 pub(crate) enum End {
     /// By the protocol, or because it was cancelled or the client closed before it was sent.
     Outcome(TaskOutcome),
-    /// It could not be submitted.
     NotSubmitted(String),
-    /// It could not be submitted: there is no room for it.
+    /// It could not be submitted for lack of room.
     NoRoom(String),
-    /// It has not: it runs on, and has given back calls that it has not begun. Python knows which, by these bytes.
+    /// It has not ended: it returns calls that it has not begun. The bytes tell Python which.
     Part(Vec<u8>),
-    /// Any of these, as Python knows it: kind and value.
     Known(u8, Py<PyAny>),
 }
 
-/// A task that has ended, or has given back calls, and who waits for them.
 pub(crate) struct Completion {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) end: End,
@@ -33,31 +29,25 @@ pub(crate) struct Completion {
 #[derive(Default)]
 pub(crate) struct Completions {
     state: Mutex<State>,
-    /// For threads that wait for a result.
     waiters: Condvar,
-    /// For the client's own thread.
     own_thread: Condvar,
-    /// Whether there are any.
+    /// Whether there are completions.
     is_some: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     ended: VecDeque<Completion>,
-    /// Threads that wait for a result.
     waiting: usize,
-    /// Threads that settle what has ended.
     settling: usize,
-    /// Counts how often threads have settled some.
+    /// Number of times that threads have settled completions.
     settled: u64,
     is_closed: bool,
 }
 
-/// What a thread that waits has found.
 pub(crate) enum Found {
-    /// So many are to be settled, and then [`Completions::settled`] is to be called.
+    /// Number of completions to settle; call [`Completions::settled`] afterwards.
     Some(usize),
-    /// Nothing yet.
     Nothing,
     /// The client is closed, and all is settled.
     Closed,
@@ -73,7 +63,7 @@ impl Completions {
         }
     }
 
-    /// Somebody is to look: who waits for a result, or else the client's thread.
+    /// Wakes a thread that waits for a result, or else the client's thread.
     fn notify(&self, state: &State) {
         if state.waiting > 0 { &self.waiters } else { &self.own_thread }.notify_one();
     }
@@ -82,13 +72,13 @@ impl Completions {
         self.is_some.load(Ordering::Acquire)
     }
 
-    /// How often threads have settled some: to be read before a thread looks whether what it waits for is there.
+    /// Number of times that threads have settled completions. Read it before checking for a result.
     pub(crate) fn count(&self) -> u64 {
         lock(&self.state).settled
     }
 
-    /// For a thread that waits for a result: until there are some, for `timeout`, or until others have settled some since `count` was
-    /// read. `poll` is called without a lock: it polls the socket for a while.
+    /// For a thread that waits for a result: returns when there are completions, after `timeout`, or when others have settled some since
+    /// `count` was read. Calls `poll`, which polls the socket for a while, without a lock.
     pub(crate) fn wait(&self, timeout: Duration, count: u64, poll: impl FnOnce()) -> Found {
         let deadline = Instant::now() + timeout;
         lock(&self.state).waiting += 1;
@@ -107,22 +97,20 @@ impl Completions {
         state.found()
     }
 
-    /// For the client's own thread: for as long as it takes.
+    /// For the client's own thread: waits without a timeout.
     pub(crate) fn wait_always(&self) -> Found {
         let mut state = lock(&self.state);
-        // A thread that waits for a result settles what is there before it goes.
+        // A thread that waits for a result settles the completions before it leaves.
         while (state.ended.is_empty() || state.waiting > 0) && !state.is_all() {
             state = self.own_thread.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.found()
     }
 
-    /// All that are there now.
     pub(crate) fn begin(&self) -> Found {
         lock(&self.state).found()
     }
 
-    /// The next one to settle.
     pub(crate) fn next(&self) -> Option<Completion> {
         let mut state = lock(&self.state);
         let next = state.ended.pop_front();
@@ -130,14 +118,13 @@ impl Completions {
         next
     }
 
-    /// It could not be settled: another thread is to try.
     pub(crate) fn put_back(&self, completion: Completion) {
         let mut state = lock(&self.state);
         state.ended.push_front(completion);
         self.is_some.store(true, Ordering::Release);
     }
 
-    /// A thread has settled what it could: others look again.
+    /// Ends a thread's settling and wakes the others.
     pub(crate) fn settled(&self) {
         let mut state = lock(&self.state);
         state.settling -= 1;
@@ -150,7 +137,7 @@ impl Completions {
         }
     }
 
-    /// Nothing more comes.
+    /// No more completions will come.
     pub(crate) fn close(&self) {
         lock(&self.state).is_closed = true;
         self.waiters.notify_all();

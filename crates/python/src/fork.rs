@@ -1,5 +1,5 @@
-//! What belongs to the process that has made it. After a fork the child has a copy of a client, but neither its threads nor a right to its
-//! socket, and locks may be held by threads that are not there. It has a copy of the generator of random numbers, too.
+//! Objects that belong to the process that made them. After a fork, the child has a copy of a client without its threads, which may hold
+//! locks, and without the right to use its socket. It also has a copy of the random number generator.
 
 use crate::client::ClientClosed;
 use pyo3::PyResult;
@@ -7,29 +7,29 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Forks between this process and the one that has loaded the module.
+/// Number of forks between this process and the one that loaded the module.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// From now on the C library calls [`in_child`] in each child, also after a fork that Python does not know of, such as one by a library.
+/// Makes the C library call [`in_child`] in each child, even if Python does not know of the fork, such as one by a library.
 ///
 /// # Errors
-/// There is no memory for it.
+/// If there is no memory for it.
 pub(crate) fn watch() -> io::Result<()> {
-    // SAFETY: the function is there for as long as the process, as Python unloads no module.
+    // SAFETY: the function exists as long as the process, because Python unloads no module.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// A child is to draw other identities and secrets than its parent and its siblings. Waits for no lock, as the thread that holds it may
-/// not be there.
+/// Reseeds the random number generators after `fork`; the child inherits its parent's state. Waits for no lock: the child may lack the
+/// thread that holds it.
 unsafe extern "C" fn in_child() {
     midflight_host::draw_anew();
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Before a client is made: the same in a child of which the C library does not tell either, as it was made by the system call itself.
+/// Before a client is made: the same in a child made by the bare system call, unknown to the C library.
 pub(crate) fn before_client() {
     static DRAWN_IN: AtomicU32 = AtomicU32::new(0);
     let here = std::process::id();
@@ -38,10 +38,10 @@ pub(crate) fn before_client() {
     }
 }
 
-/// Can be used, and is dropped, only in the process that has made it. A child lets its copy be.
+/// A value that is used and dropped only in the process that made it; a child leaks its copy.
 pub(crate) struct Own<T> {
     inner: ManuallyDrop<T>,
-    /// The process: its id, and as another process may have the same one, how many forks led to it.
+    /// The process: its id, and the number of forks that led to it, because ids are reused.
     made_in: (u32, u32),
 }
 
@@ -54,12 +54,10 @@ impl<T> Own<T> {
         Self { inner: ManuallyDrop::new(inner), made_in: here() }
     }
 
-    /// `None` in a child.
     pub(crate) fn here(&self) -> Option<&T> {
         (self.made_in == here()).then_some(&*self.inner)
     }
 
-    /// An exception in a child.
     pub(crate) fn get(&self) -> PyResult<&T> {
         self.here().ok_or_else(|| {
             ClientClosed::new_err(
@@ -72,7 +70,7 @@ impl<T> Own<T> {
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
         if self.here().is_some() {
-            // SAFETY: this is the only place that drops it, and nothing uses it afterwards.
+            // SAFETY: only this dropped it, and nothing uses it afterwards.
             unsafe { ManuallyDrop::drop(&mut self.inner) };
         }
     }

@@ -1,4 +1,4 @@
-//! Tasks that are open: with the switch, or about to be.
+//! Open tasks: with the switch, or about to be sent.
 
 use crate::calls::Holds;
 use crate::client::lock;
@@ -8,29 +8,25 @@ use midflight_host::{JobHandle, TaskSpec};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// All of a client, by the token of their first call.
+/// All open jobs of a client, by the token of their first call.
 #[derive(Default)]
 pub(crate) struct Jobs(Mutex<BTreeMap<u64, Arc<OpenJob>>>);
 
-/// Tasks that were submitted together.
 pub(crate) struct OpenJob {
-    /// Of the first call of each task.
     tokens: Vec<u64>,
     waiters: Mutex<Open>,
-    /// Blobs that the tasks need.
     holds: Vec<Arc<Holds>>,
-    /// As soon as they are submitted.
+    /// Set when the tasks are submitted.
     handle: OnceLock<JobHandle>,
 }
 
-/// Who waits for tasks that have not ended, by their place in the job.
+/// The waiters of tasks that have not ended, by place in the job.
 struct Open {
     waiters: Vec<Option<Arc<Waiters>>>,
     count: usize,
 }
 
 impl Jobs {
-    /// Tasks that are about to be submitted, and their specifications.
     pub(crate) fn insert(&self, tasks: Vec<Task>) -> (Arc<OpenJob>, Vec<TaskSpec>) {
         let count = tasks.len();
         let (mut tokens, mut waiters) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -54,7 +50,7 @@ impl Jobs {
         drop(removed); // without the lock
     }
 
-    /// Cancels a call. One that is a task with others goes on: its result is dropped.
+    /// Cancels a call. A call in a task with others runs on, and its result is dropped.
     pub(crate) fn cancel(&self, token: u64) {
         let found = lock(&self.0).range(..=token).next_back().map(|(_, job)| Arc::clone(job));
         let Some(job) = found else { return };
@@ -64,7 +60,7 @@ impl Jobs {
             .get(place)
             .is_some_and(|waiters| waiters.as_ref().is_some_and(|it| it.len() == 1));
         if let (true, Some(handle)) = (is_alone, job.handle.get()) {
-            handle.cancel_task(place); // without a lock: its end may come on this thread
+            handle.cancel_task(place); // without a lock: the end may come on this thread
         }
     }
 
@@ -73,7 +69,6 @@ impl Jobs {
         jobs.iter().filter_map(|job| job.handle.get()).for_each(JobHandle::cancel);
     }
 
-    /// Who still waits.
     pub(crate) fn clear(&self) -> Vec<Arc<Waiters>> {
         let jobs = std::mem::take(&mut *lock(&self.0));
         jobs.into_values().flat_map(|job| job.take_all()).collect()
@@ -81,12 +76,11 @@ impl Jobs {
 }
 
 impl OpenJob {
-    /// They are submitted.
     pub(crate) fn submitted(&self, handle: JobHandle) {
         let _ = self.handle.set(handle); // a job is submitted once
     }
 
-    /// They could not be submitted: the tasks again.
+    /// Returns the tasks, which could not be submitted.
     pub(crate) fn take_back(&self, specs: Vec<TaskSpec>) -> Vec<Task> {
         let waiters = self.take_all();
         let parts = self.tokens.iter().zip(waiters).zip(&self.holds).zip(specs);
@@ -95,7 +89,7 @@ impl OpenJob {
             .collect()
     }
 
-    /// Who waits for the task at this place, which has ended, and whether it was the last one. `None` if nobody does any more.
+    /// Removes the waiters of the task at this place, which has ended; also whether they were the last. `None` if it has none.
     pub(crate) fn take(&self, place: usize) -> Option<(Arc<Waiters>, bool)> {
         let mut open = lock(&self.waiters);
         let waiters = open.waiters.get_mut(place)?.take()?;
@@ -103,7 +97,6 @@ impl OpenJob {
         Some((waiters, open.count == 0))
     }
 
-    /// Who waits for the task at this place, which has not ended.
     pub(crate) fn waiters(&self, place: usize) -> Option<Arc<Waiters>> {
         lock(&self.waiters).waiters.get(place)?.clone()
     }

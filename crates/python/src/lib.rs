@@ -1,16 +1,16 @@
-//! `midflight._native`, the native part of Midflight's Python package: `docs/internals/python.md`. The package in `python/` is what
-//! users see; nothing here is for them.
+//! `midflight._native`, the internal native part of Midflight's Python package (`docs/internals/python.md`). Users see the package in
+//! `python/`.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `client` | the client as Python sees it |
+//! | `client` | the client class for Python |
 //! | `calls` | calls of one function: their heads and entries |
-//! | `submitter` | tasks on their way to the switch and back, several at a time where they come fast |
+//! | `submitter` | sends tasks to the switch; joins several if they come fast |
 //! | `queue` | calls that are not sent yet |
-//! | `jobs` | tasks that are open |
-//! | `completions` | ends of tasks on their way to Python, and threads that wait for them |
+//! | `jobs` | open tasks |
+//! | `completions` | completions on their way to Python, and threads that wait for them |
 //! | `waiters` | Python objects that wait for tasks |
-//! | `fork` | what belongs to the process that has made it |
+//! | `fork` | objects that belong to the process that made them |
 //! | `buffer` | the bytes of a large result |
 
 mod buffer;
@@ -23,7 +23,6 @@ mod queue;
 mod submitter;
 mod waiters;
 
-/// The module.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]

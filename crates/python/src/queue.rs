@@ -1,4 +1,4 @@
-//! Calls that are collected: not sent yet. Their order is that of their tokens.
+//! Calls that are not sent yet, in the order of their tokens.
 
 use crate::calls::{Holds, Shape};
 use crate::waiters::Waiters;
@@ -9,43 +9,33 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Calls that may be collected.
 const ITEMS_MAX: usize = 1 << 16;
-/// Bytes of arguments that may be collected, and one argument more.
+/// Bytes of arguments in the queue; one argument may exceed it.
 const BYTES_MAX: usize = 64 << 20;
-/// Bytes of the pickles of calls that are sent as one task.
+/// Bytes of the pickles of calls that are joined to one task.
 const JOINED_BYTES: usize = 3 << 10;
-/// What an argument may take beside its own bytes where executors fetch it.
+/// Bytes of padding of an argument that executors fetch.
 const PADDING_MAX: usize = 64;
 
-/// What is submitted.
 pub(crate) enum Item {
-    /// A call that may be one task with others.
     Call { token: u64, waiter: Py<PyAny>, shape: Arc<Shape>, pickle: Vec<u8> },
-    /// A task as it is.
     Task(Task),
 }
 
-/// A task, with what belongs to it.
 pub(crate) struct Task {
-    /// Of its first call.
     pub(crate) token: u64,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) spec: TaskSpec,
-    /// Blobs that it needs.
     pub(crate) holds: Arc<Holds>,
 }
 
 pub(crate) struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
-    /// The token of the next call.
     next: u64,
-    /// When something was sent last.
     pub(crate) sent: Instant,
-    /// A thread sends what it has taken from here.
     pub(crate) is_sending: bool,
-    /// Calls that were cancelled meanwhile.
+    /// Calls that were cancelled during the send.
     pub(crate) cancelled: Vec<u64>,
     pub(crate) is_closed: bool,
 }
@@ -104,7 +94,7 @@ impl Queue {
         self.items.push_back(item);
     }
 
-    /// The first ones, of at most so many tasks and bytes; at least one, if there is one.
+    /// Takes the first entries, at most `tasks_max` tasks and `bytes_max` bytes, but at least one if there is one.
     pub(crate) fn take(&mut self, tasks_max: usize, bytes_max: usize) -> Vec<Item> {
         let (mut count, mut bytes) = (0, 0);
         for item in &self.items {
@@ -119,7 +109,6 @@ impl Queue {
         self.items.drain(..count).collect()
     }
 
-    /// What could not be sent comes before all others again.
     pub(crate) fn put_back(&mut self, tasks: Vec<Task>) {
         for task in tasks.into_iter().rev() {
             let item = Item::Task(task);
@@ -128,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Takes out a call, unless it is a task with others already; `None` also if it is not here.
+    /// Removes a call, unless it is already joined with others; `None` also if it is not here.
     pub(crate) fn take_out(&mut self, token: u64) -> Option<Arc<Waiters>> {
         let place = self.items.binary_search_by_key(&token, Item::token).ok()?;
         if matches!(&self.items[place], Item::Task(task) if task.waiters.len() > 1) {
@@ -139,14 +128,13 @@ impl Queue {
         Some(item.into_waiters())
     }
 
-    /// All that are left.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Waiters>> {
         self.bytes = 0;
         self.items.drain(..).map(Item::into_waiters).collect()
     }
 }
 
-/// As tasks. Where many are open (`is_deep`), calls of the same kind that follow on one another are one.
+/// Converts entries to tasks. If many calls are open (`is_deep`), joins consecutive calls of the same kind.
 pub(crate) fn joined(items: Vec<Item>, is_deep: bool) -> Vec<Task> {
     let mut tasks = Vec::with_capacity(items.len());
     let mut items = items.into_iter().peekable();

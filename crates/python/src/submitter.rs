@@ -1,7 +1,7 @@
-//! Tasks on their way to the switch and back. One that comes alone is sent by the thread that submits it. Those that come soon after
-//! others are collected and sent as one job by a thread of this module, which never holds the GIL.
+//! Sends tasks to the switch and receives their ends. A single task is sent by the thread that submits it. Tasks that follow closely are
+//! collected, and a thread of this module, which never holds the GIL, sends them as one job.
 //!
-//! No lock is held while something is submitted or cancelled at the library's client, or while a Python object may be dropped.
+//! No lock is held while the library's client submits or cancels, or while a Python object may be dropped.
 
 use crate::client::lock;
 use crate::completions::{Completion, Completions, End};
@@ -15,14 +15,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For how long tasks are collected.
+/// Time for which tasks are collected.
 const COLLECT: Duration = Duration::from_micros(100);
-/// Where so many calls are open, short calls of the same function are sent together as one task.
+/// Number of open calls from which short calls of the same function are joined to one task.
 const DEEP: usize = 64;
-/// Between two attempts to submit what has no room, at most.
+/// Longest interval between attempts to submit tasks that have no room.
 const ROOM_POLL: Duration = Duration::from_millis(5);
 
-/// Bounds of what is open.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     /// Calls that were submitted one by one, and tasks of several.
@@ -31,25 +30,22 @@ pub(crate) struct Bounds {
     pub(crate) memory: usize,
 }
 
-/// A client of the library, with what Python needs around it.
 pub(crate) struct Submitter {
-    /// `None` when it is closed.
     client: Mutex<Option<Arc<Client>>>,
     bounds: Bounds,
     pub(crate) flow: Arc<Flow>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Where calls are, from their submission to their end.
+/// Calls between their submission and their end.
 pub(crate) struct Flow {
     queue: Mutex<Queue>,
     /// The queue has changed: for the thread that sends.
     changed: Condvar,
     jobs: Jobs,
     pub(crate) completions: Completions,
-    /// Who waits for it has not got an end yet.
+    /// Calls that were sent and whose waiters have no end yet.
     open: AtomicUsize,
-    /// Something has ended, or was sent.
     room: Condvar,
     waiting_for_room: AtomicUsize,
 }
@@ -67,19 +63,16 @@ impl Flow {
         }
     }
 
-    /// Calls that have not ended, wherever they are.
     pub(crate) fn open(&self) -> usize {
         self.open.load(SeqCst)
     }
 
-    /// A task has ended, for those that wait for it.
     fn end(&self, waiters: Arc<Waiters>, end: End) {
         self.open.fetch_sub(waiters.len(), SeqCst);
         self.completions.push(Completion { waiters, end });
         self.announce_room();
     }
 
-    /// The library says so.
     fn ended(&self, job: &OpenJob, place: usize, outcome: TaskOutcome) {
         let Some((waiters, is_last)) = job.take(place) else { return };
         if is_last {
@@ -88,7 +81,7 @@ impl Flow {
         self.end(waiters, End::Outcome(outcome));
     }
 
-    /// The task runs on, and has given back calls.
+    /// The task runs on, and has returned calls.
     fn gave_back(&self, job: &OpenJob, place: usize, part: &[u8]) {
         if let Some(waiters) = job.waiters(place) {
             self.completions.push(Completion { waiters, end: End::Part(part.to_vec()) });
@@ -97,12 +90,12 @@ impl Flow {
 
     fn announce_room(&self) {
         if self.waiting_for_room.load(SeqCst) > 0 {
-            drop(lock(&self.queue)); // or it would come between a look and a sleep
+            drop(lock(&self.queue)); // so that this does not fall between a waiter's check and its sleep
             self.room.notify_all();
         }
     }
 
-    /// Waits until something has ended or was sent, or the client is closed, at most this long.
+    /// Waits until a task has ended or was sent, or the client is closed, at most for `timeout`.
     pub(crate) fn wait_for_room(&self, timeout: Duration, has_room: impl Fn(&Queue) -> bool) {
         self.waiting_for_room.fetch_add(1, SeqCst);
         let queue = lock(&self.queue);
@@ -112,7 +105,7 @@ impl Flow {
         self.waiting_for_room.fetch_sub(1, SeqCst);
     }
 
-    /// Cancels a call, wherever it is. One that is a task with others goes on: its result is dropped.
+    /// Cancels a call in any state. A call in a task with others runs on, and its result is dropped.
     pub(crate) fn cancel(&self, token: u64) {
         let mut queue = lock(&self.queue);
         if let Some(waiters) = queue.take_out(token) {
@@ -120,14 +113,14 @@ impl Flow {
             return self.end(waiters, End::Outcome(Err(TaskError::Cancelled)));
         }
         if queue.is_sending {
-            queue.cancelled.push(token); // it may be on its way: done when that is known
+            queue.cancelled.push(token); // it may be being sent: cancelled when that is known
             return;
         }
         drop(queue);
         self.jobs.cancel(token);
     }
 
-    /// Takes calls that are to be sent, as many as probably have room, at least one; [`Self::sent`] follows.
+    /// Takes calls to send, as many as probably have room but at least one; [`Self::sent`] must follow.
     fn take(&self, tasks_max: usize, bytes_max: usize) -> Vec<Item> {
         let mut queue = lock(&self.queue);
         queue.is_sending = true;
@@ -135,7 +128,7 @@ impl Flow {
         queue.take(tasks_max, bytes_max)
     }
 
-    /// What was taken from the queue is open now, but for these.
+    /// Marks the entries taken from the queue as open, except for `unsent`.
     fn sent(&self, unsent: Vec<Task>) {
         let mut queue = lock(&self.queue);
         queue.put_back(unsent);
@@ -165,12 +158,11 @@ impl Submitter {
         Ok(submitter)
     }
 
-    /// `None` when it is closed.
     pub(crate) fn client(&self) -> Option<Arc<Client>> {
         lock(&self.client).clone()
     }
 
-    /// Waits until there is room for a further call, or the client is closed, at most this long; whether that is so.
+    /// Waits at most for `timeout`; returns whether there is room for another call, or the client is closed.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         let has_room = |queue: &Queue| queue.has_room() && self.flow.open() < self.bounds.open;
         let looks = || {
@@ -186,7 +178,7 @@ impl Submitter {
         looks()
     }
 
-    /// Takes a call or a task, which is given its token. `Some`: the caller has to send it now, by [`Self::send_alone`].
+    /// Adds a call or a task, which gets its token. `Some`: the caller has to send it now, by [`Self::send_alone`].
     pub(crate) fn add(&self, item: impl FnOnce(u64) -> Item) -> Result<(u64, Option<Item>), Error> {
         let mut queue = lock(&self.flow.queue);
         if queue.is_closed {
@@ -209,7 +201,7 @@ impl Submitter {
         Ok((token, None))
     }
 
-    /// What [`Self::add`] has left to do, without the GIL.
+    /// Sends what [`Self::add`] returned, without the GIL.
     pub(crate) fn send_alone(&self, item: Item) {
         let unsent = self.send(vec![item]);
         self.flow.sent(unsent);
@@ -232,14 +224,14 @@ impl Submitter {
         }
     }
 
-    /// Waits until there are calls to send; `false` when the client is closed.
+    /// `false` when the client is closed.
     fn wait_for_calls(&self) -> bool {
         let queue = lock(&self.flow.queue);
         let waits = |queue: &mut Queue| !queue.is_closed && (queue.is_empty() || queue.is_sending);
         !self.flow.changed.wait_while(queue, waits).unwrap_or_else(PoisonError::into_inner).is_closed
     }
 
-    /// Submits these; returns what has no room. What has none though nothing is open is refused.
+    /// Submits entries; returns the tasks that have no room. A task that has no room although none is open is refused.
     fn send(&self, items: Vec<Item>) -> Vec<Task> {
         let mut tasks = joined(items, self.flow.open() >= DEEP);
         if tasks.is_empty() {
@@ -268,7 +260,7 @@ impl Submitter {
                 tasks.append(&mut later);
                 return tasks;
             } else if !has_waited {
-                has_waited = true; // what has just ended may still have its bytes
+                has_waited = true; // a task that has just ended may still have its bytes
                 std::thread::sleep(ROOM_POLL);
             } else {
                 self.refuse(tasks, || End::NoRoom(error.to_string()));
@@ -307,14 +299,14 @@ impl Submitter {
         tasks.into_iter().for_each(|task| self.flow.end(task.waiters, end()));
     }
 
-    /// Ends it: what is open is cancelled, or ends as closed. Afterwards nobody waits for anything.
+    /// Closes the client: open calls are cancelled, or end as closed. Afterwards nothing waits for an end.
     pub(crate) fn close(&self) {
         let flow = &self.flow;
         lock(&flow.queue).is_closed = true;
         flow.changed.notify_all();
         flow.room.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
-            let _ = thread.join(); // it has nothing that panics
+            let _ = thread.join(); // it cannot panic
         }
         let queue = lock(&flow.queue);
         let sends = |queue: &mut Queue| queue.is_sending;
@@ -323,7 +315,7 @@ impl Submitter {
         drop(queue);
         flow.jobs.cancel_all();
         let client = lock(&self.client).take();
-        drop(client); // waits a little for executors to stop what was cancelled
+        drop(client); // waits briefly for executors to stop cancelled tasks
         left.extend(flow.jobs.clear());
         for waiters in left {
             flow.end(waiters, End::Outcome(Err(TaskError::Closed)));
@@ -332,7 +324,7 @@ impl Submitter {
     }
 }
 
-/// Whether a submission was refused for a reason that passes.
+/// Whether the reason for refusing a submission is temporary.
 fn needs_room(error: &Error) -> bool {
     matches!(error, Error::BlobsFull { .. } | Error::Submit(SubmitError::TooManyOpen { .. }))
 }

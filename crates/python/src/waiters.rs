@@ -1,9 +1,8 @@
-//! Who waits for the calls of a task: Python objects, which only pass through here.
+//! The Python objects that wait for the calls of a task.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Of one call or several, in their order.
 pub(crate) enum Waiters {
     One(Py<PyAny>),
     Many(Vec<Py<PyAny>>),

@@ -1,4 +1,4 @@
-//! Which cache a command means, and a client of it.
+//! The cache that a command uses, and a client of it.
 
 use crate::usage;
 use anyhow::{Context, Result};
@@ -36,7 +36,7 @@ pub struct WhichCache {
 }
 
 impl WhichCache {
-    /// A client of it, not started yet. `selectors`: clients of this command, each of which selects if there is no operator.
+    /// A client, not started yet. `selectors`: clients of this command, each of which selects if there is no operator.
     pub fn client(&self, selectors: u32) -> Result<CacheBuilder> {
         let operator = self.operator.as_deref().map(usage::resolve).transpose()?;
         let table = match &self.cache {
@@ -67,7 +67,7 @@ impl WhichCache {
         })
     }
 
-    /// The same, started.
+    /// A started client.
     pub fn connect(&self) -> Result<CacheClient> {
         self.client(1)?.connect().context("cannot start a client of the cache")
     }

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-/// A text that somebody else wrote, for one line of a terminal. Control characters, which could move its cursor or change its colours,
-/// become blanks, and so do those that turn the direction of what follows.
+/// Replaces characters that could move the cursor, change colours or the direction of text, so that foreign text is safe on a terminal.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let turns =
@@ -11,8 +10,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c }).collect()
 }
 
-/// A line of text for each of `lines`, with each cell made [`plain`]. `sides` has a letter for each column: `l` for text, which begins
-/// at the left, `r` for numbers, which end at the right.
+/// One line for each of `lines`, each cell made [`plain`]. `sides` aligns columns: `l` left (text), `r` right (numbers).
 #[must_use]
 pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
     let lines: Vec<[String; N]> = lines.iter().map(|line| line.each_ref().map(|cell| plain(cell))).collect();
@@ -23,7 +21,7 @@ pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
         let mut shown = String::new();
         for ((cell, width), (column, side)) in line.iter().zip(widths).zip(sides.chars().enumerate()) {
             let gap = if column == 0 { "" } else { "  " };
-            // A String takes everything that is written.
+            // Writing to a String cannot fail.
             let _ =
                 if side == 'l' { write!(shown, "{gap}{cell:width$}") } else { write!(shown, "{gap}{cell:>width$}") };
         }

@@ -17,7 +17,6 @@ pub struct Envelope {
     results: Vec<Measure>,
 }
 
-/// The machine that measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Machine {
     cpu: String,
@@ -48,7 +47,7 @@ impl Measure {
         Self { name: name.into(), value: text.into(), unit: "".into() }
     }
 
-    /// A count.
+    /// A count, as an integer.
     pub fn count(name: &str, value: u64, unit: &'static str) -> Self {
         Self { name: name.into(), value: value.into(), unit: unit.into() }
     }
@@ -70,25 +69,25 @@ impl Envelope {
         &self.commit
     }
 
-    /// All of them.
+    /// All results.
     pub fn results(&self) -> &[Measure] {
         &self.results
     }
 
-    /// And these results.
+    /// Appends results.
     pub fn extend(&mut self, results: impl IntoIterator<Item = Measure>) {
         self.results.extend(results);
     }
 
-    /// The number that has this name.
+    /// The number of this name.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.results.iter().find(|result| result.name == name)?.value.as_f64()
     }
 
-    /// Writes the results to stdout: as one JSON object, or for people.
+    /// Prints the results to stdout, as one JSON object or as text.
     ///
     /// # Errors
-    /// Where stdout cannot be written.
+    /// If stdout cannot be written.
     pub fn print(&self, json: bool) -> Result<()> {
         if json {
             return stdout::print(&format!("{}\n", serde_json::to_string(self)?));
@@ -99,7 +98,7 @@ impl Envelope {
         stdout::print(&format!("{text}\n{}", self.footer()))
     }
 
-    /// What was measured, on which machine and of which commit, on one line.
+    /// One line: the benchmark, the machine and the commit.
     pub fn footer(&self) -> String {
         let Machine { cpu, cores, kernel } = &self.machine;
         format!("{} · {cores} cores of {cpu} · {kernel} · commit {}\n", self.bench, self.commit)
@@ -111,7 +110,7 @@ pub fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// The commit that this binary was built from, "unknown" outside a repository.
+/// The commit of this build, "unknown" outside a repository.
 pub fn commit() -> &'static str {
     env!("MIDFLIGHT_COMMIT")
 }

@@ -1,4 +1,4 @@
-//! Files that a command writes.
+//! Output files of a command.
 
 use crate::usage;
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A file that cannot be written is known before the work, not after it.
+/// Fails before the work, not after it, if the file cannot be written.
 pub fn check_output(flag: &str, path: &Path) -> Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
@@ -16,13 +16,13 @@ pub fn check_output(flag: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a temporary directory that only this user can access, regardless of the umask. Dropping the result removes it.
+/// Creates a temporary directory for this user only; dropping the result removes it.
 pub fn temporary(prefix: &str) -> Result<TempDir> {
     let directory = tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir();
     directory.with_context(|| format!("cannot make a directory in {}", std::env::temp_dir().display()))
 }
 
-/// Writes the whole file, which is made to be shared.
+/// Writes a whole file that is made to be shared, so with the umask's mode.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

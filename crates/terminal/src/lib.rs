@@ -1,18 +1,18 @@
-//! Output on a terminal, in the same form for the command and the studies.
+//! Terminal output, in the same form for all commands.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`envelope`] | results: names, values and units, as JSON or for people |
-//! | [`columns`], [`units`] | text in columns; times and large numbers for people |
+//! | [`envelope`] | results: names, values and units, as JSON or as text |
+//! | [`columns`], [`units`] | text in columns; times and large numbers |
 //! | [`progress`] | progress bars |
 //! | [`stdout`], [`stderr`], [`files`] | output that may fail |
 //! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
 //! | [`machine`] | this machine |
-//! | [`usage`] | exit codes, and the errors that they stand for |
-//! | [`store`] | a store: which one, and a client of it |
-//! | [`cache`] | a cache: which one, and a client of it |
+//! | [`usage`] | exit codes and their errors |
+//! | [`store`] | options that name a store, and a client of it |
+//! | [`cache`] | options that name a cache, and a client of it |
 //! | [`switches`] | a running switch: a client of it, and its status |
-//! | [`views`] | a running switch as those see it who watch it |
+//! | [`views`] | a running switch as its viewers see it |
 
 // First, for its macros.
 #[macro_use]

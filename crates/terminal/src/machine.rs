@@ -1,12 +1,12 @@
 //! This machine.
 
-/// How many threads run at a time.
+/// Number of threads that run in parallel.
 #[must_use]
 pub fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }
 
-/// Its memory in bytes, if the kernel says.
+/// Memory in bytes, if the kernel reports it.
 #[must_use]
 pub fn memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;

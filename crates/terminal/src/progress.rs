@@ -1,44 +1,41 @@
-//! The progress of a long job: a bar or a spinner on a terminal, a line now and then in a pipe. Always on stderr.
+//! The progress of a long job, on stderr: a bar on a terminal, an occasional line in a pipe.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// If no task of a job has ended for this long, there may be no executors.
+/// If no task of a job ends within this time, there may be no executors.
 const HINT_AFTER: Duration = Duration::from_secs(5);
-/// Between two lines in a pipe.
+/// Interval between two lines in a pipe.
 pub const LINE_EVERY: Duration = Duration::from_secs(5);
-/// Empties the terminal's line, on which the bar is.
+/// Clears the terminal's line, where the bar is.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Progress, from any thread.
+/// A progress display that any thread may update.
 #[derive(Debug)]
 pub struct Progress {
-    /// It counts also where it is hidden, because stderr is no terminal.
+    /// Counts even if it is hidden because stderr is no terminal.
     bar: ProgressBar,
-    /// What is counted.
     what: &'static str,
     quiet: bool,
-    /// Whether stderr is a terminal that shows the bar. One that is not shown is never locked: nobody is to wait for it.
+    /// A hidden bar is never locked, so no thread waits for it.
     is_shown: bool,
-    /// Whether somebody writes output: the bar is away meanwhile. Held for as long as the bar is drawn, never while output is
-    /// written, because its reader may be slow.
+    /// Whether the bar is hidden while a thread writes output. Never locked during the write, because its reader may be slow.
     is_aside: Mutex<bool>,
     started: Instant,
     next_line: Mutex<Instant>,
-    /// Whether the question for executors was asked.
     asked: AtomicBool,
 }
 
 impl Progress {
-    /// Of `total` tasks. Shows nothing when `quiet`.
+    /// Progress of `total` tasks. Shows nothing if `quiet`.
     pub fn tasks(total: u64, quiet: bool) -> Self {
         let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
         Self::counted(Some(total), "tasks", template).hidden(quiet)
     }
 
-    /// The same, which shows nothing if it is to be hidden.
+    /// Hides the display if `quiet`.
     #[must_use]
     pub fn hidden(self, quiet: bool) -> Self {
         if quiet {
@@ -47,14 +44,14 @@ impl Progress {
         Self { quiet, is_shown: self.is_shown && !quiet, ..self }
     }
 
-    /// Of so many things, if that is known; the bar is drawn by this template of indicatif's.
+    /// Counts to `total`, if that is known; `template` is one of indicatif's.
     pub fn counted(total: Option<u64>, what: &'static str, template: &str) -> Self {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style).with_message(what);
         Self::new(bar, what, LINE_EVERY)
     }
 
-    /// Of what cannot be counted; in a pipe the first line comes after this time.
+    /// For work that cannot be counted; in a pipe the first line appears after `first_line`.
     pub fn spinner(first_line: Duration) -> Self {
         Self::new(ProgressBar::new_spinner(), "", first_line)
     }
@@ -66,26 +63,26 @@ impl Progress {
         Self { bar, what, quiet: false, is_shown, is_aside, started, next_line, asked }
     }
 
-    /// So many were done before it began.
+    /// Counts `done` that ended earlier.
     pub fn skip(&self, done: u64) {
         self.bar.set_position(done);
         self.bar.reset_eta();
     }
 
-    /// One more is done.
+    /// Counts one more.
     pub fn advance(&self) {
         self.bar.inc(1);
         self.line(|| self.count());
     }
 
-    /// One more is done, and this is its name.
+    /// Counts one more and shows its name.
     pub fn advance_by(&self, name: &str) {
         self.bar.set_message(name.to_owned());
         self.bar.inc(1);
         self.line(|| format!("{} ({name})", self.count()));
     }
 
-    /// How far it has come, in words.
+    /// Shows a message.
     pub fn tell(&self, words: impl Fn() -> String) {
         if self.is_shown && !*self.is_aside() {
             self.bar.set_message(words());
@@ -99,7 +96,6 @@ impl Progress {
         format!("{}{of} {}", self.bar.position(), self.what)
     }
 
-    /// A line in a pipe, if it is time for one.
     fn line(&self, words: impl FnOnce() -> String) {
         if self.quiet || self.is_shown {
             return;
@@ -111,7 +107,7 @@ impl Progress {
         }
     }
 
-    /// Call now and then while no task ends.
+    /// To be called periodically while no task ends.
     pub fn wait(&self) {
         let overdue = self.bar.position() == 0 && self.started.elapsed() >= HINT_AFTER;
         if overdue && !self.asked.swap(true, Ordering::Relaxed) {
@@ -129,8 +125,8 @@ impl Progress {
         if *is_aside { write() } else { self.bar.suspend(write) }
     }
 
-    /// Writes output, whose reader may be slow, without tearing the bar: it is away until the next words after that. Nobody waits
-    /// for the writing. One thread writes.
+    /// Hides the bar until the next message after `write`, whose reader may be slow. No other thread waits for it. Only one thread may
+    /// write.
     pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         if !self.is_shown {
             return write();
@@ -148,12 +144,12 @@ impl Progress {
         self.is_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(self) {
         self.clear();
     }
 
-    /// The same, where several threads hold it.
+    /// Removes the bar, where several threads share it.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -163,7 +159,6 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// A job of which no task has ended for too long.
     fn overdue() -> Option<Progress> {
         Some(Progress { started: Instant::now().checked_sub(HINT_AFTER)?, ..Progress::tasks(2, true) })
     }
@@ -184,7 +179,7 @@ mod tests {
         let hidden = Progress::counted(None, "commands", "{wide_msg}").hidden(true);
         let shown = Progress { is_shown: true, ..Progress::counted(None, "commands", "{wide_msg}").hidden(true) };
         for progress in [hidden, shown] {
-            // All of this is done within the writing, as by another thread.
+            // Runs within the write, as if another thread called it.
             let told = progress.aside(|| {
                 progress.tell(|| "words".to_owned());
                 progress.suspend(|| 7)

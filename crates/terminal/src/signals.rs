@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// From now on SIGINT and SIGTERM do not end the process but are waited for.
+/// From now on SIGINT and SIGTERM no longer end the process; [`wait`](Self::wait) returns them.
 #[derive(Debug)]
 pub struct Shutdown(Signals);
 
 impl Shutdown {
-    /// Takes the two signals.
+    /// Registers both signals.
     pub fn new() -> Result<Self> {
         Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
     }
 
-    /// Waits for the next one, or for its [`ender`](Self::ender), and says which it was.
+    /// Waits for the next signal, or for [`ender`](Self::ender), and returns its name.
     pub fn wait(&mut self) -> &'static str {
         match self.0.forever().next() {
             Some(SIGINT) => "SIGINT",
@@ -29,15 +29,15 @@ impl Shutdown {
         }
     }
 
-    /// Until the result is dropped, the first of them ends the process at once, with success: for a start that takes long, and leaves
-    /// nothing half done.
+    /// Until the result is dropped, the first signal ends the process at once, with success: for a long start that leaves nothing half
+    /// done.
     pub fn at_once(&self) -> Result<AtOnce> {
         let register = |signal| flag::register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)));
         let signals = [SIGINT, SIGTERM].map(register).into_iter().collect::<std::io::Result<_>>();
         signals.map(AtOnce).context("cannot handle signals")
     }
 
-    /// A flag that the first of them sets, beside being waited for: for a start that takes long, and looks at it.
+    /// A flag that the first signal sets, in addition to [`wait`](Self::wait): for a long start that polls it.
     pub fn flag(&self) -> Result<Arc<AtomicBool>> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -46,14 +46,14 @@ impl Shutdown {
         Ok(flag)
     }
 
-    /// What ends the waiting, from any thread.
+    /// A function that ends the wait, from any thread.
     pub fn ender(&self) -> impl FnOnce() + Send + use<> {
         let handle = self.0.handle();
         move || handle.close()
     }
 
-    /// Calls `act` with each step towards the end, on a thread of its own: 1, nothing new starts; 2, what runs is stopped; 3, nothing
-    /// is waited for. Each signal is a step. The third one, or a second SIGTERM, is step 3: the process ends a moment later, whatever its other threads wait for, a reader of stdout for example.
+    /// Spawns a thread that calls `act` with each step of the shutdown: 1, start nothing new; 2, stop what runs; 3, wait for nothing. Each
+    /// signal is a step; a second SIGTERM is step 3. After step 3 the process ends a moment later, whatever its other threads wait for.
     pub fn each_step(mut self, act: impl Fn(u32) + Send + 'static) {
         std::thread::spawn(move || {
             let mut steps = Steps::default();
@@ -68,7 +68,7 @@ impl Shutdown {
         });
     }
 
-    /// Calls `act` with the number (from 1) of each signal, on a thread of its own.
+    /// Spawns a thread that calls `act` with the number (from 1) of each signal.
     pub fn each(mut self, act: impl Fn(u32) + Send + 'static) {
         std::thread::spawn(move || {
             for (count, _signal) in (1..).zip(self.0.forever()) {
@@ -78,10 +78,9 @@ impl Shutdown {
     }
 }
 
-/// How long a process has after the last step to say what it knows.
+/// Time that a process has after the last step for its last output.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// See [`Shutdown::each_step`].
 #[derive(Debug, Default)]
 struct Steps {
     step: u32,
@@ -110,7 +109,7 @@ impl Drop for AtOnce {
     }
 }
 
-/// A flag that SIGINT and SIGTERM set from now on; the second one ends the process.
+/// A flag that SIGINT and SIGTERM set from now on; the second signal ends the process.
 pub fn interrupted_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
@@ -126,7 +125,7 @@ pub fn interrupted_flag() -> Result<Arc<AtomicBool>> {
 /// Signals that ask a process to end.
 pub const TO_END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// A flag that any signal to end sets from now on.
+/// A flag that any of [`TO_END`] sets from now on.
 pub fn end_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in TO_END {
@@ -135,9 +134,8 @@ pub fn end_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// From now on writing to a closed pipe ends the process silently, as with other commands. Rust's default is an error,
-/// which
-/// `println!` turns into a panic.
+/// Writing to a closed pipe ends the process silently from now on, as with other commands. Rust's default is an error, which `println!`
+/// turns into a panic.
 pub fn end_with_the_reader() {
     // SAFETY: the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

@@ -1,6 +1,5 @@
-//! Writing to stderr. The standard library's `eprintln!` panics where stderr cannot be written (a full disk, a closed pipe), and
-//! ends a command that does its work well. Nobody can be told that nobody can be told: these two go on, with the same names, so
-//! that a crate that imports them cannot take the others by mistake:
+//! Writing to stderr. The standard library's `eprintln!` panics if stderr cannot be written (a full disk, a closed pipe), and so ends a
+//! command whose work succeeds. These macros ignore the error, and hide the standard ones in a crate that imports them:
 //!
 //! ```
 //! #[macro_use(eprint, eprintln)]
@@ -13,19 +12,19 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Writes to stderr, if that is possible.
+/// Writes to stderr; ignores errors.
 #[macro_export]
 macro_rules! eprint {
     ($($text:tt)*) => { $crate::stderr::write(::std::format_args!($($text)*), "") };
 }
 
-/// Writes a line to stderr, if that is possible.
+/// Writes a line to stderr; ignores errors.
 #[macro_export]
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::stderr::write(::std::format_args!($($text)*), "\n") };
 }
 
-/// What both macros do; the text leaves in one piece, so that lines of several threads or processes are not mixed.
+/// Implements both macros. Writes the text in one piece, so that lines of several threads or processes do not mix.
 pub fn write(text: Arguments<'_>, end: &str) {
     let _ = std::io::stderr().write_all(format!("{text}{end}").as_bytes());
 }

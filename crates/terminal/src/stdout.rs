@@ -4,27 +4,26 @@ use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What [`was_closed`] says.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Called by the C library before `main`, and so before Rust opens /dev/null in the place of a stdout that is closed.
+/// The C library calls it before `main`, and so before Rust opens /dev/null in place of a closed stdout.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_THE_START: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: F_GETFD only asks whether the number is that of an open file.
+    // SAFETY: F_GETFD only checks whether the descriptor is open.
     let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
     WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
-/// Whether this process was started without a stdout (`>&-`), so that all that is written to it vanishes without an error.
+/// Whether this process was started without a stdout (`>&-`), so that all output vanishes without an error.
 #[must_use]
 pub fn was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Writes what stands beside the results: with --json stdout belongs to them, and this goes to stderr.
+/// Writes text that is no result: to stderr with `--json`, because stdout then has only the results.
 pub fn print_beside(json: bool, text: &str) -> Result<()> {
     if json {
         eprint!("{text}");
@@ -33,13 +32,12 @@ pub fn print_beside(json: bool, text: &str) -> Result<()> {
     print(text)
 }
 
-/// Writes `text` at once. `println!` panics on errors; here a full disk gives a one-line error, and a closed pipe is no
-/// error.
+/// Writes `text` at once. `println!` panics on errors; here a full disk is a one-line error, and a closed pipe is none.
 pub fn print(text: &str) -> Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// The same of bytes that may be no text.
+/// As [`print()`], for bytes that may be no text.
 pub fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! Which store a command means, and a client of it.
+//! The store that a command uses, and a client of it.
 
 use crate::usage;
 use anyhow::Result;
@@ -44,10 +44,10 @@ pub struct WhichStore {
 }
 
 impl WhichStore {
-    /// A client of it, not started yet.
+    /// A client, not started yet.
     pub fn client(&self) -> Result<KvBuilder> {
         let table = self.set.table()?;
-        // Without a configuration the number need not be that of the default.
+        // Without a configuration, the number may differ from the default.
         let number = if self.set.config.is_some() { table.number } else { self.set.set.unwrap_or(table.number) };
         let switches = self.switch.as_deref().map_or_else(|| Ok(table.switches), usage::resolve_all)?;
         Ok(KvClient::builder().switches(switches).set(number).timeout(self.timeout))

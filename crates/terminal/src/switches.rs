@@ -1,4 +1,4 @@
-//! A switch that runs somewhere: a client of it, and its status.
+//! A client of a running switch, and its status.
 
 use crate::units;
 use anyhow::{Result, anyhow, ensure};
@@ -6,7 +6,7 @@ use midflight_host::{Client, ClientOptions};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How long a switch may take to answer the first time.
+/// Timeout for a switch's first answer.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// A client of the first of these switches that answers.
@@ -14,7 +14,7 @@ pub fn connect(switches: Vec<SocketAddr>) -> Result<Client> {
     connect_with(ClientOptions::new(switches))
 }
 
-/// The same, with these options.
+/// As [`connect`], with options.
 pub fn connect_with(options: ClientOptions) -> Result<Client> {
     let names: Vec<_> = options.switches.iter().map(ToString::to_string).collect();
     let client = Client::connect(options)?;
@@ -26,15 +26,15 @@ pub fn connect_with(options: ClientOptions) -> Result<Client> {
     Ok(client)
 }
 
-/// How long a process may take to say how it is.
+/// Timeout for a process's status.
 pub const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What its `/status` says.
+/// The body of a switch's `/status`.
 pub fn status(http: &str) -> Result<String> {
     status_of("switch", "midflight up` or `midflight switch", http)
 }
 
-/// What the `/status` of another process says: `what` it is, and the command that starts one.
+/// The body of another process's `/status`. For errors: `what` it is, and the command that starts one.
 pub fn status_of(what: &str, start: &str, http: &str) -> Result<String> {
     let host = http.trim_start_matches("http://").trim_end_matches('/');
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(STATUS_WITHIN)).build().into();

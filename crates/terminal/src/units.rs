@@ -1,9 +1,9 @@
-//! Numbers for people: times in a fitting unit, large numbers in groups of three digits.
+//! Numbers as text: times in a fitting unit, large numbers in groups of three digits.
 
 use indicatif::{BinaryBytes, HumanCount};
 use std::time::Duration;
 
-/// From here on times are written in whole seconds, minutes and hours.
+/// From here on, times are written in whole seconds, minutes and hours.
 const LONG_NS: u64 = 99_950_000_000;
 
 /// Nanoseconds with a fitting unit and three digits: 12.3 µs; from a hundred seconds on as 2m 5s.
@@ -27,14 +27,14 @@ pub fn time(ns: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// Nanoseconds with a fitting unit and as many digits as they have: 500 µs, 2.5 ms.
+/// Nanoseconds with a fitting unit and all their digits: 500 µs, 2.5 ms.
 #[must_use]
 pub fn short_time(ns: f64) -> String {
     let (unit_ns, unit) = time_unit(ns);
     if ns == 0.0 { "0".into() } else { format!("{} {unit}", short_number(ns / unit_ns)) }
 }
 
-/// The largest unit of which there is at least one, in nanoseconds, and its name.
+/// The largest unit that is at most `ns`, in nanoseconds, and its name.
 fn time_unit(ns: f64) -> (f64, &'static str) {
     match ns {
         ..1e3 => (1.0, "ns"),

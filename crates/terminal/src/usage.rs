@@ -1,11 +1,11 @@
-//! Exit codes, the errors behind them, and parsers that several commands use.
+//! Exit codes, their errors, and parsers that several commands use.
 
 use crate::columns::plain;
 use anyhow::Result;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The command line does not make sense; the message says what would.
+/// The command line is wrong; the message says how to correct it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
@@ -20,18 +20,18 @@ pub fn error(message: impl std::fmt::Display) -> anyhow::Error {
 #[error("{0}")]
 pub struct Interrupted(pub &'static str);
 
-/// Exit code of a command that could not do what it was asked to.
+/// Exit code of a command that failed.
 pub const FAILURE: u8 = 1;
-/// Exit code of a command that was asked for something that does not make sense; also clap's.
+/// Exit code of a wrong command line; also clap's.
 pub const USAGE: u8 = 2;
-/// Exit code of a command that did what it was asked to, and the answer is no.
+/// Exit code of a command that succeeded, with the answer no.
 pub const NO: u8 = 3;
 /// Exit code of a check that reached a bound before it could decide.
 pub const UNDECIDED: u8 = 4;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// An error and its causes on one line, without those that its text already contains. It may quote what another process has sent.
+/// An error and its causes on one line, without repetitions. It may quote text from another process.
 #[must_use]
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
@@ -43,13 +43,13 @@ pub fn one_line(error: &anyhow::Error) -> String {
     plain(&line)
 }
 
-/// Parses what people write for a duration.
+/// Parses a duration such as `2s`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration = duration_or_zero(text)?;
     if duration.is_zero() { Err("must be more than 0".into()) } else { Ok(duration) }
 }
 
-/// The same, and zero.
+/// As [`duration`], but zero is valid.
 ///
 /// # Errors
 /// Says how to write one.

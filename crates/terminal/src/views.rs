@@ -1,4 +1,4 @@
-//! The views of a switch that somebody watches (`/events`), as they come.
+//! The views of a switch that a viewer receives (`/events`).
 
 use crate::switches::STATUS_WITHIN;
 use anyhow::{Result, anyhow, bail, ensure};
@@ -9,12 +9,11 @@ use std::time::Duration;
 
 /// Bytes of a view: a switch lists some hundred lines of some hundred bytes.
 const VIEW_MAX: u64 = 16 << 20;
-/// What is read ahead of who shows it.
 const AHEAD: usize = 2;
-/// A view comes once a second.
+/// Timeout for the next view; one comes every second.
 const SILENT_FOR: Duration = Duration::from_secs(5);
 
-/// A stream of views, read by a thread of its own.
+/// A stream of views, read by its own thread.
 #[derive(Debug)]
 pub struct Views {
     address: SocketAddr,
@@ -22,10 +21,10 @@ pub struct Views {
 }
 
 impl Views {
-    /// Watches the switch whose HTTP address this is.
+    /// Watches the switch with this HTTP address.
     ///
     /// # Errors
-    /// If it does not answer, or has no room for one more viewer.
+    /// If it does not answer, or has no room for another viewer.
     pub fn open(address: SocketAddr) -> Result<Self> {
         let within = Some(STATUS_WITHIN);
         let config = ureq::Agent::config_builder().timeout_connect(within).timeout_recv_response(within);
@@ -45,7 +44,7 @@ impl Views {
         let mut reader = BufReader::new(answer.into_body().into_reader());
         let (sender, views) = sync_channel(AHEAD);
         std::thread::Builder::new().name("mf-views".into()).spawn(move || {
-            // It ends with who wants them, or after an error.
+            // The thread ends when the stream is dropped, or after an error.
             loop {
                 let view = next(&mut reader);
                 let is_over = view.is_err();
@@ -79,7 +78,6 @@ impl Views {
     }
 }
 
-/// The data of the next event.
 fn next(reader: &mut impl BufRead) -> Result<String> {
     loop {
         let mut line = Vec::new();

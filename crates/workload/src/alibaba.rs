@@ -1,6 +1,6 @@
-//! The `batch_task` table of Alibaba's 2017 trace: a header line, then
-//! `create_s,end_s,job,task,instances,status,cpus,memory`. A row is a job of `instances` tasks that run for
-//! `end − create`; times before the trace's zero are negative. Only Terminated rows have a duration; the others are skipped and counted.
+//! The `batch_task` table of Alibaba's 2017 trace: a header line, then `create_s,end_s,job,task,instances,status,cpus,memory`. A row is a
+//! job of `instances` tasks that run for `end − create`; times before the trace's zero are negative. Only Terminated rows have a duration;
+//! the others are skipped and counted.
 
 use super::lines::Reason;
 use super::numbers::{integer, signed};

@@ -1,5 +1,5 @@
-//! The jobs of a workload as a sequence of arrivals that may last longer than the trace: after the first pass, in the
-//! trace's own order, its jobs come again and again in a seeded random order, at the trace's own arrival times.
+//! The jobs of a workload as arrivals that may last longer than the trace. The first pass has the trace's order; later passes shuffle its
+//! jobs and keep the arrival times.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -7,14 +7,14 @@ use rand_pcg::Pcg64;
 
 use super::{Job, Workload};
 
-/// A job and when it is submitted.
+/// A job and the time of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival<'a> {
     /// Since the first arrival, in nanoseconds.
     pub at_ns: u64,
-    /// The job. Its own `arrival_ns` holds for the first pass only.
+    /// The job. Its own `arrival_ns` is valid for the first pass only.
     pub job: &'a Job,
-    /// Its place among the workload's jobs.
+    /// Its index in the workload.
     pub index: usize,
 }
 
@@ -32,8 +32,8 @@ pub struct Arrivals<'a> {
 }
 
 impl Workload {
-    /// The arrivals of one pass, or, with `until_ns`, those before that time, in as many passes as it takes. Passes are
-    /// one mean gap between arrivals apart.
+    /// The arrivals of one pass; with `until_ns` those before that time, in as many passes as it takes. Passes are one mean gap between
+    /// arrivals apart.
     #[must_use]
     pub fn arrivals(&self, until_ns: Option<u64>, seed: u64) -> Arrivals<'_> {
         let jobs = self.jobs();
@@ -41,7 +41,7 @@ impl Workload {
         Arrivals {
             jobs,
             origin_ns: jobs.first().map_or(0, |job| job.arrival_ns),
-            // At least 1 ns, so that endless passes of one instant still reach `until_ns`.
+            // At least 1 ns, so that endless passes of a single instant still reach `until_ns`.
             period_ns: self.span_ns().saturating_add(self.span_ns() / gaps).max(1),
             until_ns,
             order: Vec::new(),
@@ -75,7 +75,7 @@ impl<'a> Iterator for Arrivals<'a> {
 impl Arrivals<'_> {
     fn begin_pass(&mut self) {
         if self.order.is_empty() {
-            // The reader takes fewer tasks than a u32 counts, and a job has at least one.
+            // The reader takes fewer tasks than `u32::MAX`, and a job has at least one.
             self.order = (0..self.jobs.len() as u32).collect();
         }
         self.order.shuffle(&mut self.random);

@@ -1,4 +1,4 @@
-//! Draconis: one job a line, `job_id,arrival_us,task_runtime_us,num_tasks`; a header line may come first.
+//! Draconis: one job per line, `job_id,arrival_us,task_runtime_us,num_tasks`; a header line may come first.
 
 use super::lines::Reason;
 use super::numbers::{integer, whole};

@@ -1,18 +1,18 @@
-//! A workload without a trace, with the statistics of the `yahoo-like` one: see [`Shape`].
+//! A generated workload with the statistics of the `yahoo-like` trace: see [`Shape`].
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::{Job, TaskSpec, Workload};
 
-/// The statistics of a generated workload. Durations are relative to the median of short tasks, which is 1 ms; scaling
-/// sets the real one. The defaults reproduce `yahoo-like-80.tr`: jobs of 20 tasks on average, durations with
-/// p25 : p50 : p75 : p95 : p99 of 0.39 : 1 : 2.5 : 9.4 : 170 and a mean of 6.2 medians, Poisson arrivals.
+/// The statistics of a generated workload. Durations are relative to the median of short tasks, which is 1 ms; scaling sets the real one.
+/// The defaults reproduce `yahoo-like-80.tr`: jobs of 20 tasks on average, durations with p25 : p50 : p75 : p95 : p99 of 0.39 : 1 : 2.5 :
+/// 9.4 : 170 and a mean of 6.2 medians, Poisson arrivals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// The mean of the exponential distribution of tasks in a job.
+    /// Mean of the exponential distribution of tasks per job.
     pub tasks_mean: f64,
-    /// No job has more tasks; larger draws are drawn again.
+    /// Most tasks of a job; larger draws are repeated.
     pub tasks_max: u32,
     /// Standard deviation of the logarithm of the jobs' mean durations.
     pub between_jobs: f64,
@@ -20,9 +20,9 @@ pub struct Shape {
     pub within_job: f64,
     /// The share of jobs whose tasks are long.
     pub long_share: f64,
-    /// How much longer they are.
+    /// Factor by which long tasks are longer.
     pub long_factor: f64,
-    /// No task is longer than this many medians; longer draws are drawn again, so a run has an end.
+    /// Longest task, in medians; longer draws are repeated, so that a run ends.
     pub longest: f64,
     /// Generation stops when the sum of all durations reaches this many medians.
     pub work: f64,
@@ -48,7 +48,7 @@ const GAP_NS: f64 = 1e7;
 /// A bound for shapes that make no progress.
 const MOST_JOBS: usize = 10_000_000;
 
-/// Generates jobs until they hold the work of `shape`; the same seed generates the same.
+/// Generates jobs until they hold the work of `shape`; the same seed generates the same jobs.
 #[must_use]
 pub fn generate(shape: &Shape, seed: u64) -> Workload {
     let mut random = Pcg64::seed_from_u64(seed);
@@ -68,7 +68,7 @@ fn job(shape: &Shape, random: &mut Pcg64) -> Vec<TaskSpec> {
     (0..count as u32).map(|_| TaskSpec { duration_ns: duration_ns(shape, centre, random), priority: 0 }).collect()
 }
 
-/// About how long the tasks of a job are, in medians.
+/// The typical duration of a job's tasks, in medians.
 fn centre(shape: &Shape, random: &mut Pcg64) -> f64 {
     let is_long = random.random_bool(shape.long_share.clamp(0.0, 1.0));
     // Long jobs are alike in the traces: the spread between jobs is that of the short ones.
@@ -80,7 +80,6 @@ fn duration_ns(shape: &Shape, centre: f64, random: &mut Pcg64) -> u64 {
     (medians * UNIT_NS).round() as u64
 }
 
-/// Gives the tasks of these jobs durations of `shape` instead of their own, each drawn by itself.
 pub(super) fn redraw(jobs: &mut [Job], shape: &Shape, random: &mut Pcg64) {
     for task in jobs.iter_mut().flat_map(|job| &mut job.tasks) {
         let centre = centre(shape, random);
@@ -88,18 +87,18 @@ pub(super) fn redraw(jobs: &mut [Job], shape: &Shape, random: &mut Pcg64) {
     }
 }
 
-/// Draws until the number is at most `limit`, and gives up with `limit` where that is hopeless.
+/// Draws until the number is at most `limit`; returns `limit` if that does not succeed.
 fn within(limit: f64, mut draw: impl FnMut() -> f64) -> f64 {
     const TRIES: u32 = 1_000;
     (0..TRIES).map(|_| draw()).find(|&number| number <= limit).unwrap_or(limit)
 }
 
-/// With a mean of 1.
+/// Exponential, with a mean of 1.
 pub(super) fn exponential(random: &mut Pcg64) -> f64 {
     -(1.0 - random.random::<f64>()).ln()
 }
 
-/// Box and Muller's transform.
+/// Box–Muller transform.
 fn normal(random: &mut Pcg64) -> f64 {
     let radius = (2.0 * exponential(random)).sqrt();
     radius * (std::f64::consts::TAU * random.random::<f64>()).cos()

@@ -1,6 +1,5 @@
-//! Google ClusterData 2011 `task_events`: no header, 13 fields. A task runs from SCHEDULE to FINISH; what was
-//! evicted, failed, killed or lost in between has no duration and is counted. A job arrives at its first SUBMIT, or
-//! SCHEDULE where the file has none.
+//! Google ClusterData 2011 `task_events`: no header, 13 fields. A task runs from SCHEDULE to FINISH; one that was evicted, failed, killed
+//! or lost has no duration and is counted. A job arrives at its first SUBMIT, or SCHEDULE if the file has none.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,9 +20,8 @@ const LOST: u64 = 6;
 const UPDATE_PENDING: u64 = 7;
 const UPDATE_RUNNING: u64 = 8;
 
-/// "Before the trace began", in the trace's own words.
 const BEFORE_US: u64 = 0;
-/// "After the trace ended".
+/// The trace's value for "after the trace ended".
 const AFTER_US: u64 = i64::MAX as u64;
 struct OpenJob {
     arrival_ns: u64,

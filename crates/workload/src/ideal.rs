@@ -1,12 +1,12 @@
-//! The bound that no scheduler beats by much: the same arrivals on the same executors, first come first served, at no cost.
+//! The bound of any scheduler: the same arrivals on the same executors, first come first served, at no cost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Arrival;
 
-/// When the last task would end if scheduling cost nothing, in nanoseconds since the first arrival. The trace's bursts decide:
-/// what arrives late and at once keeps executors busy long after the last arrival, whatever the mean load.
+/// End of the last task if scheduling cost nothing, in nanoseconds since the first arrival. A late burst keeps executors busy long after
+/// the last arrival, whatever the mean load.
 #[must_use]
 pub fn ideal_end_ns<'a>(arrivals: impl Iterator<Item = Arrival<'a>>, executors: u32) -> u64 {
     let mut free: BinaryHeap<Reverse<u64>> = (0..executors).map(|_| Reverse(0)).collect();

@@ -1,6 +1,6 @@
-//! Workloads: who submits which tasks when. They come from a trace of a real cluster ([`read_file`]) or from a seeded
-//! generator with the same statistics ([`generate`]), are scaled to the machine at hand ([`Workload::scale`]) and are
-//! then played, job by job ([`Workload::arrivals`]). `docs/internals/workloads.md` says what each format means.
+//! Workloads: jobs, their tasks and their arrivals. They come from a trace of a real cluster ([`read_file`]) or from a seeded generator
+//! with the same statistics ([`generate`]), are scaled to the machine ([`Workload::scale`]) and played job by job ([`Workload::arrivals`]).
+//! `docs/internals/workloads.md` describes each format.
 
 mod alibaba;
 mod arrivals;
@@ -25,32 +25,32 @@ pub use read::{Format, ReadError, ReadOptions, Reading, Skip, read, read_file};
 pub use sample::{Replace, Sample};
 pub use scale::{Scale, ScaleError, Target};
 
-/// One task: how long it runs, and how urgent it is.
+/// The duration and priority of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// How long the task runs, in nanoseconds.
+    /// In nanoseconds.
     pub duration_ns: u64,
-    /// 1 (highest) to [`LEVELS`]; 0 where the trace does not say, until [`Workload::draw_priorities`].
+    /// 1 (highest) to [`LEVELS`]; 0 if the trace has none, until [`Workload::draw_priorities`].
     pub priority: u8,
 }
 
 /// Independent tasks that are submitted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// When the job is submitted, in nanoseconds of the trace's clock; before its zero in some traces.
+    /// Time of submission in nanoseconds of the trace's clock; negative in some traces.
     pub arrival_ns: i64,
     /// At least one.
     pub tasks: Vec<TaskSpec>,
 }
 
-/// Jobs, in the order in which they arrive.
+/// Jobs in the order of their arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     jobs: Vec<Job>,
 }
 
 impl Workload {
-    /// Sorts the jobs by arrival, those of one instant in the order given, and leaves out jobs without tasks.
+    /// Sorts the jobs by arrival, stably, and drops jobs without tasks.
     #[must_use]
     pub fn new(mut jobs: Vec<Job>) -> Self {
         jobs.retain(|job| !job.tasks.is_empty());
@@ -58,13 +58,13 @@ impl Workload {
         Self { jobs }
     }
 
-    /// The jobs, in the order in which they arrive.
+    /// The jobs, in the order of their arrival.
     #[must_use]
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// How many tasks all jobs have together.
+    /// Number of tasks of all jobs.
     #[must_use]
     pub fn tasks(&self) -> u64 {
         self.jobs.iter().map(|job| job.tasks.len() as u64).sum()

@@ -1,12 +1,12 @@
-//! Lines of a trace, read one at a time within a bound, and what can be wrong with one.
+//! Lines of a trace, read one at a time within a bound, and the errors in them.
 
 use std::fmt;
 use std::io::{self, BufRead};
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// It is longer than the reader takes.
+    /// It is longer than the bound.
     #[error("longer than {limit} bytes")]
     TooLong {
         /// The bound, in bytes.
@@ -18,9 +18,9 @@ pub enum Reason {
     /// It has another number of fields than the format.
     #[error("{got} fields where the format has {wanted}")]
     Fields {
-        /// How many the format has.
+        /// The format's number.
         wanted: &'static str,
-        /// How many there are.
+        /// The line's number.
         got: usize,
     },
     /// A field is empty.
@@ -29,14 +29,14 @@ pub enum Reason {
         /// The field's name in the format.
         field: &'static str,
     },
-    /// A field is not a number that the field may have.
+    /// A field is not a number that it may have.
     #[error("{field} is '{text}', not {wanted}")]
     NotANumber {
         /// The field's name in the format.
         field: &'static str,
-        /// What it holds, shortened.
+        /// Its content, shortened.
         text: String,
-        /// What it should hold.
+        /// The expected content.
         wanted: &'static str,
     },
     /// The stated number of tasks is not the number of durations.
@@ -67,7 +67,7 @@ pub struct Malformed {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// Why.
+    /// The error.
     pub reason: Reason,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for Malformed {
 /// A longer line is no line of a trace: a device has no end.
 const SKIPPED_MAX: u64 = 64 * midflight_files::MIB;
 
-/// Reads lines of at most `limit` bytes; the rest of a longer one is skipped.
+/// Reads lines of at most `limit` bytes; skips the rest of a longer one.
 pub(super) struct Lines<R> {
     input: R,
     limit: usize,
@@ -93,12 +93,12 @@ impl<R: BufRead> Lines<R> {
         Self { input, limit, buffer: Vec::new(), number: 0 }
     }
 
-    /// How many lines have been read; the number of the last one.
+    /// Number of the last line read, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line without its end, or what is wrong with it; `None` at the end of the input.
+    /// The next line without its end, or its error; `None` at the end of the input.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Result<&str, Reason>>> {
         self.buffer.clear();
         let (mut read_any, mut too_long, mut skipped) = (false, false, 0);

@@ -20,7 +20,7 @@ pub(super) fn whole(field: &'static str, text: &str, unit_ns: u64) -> Result<u64
     ns.ok_or_else(|| not_a_number(field, text, "a time within 146 years"))
 }
 
-/// As [`whole`], before the trace's zero too.
+/// As [`whole`], but may be negative.
 pub(super) fn signed(field: &'static str, text: &str, unit_ns: u64) -> Result<i64, Reason> {
     match text.strip_prefix('-') {
         Some(before) => Ok(-(whole(field, before, unit_ns)? as i64)),
@@ -28,7 +28,6 @@ pub(super) fn signed(field: &'static str, text: &str, unit_ns: u64) -> Result<i6
     }
 }
 
-/// A whole number from 0.
 pub(super) fn integer(field: &'static str, text: &str) -> Result<u64, Reason> {
     if text.is_empty() {
         return Err(Reason::Empty { field });

@@ -1,18 +1,17 @@
-//! Priorities: Google's twelve folded into four levels, and shares to draw from where a trace has none.
+//! Priorities: Google's twelve folded into four levels, and shares to draw from if a trace has none.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::Workload;
 
-/// How many levels a workload uses; 1 is the highest.
+/// Number of levels; 1 is the highest.
 pub const LEVELS: u8 = 4;
 
-/// Which share of the tasks has level 1, 2, 3 and 4, in thousandths: what folding Google's trace gave (Bolt, 5.6). They sum
-/// to 997 and are taken as weights.
+/// Share of the tasks with level 1, 2, 3 and 4, in thousandths, from Google's trace (Bolt, 5.6). They sum to 997 and are weights.
 pub const LEVEL_SHARES: [u32; LEVELS as usize] = [12, 17, 646, 322];
 
-/// Folds Google's priorities 0 to 11, the highest being the most urgent, three by three: 9–11 is level 1, 0–2 level 4.
+/// Folds Google's priorities 0 to 11 (11 the most urgent) in threes: 9–11 is level 1, 0–2 level 4.
 #[must_use]
 pub fn fold_google_priority(priority: u64) -> Option<u8> {
     match priority {
@@ -25,7 +24,7 @@ pub fn fold_google_priority(priority: u64) -> Option<u8> {
 }
 
 impl Workload {
-    /// Gives every task without a priority one, drawn from [`LEVEL_SHARES`]; the same seed draws the same.
+    /// Draws a priority from [`LEVEL_SHARES`] for every task without one; the same seed draws the same.
     pub fn draw_priorities(&mut self, seed: u64) {
         let mut random = Pcg64::seed_from_u64(seed);
         for task in self.jobs.iter_mut().flat_map(|job| &mut job.tasks) {
@@ -35,8 +34,7 @@ impl Workload {
         }
     }
 
-    /// The same, one draw a job: in Google's trace the tasks of a job have one priority, so that bursts are of one level. A share
-    /// of the tasks is a share of the jobs here, in the mean.
+    /// As [`Self::draw_priorities`], with one draw per job, as in Google's trace: bursts are of one level, and the shares hold in the mean.
     pub fn draw_job_priorities(&mut self, seed: u64) {
         let mut random = Pcg64::seed_from_u64(seed);
         let total = LEVEL_SHARES.iter().sum();

@@ -1,4 +1,4 @@
-//! Reading a trace: which format, which lines could not be used, which rows were left out.
+//! Reading a trace: its format, its malformed lines, and the rows that give no task.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use super::lines::{Lines, Malformed, Reason};
 use super::tr::Tr;
 use super::{Job, TaskSpec, Workload};
 
-/// The formats of traces that can be read; each may be compressed by gzip.
+/// The formats of traces; each may be compressed by gzip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -28,12 +28,12 @@ pub enum Format {
     Google,
 }
 
-/// How to read, and the bounds.
+/// Options and bounds of the reader.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The format; `None`: found out from the first line.
+    /// The format; `None`: detected from the first line.
     pub format: Option<Format>,
-    /// The first malformed line is an error.
+    /// Makes the first malformed line an error.
     pub strict: bool,
     /// How many malformed lines are kept to be shown; all are counted. Default 5.
     pub shown: usize,
@@ -41,7 +41,7 @@ pub struct ReadOptions {
     pub max_line_bytes: usize,
     /// The most tasks in one job. Default 1 Mi.
     pub max_job_tasks: u64,
-    /// The most tasks in all; a trace with more is refused. Default 32 Mi (16 bytes each in memory).
+    /// The most tasks in total; a trace with more is refused. Default 32 Mi (16 bytes each in memory).
     pub max_tasks: u64,
 }
 
@@ -61,11 +61,11 @@ impl Default for ReadOptions {
 /// Why a well-formed row gives no task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Alibaba: the status is not Terminated, so the duration is not known.
+    /// Alibaba: the status is not Terminated, so the duration is unknown.
     NotTerminated,
     /// Alibaba: Terminated, but times or instances are missing.
     EmptyField,
-    /// Google: the time says before or after the trace.
+    /// Google: the time is before or after the trace.
     OutsideTrace,
     /// Google: scheduled, but never finished.
     NotFinished,
@@ -78,7 +78,7 @@ impl Skip {
     pub const ALL: [Self; 5] =
         [Self::NotTerminated, Self::EmptyField, Self::OutsideTrace, Self::NotFinished, Self::NotScheduled];
 
-    /// For people.
+    /// The reason as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,24 +91,24 @@ impl Skip {
     }
 }
 
-/// What reading found.
+/// The result of reading a trace.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// The jobs.
     pub workload: Workload,
-    /// The format that was read.
+    /// The format of the file.
     pub format: Format,
-    /// Lines in the file, empty ones too.
+    /// Lines in the file, including empty ones.
     pub lines: u64,
-    /// How many lines were malformed.
+    /// Number of malformed lines.
     pub malformed: u64,
-    /// The first of them.
+    /// The first malformed lines.
     pub shown: Vec<Malformed>,
     skipped: [u64; Skip::ALL.len()],
 }
 
 impl Reading {
-    /// Why well-formed rows gave no task, and how many; only what occurred.
+    /// Reasons why well-formed rows gave no task, and their counts, where not 0.
     pub fn skipped(&self) -> impl Iterator<Item = (Skip, u64)> + '_ {
         Skip::ALL.into_iter().zip(self.skipped).filter(|&(_, count)| count > 0)
     }
@@ -122,10 +122,10 @@ pub enum ReadError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The format cannot be found out.
+    /// The format cannot be detected.
     #[error("{file}: cannot tell the format from the first line: say which with --format tr|alibaba|draconis|google")]
     UnknownFormat {
         /// The file.
@@ -134,7 +134,7 @@ pub enum ReadError {
     /// A line is malformed, and reading was strict.
     #[error("{0} (--strict)")]
     Malformed(Malformed),
-    /// More than the reader takes.
+    /// More tasks than the bound.
     #[error("{file}:{line}: more than {limit} tasks: cut the file into pieces")]
     TooManyTasks {
         /// The file.
@@ -151,14 +151,13 @@ pub enum ReadError {
         file: String,
         /// Lines in the file.
         lines: u64,
-        /// How many were malformed.
+        /// Malformed lines.
         malformed: u64,
         /// The first malformed line, with a separator in front.
         first: String,
     },
 }
 
-/// What a parser adds to.
 pub(super) struct Jobs {
     jobs: Vec<Job>,
     held: u64,
@@ -172,7 +171,7 @@ impl Jobs {
         self.jobs.push(job);
     }
 
-    /// A job of `said` tasks that all take `duration_ns`.
+    /// Adds a job of `said` tasks that all take `duration_ns`.
     pub(super) fn push_equal(&mut self, arrival_ns: i64, duration_ns: u64, said: u64) -> Result<(), Reason> {
         let count = self.job_size(said)? as usize;
         if count == 0 {
@@ -192,23 +191,20 @@ impl Jobs {
         if said <= limit { Ok(said) } else { Err(Reason::JobTooLarge { said, limit }) }
     }
 
-    /// A parser holds `count` more things in memory; they count like tasks.
+    /// Counts things that a parser holds in memory like tasks.
     pub(super) fn remember(&mut self, count: u64) {
         self.held += count;
     }
 
-    /// It holds `count` fewer.
     pub(super) fn forget(&mut self, count: u64) {
         self.held -= count;
     }
 }
 
-/// One format.
 pub(super) trait Parser {
-    /// Takes one line that is not empty. `first`: it is the first of the file, so it may be a header.
+    /// Parses one line that is not empty. `first`: it is the first of the file, so it may be a header.
     fn line(&mut self, first: bool, line: &str, jobs: &mut Jobs) -> Result<(), Reason>;
 
-    /// The file has ended.
     fn end(&mut self, _jobs: &mut Jobs) {}
 }
 
@@ -221,7 +217,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Reading, ReadErro
     read(BufReader::new(input), &file, &by_name)
 }
 
-/// Reads a trace from `input`, compressed or not; `file` is what messages call it.
+/// Reads a trace from `input`, compressed or not; `file` is its name in messages.
 pub fn read(mut input: impl BufRead, file: &str, options: &ReadOptions) -> Result<Reading, ReadError> {
     let is_gzip = is_gzip(&mut input).map_err(|error| ReadError::Io { file: file.to_owned(), error })?;
     let plain: Box<dyn Read + '_> = if is_gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) };
@@ -318,7 +314,6 @@ fn parser(format: Format) -> Box<dyn Parser> {
     }
 }
 
-/// Finds out the format from the number of fields in the first line.
 fn detect(line: &str) -> Option<Format> {
     match line.split(',').count() {
         1 if line.split_ascii_whitespace().count() >= 4 => Some(Format::Tr),

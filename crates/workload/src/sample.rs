@@ -1,5 +1,5 @@
-//! A uniform sample of a trace, accelerated by one factor, as the Bolt thesis makes its own (§5.1.3): durations and arrivals are divided by
-//! the same number, which sets the median, and the share of the tasks that is taken sets the load. A job keeps that share of its tasks.
+//! A uniform sample of a trace, accelerated by one factor, as in the Bolt thesis (§5.1.3). Durations and arrivals are divided by the same
+//! number, which sets the median; the sampled share of the tasks sets the load. A job keeps that share of its tasks.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -9,44 +9,41 @@ use serde::{Deserialize, Serialize};
 use super::generate::{exponential, redraw};
 use super::{Job, ScaleError, Shape, Target, TaskSpec, Workload};
 
-/// What of a trace is replaced, to find out which of its parts a result comes from.
+/// A part of a trace to replace, to find out which part causes a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replace {
-    /// Nothing: the trace's jobs at the trace's times.
+    /// The trace's jobs at the trace's times.
     #[default]
     Nothing,
     /// The times: the trace's jobs as a Poisson process of the same rate.
     Times,
-    /// Times and jobs: each task is a job of its own, drawn from all tasks, as a Poisson process of the same rate.
+    /// Times and jobs: each task is a job, drawn from all tasks, as a Poisson process of the same rate.
     Jobs,
     /// The durations: each task draws one of the generator's ([`Shape`]).
     Durations,
-    /// Whose duration is whose: the trace's durations, shuffled among all its tasks.
+    /// The order of durations: the trace's durations, shuffled among all its tasks.
     Order,
 }
 
-/// Endless jobs: pass after pass through the trace in its own order, each pass another sample. See [`Workload::sample`].
+/// Endless jobs: pass after pass through the trace in its own order, each pass a new sample. See [`Workload::sample`].
 #[derive(Clone, Debug)]
 pub struct Sample {
     workload: Workload,
-    /// The share of the tasks that is taken, at most 1.
     rate: f64,
-    /// By how much more than durations the arrivals were divided: 1 unless even the whole trace has too little work.
+    /// See [`Self::squeezed`].
     squeezed: f64,
     period_ns: u64,
     replace: Replace,
     random: Pcg64,
-    /// The job with which it begins.
     first: usize,
     pass: u64,
     place: usize,
-    /// Tasks to pass by until the next one that is taken.
     skip: u64,
     /// Of [`Replace::Times`] and [`Replace::Jobs`]: the time, and the mean time to the next job.
     now_ns: f64,
     gap_ns: f64,
-    /// Tasks of the jobs up to each one, itself included.
+    /// Tasks of the jobs up to each one, inclusive.
     tasks_up_to: Vec<u64>,
 }
 
@@ -93,19 +90,19 @@ impl Workload {
 }
 
 impl Sample {
-    /// The share of the tasks that is taken, at most 1.
+    /// The sampled share of the tasks, at most 1.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// By how much more than durations the arrivals were divided: 1 unless even the whole trace has too little work.
+    /// The arrivals' divisor over the durations': 1 unless even the whole trace has too little work.
     #[must_use]
     pub fn squeezed(&self) -> f64 {
         self.squeezed
     }
 
-    /// How long one pass through the trace takes, in nanoseconds.
+    /// Duration of one pass through the trace, in nanoseconds.
     #[must_use]
     pub fn period_ns(&self) -> u64 {
         self.period_ns
@@ -116,7 +113,7 @@ impl Sample {
         let sizes = || self.workload.jobs.iter().map(|job| job.tasks.len());
         let a_pass = match self.replace {
             Replace::Nothing | Replace::Durations | Replace::Order => return,
-            // Jobs of which at least one task is taken.
+            // Jobs with at least one sampled task.
             Replace::Times => sizes().map(|tasks| 1.0 - (1.0 - self.rate).powf(tasks as f64)).sum::<f64>(),
             Replace::Jobs => self.rate * self.workload.tasks() as f64,
         };
@@ -130,7 +127,7 @@ impl Sample {
             .collect();
     }
 
-    /// Tasks that are not taken before the next one that is: geometric.
+    /// Tasks to skip before the next sampled one: geometric.
     fn draw_skip(&mut self) -> u64 {
         if self.rate >= 1.0 {
             return 0;
@@ -138,7 +135,7 @@ impl Sample {
         ((1.0 - self.random.random::<f64>()).ln() / (-self.rate).ln_1p()) as u64
     }
 
-    /// The trace's next job of which something is taken.
+    /// The trace's next job with a sampled task.
     fn next_job(&mut self) -> Option<Job> {
         loop {
             let count = self.workload.jobs.len();
@@ -160,7 +157,6 @@ impl Sample {
         }
     }
 
-    /// Those of a job that are taken.
     fn take(&mut self, slot: usize, length: u64) -> Vec<TaskSpec> {
         let mut tasks = Vec::new();
         while self.skip < length {
@@ -171,7 +167,6 @@ impl Sample {
         tasks
     }
 
-    /// Any task of the trace.
     fn any_task(&mut self) -> Option<TaskSpec> {
         let nth = self.random.random_range(0..*self.tasks_up_to.last()?);
         let slot = self.tasks_up_to.partition_point(|&up_to| up_to <= nth);
@@ -190,7 +185,7 @@ fn shuffle(jobs: &mut [Job], random: &mut Pcg64) {
 impl Iterator for Sample {
     type Item = Job;
 
-    /// `None` only where the time has become too large for an `i64`.
+    /// `None` only if the time no longer fits an `i64`.
     fn next(&mut self) -> Option<Job> {
         let tasks = match self.replace {
             Replace::Nothing | Replace::Durations | Replace::Order => return self.next_job(),
@@ -209,7 +204,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Jobs of 1 to 40 tasks, further and further apart, whose tasks are told apart by their durations; one of them is the largest.
+    /// Jobs of 1 to 40 tasks, all of distinct durations, at growing distances; one job is the largest.
     fn workload() -> Workload {
         let job = |n: u64| {
             let size = if n == 30 { 400 } else { 1 + n % 40 };

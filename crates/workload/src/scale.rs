@@ -1,32 +1,32 @@
-//! Scaling a workload to a machine, by two factors: durations are divided by `f` so that the median is what was asked,
-//! then arrivals are multiplied by `g` so that work / (span × executors) is the load that was asked. One factor for both
-//! would leave the load to chance. Nothing is clamped: what rounds to zero nanoseconds is counted.
+//! Scales a workload to a machine by two factors: durations are divided by `f` to reach the target's median, then arrivals are multiplied
+//! by `g` to make work / (span × executors) the target's load, which one factor would leave to chance. Nothing is clamped; durations that
+//! round to zero nanoseconds are counted.
 
 use super::Workload;
 
-/// What a workload is scaled to.
+/// The target of scaling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The median of the durations, in nanoseconds.
     pub median_ns: u64,
     /// Work per executor and time: 1 keeps all executors busy.
     pub load: f64,
-    /// How many tasks may run at once.
+    /// Number of tasks that may run in parallel.
     pub executors: u32,
 }
 
-/// What scaling did.
+/// The result of scaling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// Durations were divided by this.
     pub f: f64,
-    /// Arrivals were multiplied by this: below 1 they were squeezed.
+    /// Arrivals were multiplied by this; below 1 they came closer together.
     pub g: f64,
     /// The sum of the durations after scaling, in seconds.
     pub work_s: f64,
     /// From the first arrival to the last after scaling, in seconds.
     pub span_s: f64,
-    /// Tasks that had a duration and have none now: shorter than half a nanosecond.
+    /// Tasks whose duration became zero: below half a nanosecond.
     pub rounded_to_zero: u64,
 }
 
@@ -42,7 +42,7 @@ pub enum ScaleError {
     /// All jobs arrive at the same instant.
     #[error("all jobs arrive at the same time, so no load can be set: use a trace with more than one arrival")]
     SpanZero,
-    /// A target that means nothing.
+    /// A target out of range.
     #[error("{0} must be greater than 0")]
     BadTarget(&'static str),
     /// A scaled time does not fit 64 bits of nanoseconds.
@@ -50,7 +50,7 @@ pub enum ScaleError {
     TooLong,
 }
 
-/// As the readers: the difference of two times fits 64 bits.
+/// As in the readers: the difference of two times fits 64 bits.
 const LONGEST_NS: f64 = (1u64 << 62) as f64;
 
 impl Workload {
@@ -64,7 +64,7 @@ impl Workload {
         Ok(Scale { f, g, work_s: self.work_s(), span_s: self.span_ns() as f64 / 1e9, rounded_to_zero })
     }
 
-    /// By what durations are divided so that the median is the target's.
+    /// The divisor of durations that gives the target's median.
     pub(super) fn factor(&self, target: &Target) -> Result<f64, ScaleError> {
         check(target)?;
         let median_ns = self.duration_quantile_ns(0.5).ok_or(ScaleError::NoTasks)?;
@@ -77,14 +77,13 @@ impl Workload {
         Ok(median_ns as f64 / target.median_ns as f64)
     }
 
-    /// Whether times still fit if durations are divided by the one number and arrivals by the other.
     pub(super) fn fits(&self, durations: f64, arrivals: f64) -> Result<(), ScaleError> {
         let longest_ns = self.durations_ns().max().unwrap_or(0) as f64 / durations;
         let span_ns = self.span_ns() as f64 / arrivals;
         if span_ns >= LONGEST_NS || longest_ns >= LONGEST_NS { Err(ScaleError::TooLong) } else { Ok(()) }
     }
 
-    /// Divides durations by `f` and multiplies arrivals by `g`; the first job then arrives at 0.
+    /// The first job then arrives at 0.
     pub(super) fn apply(&mut self, f: f64, g: f64) -> u64 {
         let origin_ns = self.jobs.first().map_or(0, |job| job.arrival_ns);
         let mut rounded_to_zero = 0;

@@ -1,4 +1,4 @@
-//! `.tr`: one job a line, blank-separated: arrival (seconds), number of tasks, mean duration, then each duration.
+//! `.tr`: one job per line, blank-separated: arrival (seconds), number of tasks, mean duration, then each duration.
 
 use super::lines::Reason;
 use super::numbers::{integer, seconds};

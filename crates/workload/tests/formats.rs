@@ -1,4 +1,4 @@
-//! The four trace formats: what each line means, what is refused and why, and that no bytes make a reader panic.
+//! The four trace formats: the meaning of each line, the reasons to refuse one, and that no input makes a reader panic.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -63,12 +63,10 @@ fn draconis_rows_are_jobs_of_equal_tasks_with_or_without_a_header() {
     assert_eq!(with_header.malformed, 0);
 }
 
-/// One line of `task_events`.
 fn event(time_us: u64, job: u64, index: u64, event_type: u64, priority: u64) -> String {
     format!("{time_us},,{job},{index},77,{event_type},user=,2,{priority},0.1,0.1,0.0,0\n")
 }
 
-/// The first lines are good.
 #[test]
 fn malformed_lines_are_named_with_line_and_reason() {
     let google =
@@ -213,7 +211,7 @@ fn formats() -> impl Strategy<Value = Option<Format>> {
     prop::sample::select(vec![None, Some(Tr), Some(Alibaba), Some(Draconis), Some(Google)])
 }
 
-/// Small bounds, so that the bounds are met.
+/// Small bounds, so that the tests reach them.
 fn small(format: Option<Format>) -> ReadOptions {
     ReadOptions { format, max_line_bytes: 200, max_job_tasks: 100, max_tasks: 1_000, ..ReadOptions::default() }
 }

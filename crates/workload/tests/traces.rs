@@ -1,4 +1,4 @@
-//! The traces themselves, where they are present: as many jobs and tasks as their README says, and the sums after scaling.
+//! The traces themselves, if present: the numbers of jobs and tasks in their README, and the sums after scaling.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use midflight_workload::{ReadOptions, Reading, Replace, Sample, Scale, Skip, Target, read_file};
 
-/// `MIDFLIGHT_TRACES`, or `../shared/traces` beside the workspace; `None`, said aloud, where the file is absent.
+/// `MIDFLIGHT_TRACES`, or `../shared/traces` next to the workspace; if the file is absent, prints that and returns `None`.
 fn trace(name: &str) -> Option<PathBuf> {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let directory = std::env::var_os("MIDFLIGHT_TRACES").map_or_else(default, PathBuf::from);
@@ -68,7 +68,7 @@ fn sampled(name: &str) -> Option<Sample> {
     Some(workload.sample(&target, Replace::Nothing, 1).unwrap())
 }
 
-/// The share of the tasks in parts of a thousand, and the milliseconds of a pass.
+/// The sampled share of the tasks in thousandths, and the milliseconds of a pass.
 fn of(sample: &Sample) -> (f64, f64) {
     ((sample.rate() * 1e5).round() / 1e2, (sample.period_ns() as f64 / 1e6).round())
 }

@@ -1,15 +1,13 @@
-//! In which form metrics are served. They are written as OpenMetrics; who does not ask for that gets the classic text of
-//! Prometheus, which every scraper reads.
+//! The formats of metrics: OpenMetrics, and by default the classic text of Prometheus, which every scraper reads.
 
 use axum::http::{HeaderMap, header};
 
 const OPEN_METRICS: &str = "application/openmetrics-text";
 const CLASSIC: &str = "text/plain";
 
-/// Versions of OpenMetrics of which ours is one, as scrapers name them.
+/// Versions of OpenMetrics that this one satisfies, as scrapers name them.
 const VERSIONS: [&str; 2] = ["1.0.0", "0.0.1"];
 
-/// A form of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposition {
     Classic,
@@ -17,7 +15,7 @@ pub(super) enum Exposition {
 }
 
 impl Exposition {
-    /// The one that a request prefers by its `Accept`; the classic one where it prefers none.
+    /// The format that a request prefers by its `Accept`; classic by default.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
         let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
         let (mut classic, mut open) = (0.0, 0.0);
@@ -35,7 +33,6 @@ impl Exposition {
         }
     }
 
-    /// Metrics that are written as OpenMetrics, in this form.
     pub(super) fn of(self, open_metrics: String) -> String {
         match self {
             Self::Classic => classic(&open_metrics),
@@ -44,8 +41,7 @@ impl Exposition {
     }
 }
 
-/// What an element of `Accept` says of one of the forms: `TYPE; PARAMETER=VALUE; …`, among them the quality `q`, 1 if it is not
-/// there. `None` for other types, and for versions that are not ours.
+/// The format and quality (`q`, default 1) of an element of `Accept`: `TYPE; PARAMETER=VALUE; …`. `None` for other types and versions.
 fn quality(element: &str) -> Option<(Exposition, f32)> {
     let mut parts = element.split(';').map(str::trim);
     let kind = match parts.next()?.to_ascii_lowercase().as_str() {
@@ -64,10 +60,10 @@ fn quality(element: &str) -> Option<(Exposition, f32)> {
     Some((kind, quality))
 }
 
-/// The classic form of OpenMetrics text. There a family is named like its samples, and has no unit, information or end.
+/// Converts OpenMetrics text. In the classic format a family is named like its samples, and has no unit, information or end.
 fn classic(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + open_metrics.len() / 16);
-    // That of the family whose type follows.
+    // The help of the family whose type follows.
     let mut help = "";
     for line in open_metrics.lines() {
         let mut words = line.splitn(4, ' ');

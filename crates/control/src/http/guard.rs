@@ -1,16 +1,14 @@
-//! Who may ask, as far as a browser tells: the page must not be reached under a name that a stranger owns (DNS rebinding), nor be
-//! read by the page of another.
+//! Checks a browser's request: it must not reach the page under a foreign name (DNS rebinding) or on behalf of a foreign page.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Ends of names that nobody can register.
+/// Suffixes of names that cannot be registered.
 const PRIVATE_ENDS: [&str; 3] = [".localhost", ".local", ".internal"];
 
-/// What is wrong with a request, as an answer to it.
 pub(super) type Refusal = (StatusCode, &'static str);
 
-/// Checks the host and the origin that a request names; `names`: further host names that are ours.
+/// Checks the host and the origin of a request; `names`: further host names that are ours.
 pub(super) fn check(asked: &HeaderMap, names: &[String]) -> Result<(), Refusal> {
     const HOST: Refusal = (
         StatusCode::MISDIRECTED_REQUEST,
@@ -24,14 +22,14 @@ pub(super) fn check(asked: &HeaderMap, names: &[String]) -> Result<(), Refusal> 
     if hosts.next().is_some() || !is_ours(name_of(host), names) {
         return Err(HOST);
     }
-    // A browser that does not want to read what it gets, for an image or a form, names no origin. Who only follows a link may.
+    // A browser that does not read the answer (an image, a form) names no origin. Following a link is allowed.
     let says = |name: &str| asked.get(name).and_then(|value| value.to_str().ok());
     let is_of_another = says("sec-fetch-site").is_some_and(|from| from == "cross-site" || from == "same-site");
     if is_of_another && says("sec-fetch-dest") != Some("document") {
         return Err(ORIGIN);
     }
     let Some(origin) = asked.get(header::ORIGIN) else { return Ok(()) };
-    // The scheme may be https, of a proxy before us.
+    // The scheme may be https, of a proxy in front.
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     if origin.is_some_and(|(_, from)| from.eq_ignore_ascii_case(host)) { Ok(()) } else { Err(ORIGIN) }
 }
@@ -44,7 +42,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether nobody else can own this name.
+/// Whether no other party can own this name.
 fn is_ours(name: &str, names: &[String]) -> bool {
     let name = name.trim_end_matches('.');
     let lower = name.to_ascii_lowercase();

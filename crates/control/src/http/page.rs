@@ -4,11 +4,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Nothing but our own files, and no script or style within HTML.
+/// Only our own files, and no script or style within HTML.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A file.
 struct File {
     name: &'static str,
     kind: &'static str,
@@ -24,7 +23,6 @@ macro_rules! files {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-/// All of them.
 const FILES: &[File] = files! {
     "index.html": "text/html; charset=utf-8",
     "style.css": STYLE,
@@ -46,16 +44,14 @@ const FILES: &[File] = files! {
     "uPlot.LICENSE": "text/plain; charset=utf-8",
 };
 
-/// The page is this file.
 pub(super) const PAGE: &str = "index.html";
 
-/// The file of that name.
 pub(super) fn file(name: &str, asked: &HeaderMap) -> Response {
     let Some(file) = FILES.iter().find(|file| file.name == name) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
     let tag = tag(file.bytes);
-    // A browser sends back what it got; it may have more than one, or mark it as weak.
+    // A browser may send several tags, or mark them as weak.
     let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let is_known = known.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag));
     let mut response = if is_known {
@@ -72,7 +68,7 @@ pub(super) fn file(name: &str, asked: &HeaderMap) -> Response {
     response
 }
 
-/// The same for the same bytes, within one build.
+/// Equal for equal bytes, within one build.
 fn tag(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

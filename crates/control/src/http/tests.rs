@@ -16,10 +16,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use zerocopy::FromZeros;
 
-/// A short limit, for tests that wait until a time runs out.
 pub(super) const SOON: Duration = Duration::from_millis(50);
 
-/// A limit so long that no connection is closed because of it.
+/// A limit so long that it closes no connection.
 pub(super) fn patient() -> Limits {
     Limits { head_timeout: PATIENCE, request_timeout: PATIENCE, ..Limits::default() }
 }
@@ -35,7 +34,6 @@ impl Source for Fixed {
     }
 }
 
-/// Serves a switch that has been silent for `silent_ms`.
 fn serve(silent_ms: u64, limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
     serve_source(Arc::new(Fixed(Duration::from_millis(silent_ms))), limits)
 }
@@ -55,28 +53,25 @@ pub(super) fn get_from(address: SocketAddr, path: &str) -> (u16, String) {
     (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
 }
 
-/// Serves a switch that has been silent for `silent_ms`, and gets `path` from it.
 fn get(silent_ms: u64, path: &str) -> (u16, String) {
     let (_runtime, address) = serve(silent_ms, Limits::default());
     get_from(address, path)
 }
 
-/// The server's own counts that are not 0, by name.
 pub(super) fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
     let mut shell = serde_json::from_str::<crate::Snapshot>(&get_from(address, "/status").1).unwrap().shell;
     shell.retain(|name, count| name.starts_with("http_") && *count > 0);
     shell
 }
 
-/// All that comes until the connection is closed.
 pub(super) fn read_to_end(mut stream: &TcpStream) -> String {
     let mut bytes = Vec::new();
-    // Who is closed with something left to read is reset.
+    // A connection that is closed with unread data is reset.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8(bytes).unwrap()
 }
 
-/// What a connection from source 1 hears that says `said`, and the counts after it.
+/// The answer to `said` from source 1, and the counters after it.
 fn talk(limits: Limits, said: &str) -> (String, BTreeMap<String, u64>) {
     let (_runtime, address) = serve(0, limits);
     let mut stream = connect(1, address);
@@ -88,7 +83,6 @@ fn counted(name: &str) -> BTreeMap<String, u64> {
     BTreeMap::from([(name.to_owned(), 1)])
 }
 
-/// `/metrics` as asked for by this `Accept`: its type and text.
 fn metrics_as(accept: &str) -> (String, String) {
     let (_runtime, address) = serve(0, Limits::default());
     let mut response = ureq::get(format!("http://{address}/metrics")).header("accept", accept).call().unwrap();
@@ -111,7 +105,6 @@ fn metrics_are_classic_text_unless_openmetrics_are_asked_for() {
     assert!(text.ends_with("# EOF\n"), "{text}");
 }
 
-/// A snapshot of a switch with this program.
 fn snapshot_of<S: ProgramStatus>(program: S) -> Snapshot<S> {
     let Snapshot { version, listen, engine, epoch, uptime_ms, packets, drops, taken, shell, .. } =
         crate::tasks::status::tests::snapshot();
@@ -214,7 +207,7 @@ fn t14_a_source_that_takes_all_it_can_does_not_keep_health_from_others() {
     let (_runtime, address) = serve(0, patient());
     let idle: Vec<_> = (0..200).map(|_| connect(2, address)).collect();
     assert_eq!(get_from(address, "/healthz"), (200, "ok\n".into()));
-    // On a slow machine the first have been silent for long before the last come.
+    // On a slow machine the first ones have been silent for long before the last ones come.
     let (counts, of) = (counts(address), |counts: &BTreeMap<String, u64>, name| counts.get(name).copied().unwrap_or(0));
     assert_eq!(of(&counts, "http_refused") + of(&counts, "http_made_room"), 200 - 57);
     let refused = idle.iter().filter(|stream| stream.set_nonblocking(true).is_ok()).map(read_to_end);

@@ -1,19 +1,18 @@
-//! Who may watch: a bounded number of viewers, shared between source addresses (T14). Without I/O.
+//! The table of viewers: bounded, and shared between source addresses (T14). Without I/O.
 //!
-//! A source may have a further viewer only while it has fewer than eight times as many as are free: alone it gets 15 of 16 places. In a full
-//! table the source that has most gives one up to a source that would still have fewer, and the youngest goes: the older ones have charts
-//! of the last minutes. So every source watches, as long as there are no more sources than places; and nothing goes to and fro, as each
-//! change makes the shares more even.
+//! A source may have another viewer only while it has fewer than eight times the number of free places: a single source gets 15 of 16. In a
+//! full table, a source that would still have fewer evicts the youngest viewer of the source that has most; the older ones have charts of
+//! the last minutes. So every source can watch while there are enough places, and each eviction makes the shares more even.
 
 use midflight_connections::may_take;
 use midflight_wire::Host;
 use std::collections::HashMap;
 
-/// The viewers that there are. Each keeps a `T` for as long as it has its place.
+/// The viewers. Each keeps a `T` while it has its place.
 #[derive(Debug)]
 pub(super) struct ViewerTable<T> {
     max: usize,
-    /// In the order in which they came.
+    /// In the order of their arrival.
     viewers: Vec<Viewer<T>>,
     next: u64,
 }
@@ -25,18 +24,16 @@ struct Viewer<T> {
     kept: T,
 }
 
-/// A place was given.
 #[derive(Debug)]
 pub(super) struct Admitted<T> {
     pub(super) id: u64,
-    /// The value of the viewer that had to go.
+    /// The value of the evicted viewer.
     pub(super) gone: Option<T>,
 }
 
-/// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The source has its share: so many.
+    /// The source holds its share: this number.
     Share(usize),
     /// All places are taken, by sources that have no more than this one would.
     All,
@@ -51,7 +48,6 @@ impl<T> ViewerTable<T> {
         self.viewers.len()
     }
 
-    /// Takes a place for a viewer from `source`.
     pub(super) fn admit(&mut self, source: Host, kept: T) -> Result<Admitted<T>, Full> {
         let (holds, free) = (self.held_by(source), self.max - self.viewers.len());
         let gone = if free == 0 {
@@ -77,7 +73,6 @@ impl<T> ViewerTable<T> {
         self.viewers.iter().filter(|viewer| viewer.source == source).count()
     }
 
-    /// What a source that holds so many is told when there is no place.
     const fn full(&self, holds: usize) -> Full {
         if holds > 1 { Full::Share(holds) } else { Full::All }
     }
@@ -87,7 +82,7 @@ impl<T> ViewerTable<T> {
         for viewer in &self.viewers {
             *held.entry(viewer.source).or_default() += 1;
         }
-        // Among equals the one whose youngest is the youngest of all, so that it is no matter of chance.
+        // Among equals, the source with the youngest viewer, so that the choice is deterministic.
         let youngest = |source| self.viewers.iter().rposition(|viewer| viewer.source == source);
         held.into_iter().max_by_key(|&(source, held)| (held, youngest(source)))
     }
@@ -108,7 +103,6 @@ mod tests {
         Host::of([10, 0, 0, last].into())
     }
 
-    /// Places that `source` gets until it is refused, at most `wanted`.
     fn fill(table: &mut ViewerTable<()>, from: u8, wanted: usize) -> usize {
         (0..wanted).take_while(|_| table.admit(source(from), ()).is_ok()).count()
     }

@@ -1,4 +1,4 @@
-//! `/events`: the same view for all who watch, once a second; nothing while nobody does. `docs/internals/watching.md` says why so.
+//! `/events`: the same view for all viewers, once a second; no views without viewers. `docs/internals/watching.md` gives the reasons.
 
 use super::Source;
 use super::viewer_table::{Full, ViewerTable};
@@ -14,26 +14,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// How many may watch at once. A source address that is alone gets 15 of them (T14).
+/// Number of concurrent viewers. A single source address gets 15 of them (T14).
 pub const VIEWERS_MAX: usize = 16;
-/// From one view to the next.
+/// Interval between views.
 pub const PERIOD: Duration = Duration::from_secs(1);
-/// From the first view, which has no rates, to the second.
+/// Interval between the first view, which has no rates, and the second.
 const FIRST_PERIOD: Duration = Duration::from_millis(250);
 
-/// Those who watch.
 pub(super) struct Viewers {
     source: Arc<dyn Source>,
     now: Mutex<Now>,
     counts: ViewerCounts,
 }
 
-/// What became of those who asked.
 #[derive(Debug, Default)]
 pub(super) struct ViewerCounts {
     pub(super) served: AtomicU64,
     pub(super) refused: AtomicU64,
-    /// Ended, as another address wanted to watch.
+    /// Evicted for a viewer from another address.
     pub(super) made_room: AtomicU64,
 }
 
@@ -43,17 +41,16 @@ struct Now {
     views: Option<watch::Sender<Bytes>>,
 }
 
-/// One who watches, until this is dropped.
+/// A viewer, until this is dropped.
 struct Viewer {
     viewers: Arc<Viewers>,
     id: u64,
     views: watch::Receiver<Bytes>,
-    /// Ready when it has to make room.
     gone: oneshot::Receiver<Infallible>,
 }
 
 impl Viewer {
-    /// The next view; `None`: there is none any more, or this one has to make room.
+    /// The next view; `None`: there are no more, or this viewer is evicted.
     async fn next(&mut self) -> Option<Bytes> {
         tokio::select! {
             changed = self.views.changed() => changed.ok()?,
@@ -69,7 +66,6 @@ impl Drop for Viewer {
     }
 }
 
-/// Why somebody may not watch.
 enum Refused {
     NoPlace(Full),
     NothingToSee,
@@ -97,12 +93,12 @@ impl Viewers {
         &self.counts
     }
 
-    /// Nothing panics while it is held.
+    /// Ignores poisoning: no holder panics.
     fn lock(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of views for one more viewer, from this address. `progress` is called for each.
+    /// `progress` is called for each view.
     pub(super) fn stream(self: &Arc<Self>, from: Host, progress: impl Fn() + Send + 'static) -> Response {
         let viewer = match self.enter(from) {
             Ok(viewer) => viewer,
@@ -123,7 +119,7 @@ impl Viewers {
         (kind, Body::from_stream(stream)).into_response()
     }
 
-    /// A place for one more. The first one has a task make views.
+    /// Takes a place. The first viewer starts the task that makes views.
     fn enter(self: &Arc<Self>, from: Host) -> Result<Viewer, Refused> {
         let mut now = self.lock();
         let observer = match now.views {
@@ -139,14 +135,14 @@ impl Viewers {
         if let Some(observer) = observer {
             tokio::spawn(Arc::clone(self).make_views(observer));
         }
-        // Who comes later gets the last view at once.
+        // A later viewer gets the last view at once.
         if !views.borrow().is_empty() {
             views.mark_changed();
         }
         Ok(Viewer { viewers: Arc::clone(self), id: admitted.id, views, gone })
     }
 
-    /// Makes views for as long as there are viewers.
+    /// Makes views while there are viewers.
     async fn make_views(self: Arc<Self>, mut observer: Box<dyn Observer>) {
         let mut period = FIRST_PERIOD;
         while let Some(count) = self.count_or_end() {
@@ -171,7 +167,7 @@ impl Viewers {
         }
     }
 
-    /// How many watch; with the last one gone, nobody makes views any more.
+    /// Number of viewers; without any, the task ends.
     fn count_or_end(&self) -> Option<u32> {
         let mut now = self.lock();
         let count = u32::try_from(now.table.len()).unwrap_or(u32::MAX);
@@ -181,7 +177,7 @@ impl Viewers {
         (count > 0).then_some(count)
     }
 
-    /// No view can be made: the streams end, and a viewer who comes back begins anew.
+    /// No view can be made: the streams end, and a returning viewer starts a new sequence.
     fn end(&self, why: &str) {
         tracing::error!("cannot show what the switch does: {why}");
         self.lock().views = None;

@@ -1,13 +1,12 @@
-//! Addresses with which a set can never serve are refused where its file is read: later, its processes would only wait for each other.
+//! Refuses addresses with which a set can never serve: its processes would only wait for each other.
 
 use super::SetTable;
 use std::net::SocketAddr;
 
-/// A leader speaks to each of them at each heartbeat.
+/// A leader sends to each switch at each heartbeat.
 const SWITCHES_MAX: usize = 16;
 
 impl SetTable {
-    /// Whether switches, replicas and clients can reach each other.
     pub(super) fn validate_addresses(&self) -> Result<(), String> {
         let of = |key: &str| format!("set {}: {key}", self.number);
         let count = self.switches.len();
@@ -44,7 +43,6 @@ impl SetTable {
     }
 }
 
-/// What is wrong with an address that others are to reach.
 fn check(address: SocketAddr) -> Result<(), &'static str> {
     let ip = address.ip();
     if ip.is_unspecified() {

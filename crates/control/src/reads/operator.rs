@@ -1,5 +1,5 @@
-//! What an operator may ask of a replica, and how it is reached: by the socket of its address, with the name of whom it is for. Two
-//! stores on one machine may have replicas of the same port, and in two network namespaces even of the same address.
+//! The operator's requests to a replica, on the socket of its address. Each names its replica: two stores on one machine may have replicas
+//! of the same port, and in two network namespaces even of the same address.
 
 use super::{ReplicaStatus, SetTable};
 use crate::admin;
@@ -11,22 +11,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A replica answers from memory, so one that takes longer is stopped or stuck.
+/// A replica answers from memory, so a slower one is stopped or stuck.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What an operator may ask of a replica.
+/// An operator's request to a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicaRequest {
-    /// How it is.
+    /// Asks for its status.
     Status,
-    /// A new member, which waits for that or will.
+    /// Adds a member, which must be started to join.
     Add(Member),
-    /// The member of this id leaves.
+    /// Removes the member of this id.
     Remove(u64),
-    /// The member of this id leads.
+    /// Transfers leadership to the member of this id.
     Transfer(u64),
-    /// All data goes.
+    /// Deletes all data.
     Flush,
 }
 
@@ -34,21 +34,21 @@ pub enum ReplicaRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicaAnswer {
-    /// It is begun, and the status shows when it is done.
+    /// The request has begun; the status shows when it is done.
     Begun,
-    /// It is done.
+    /// The request is done.
     Done,
-    /// How it is.
+    /// The status.
     Status(Box<ReplicaStatus>),
 }
 
-/// Stands for the number of a store that is not known, as that of `midflight up --store`. No store has it.
+/// Stands for an unknown store, such as that of `midflight up --store`. No store has this number.
 pub const ANY_CLUSTER: u64 = 0;
 
 /// A replica among those of all stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaName {
-    /// Its store; [`ANY_CLUSTER`]: whichever it is of.
+    /// Its store; [`ANY_CLUSTER`] matches any.
     pub cluster: u64,
     /// Its set.
     pub set: u16,
@@ -63,7 +63,7 @@ impl Display for ReplicaName {
     }
 }
 
-/// A request with whom it is for.
+/// A request and the replica that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToReplica {
     to: ReplicaName,
@@ -71,10 +71,10 @@ pub struct ToReplica {
 }
 
 impl ToReplica {
-    /// The request, for this replica.
+    /// Takes the request out, if it is for this replica.
     ///
     /// # Errors
-    /// Where it is for another one.
+    /// If it is for another one.
     pub fn take(self, here: ReplicaName) -> Result<ReplicaRequest, String> {
         let to =
             if self.to.cluster == ANY_CLUSTER { ReplicaName { cluster: here.cluster, ..self.to } } else { self.to };
@@ -82,10 +82,10 @@ impl ToReplica {
     }
 }
 
-/// Why a replica was asked in vain.
+/// Why a request to a replica failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// None listens there.
+    /// No process listens there.
     #[error("{0} does not run on this machine")]
     Absent(ReplicaName),
     /// It is stopped, or stuck.
@@ -94,22 +94,22 @@ pub enum AskError {
         patience.as_secs()
     )]
     Silent {
-        /// Who.
+        /// The replica.
         name: ReplicaName,
-        /// For how long.
+        /// The timeout.
         patience: Duration,
     },
     /// Its socket cannot be used.
     #[error("{name} cannot be asked at {}: {source}", path.display())]
     Failed {
-        /// Who.
+        /// The replica.
         name: ReplicaName,
         /// Its socket.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It does not do it.
+    /// It refused the request.
     #[error("{0}")]
     Refused(String),
 }
@@ -121,13 +121,13 @@ pub fn socket_path(address: SocketAddr) -> PathBuf {
 }
 
 impl SetTable {
-    /// One of its replicas.
+    /// The name of one of its replicas.
     #[must_use]
     pub fn name_of(&self, replica: u64) -> ReplicaName {
         ReplicaName { cluster: self.cluster, set: self.number, replica }
     }
 
-    /// Asks one of its replicas, which must run on this machine.
+    /// Sends a request to one of its replicas, which must run on this machine.
     ///
     /// # Errors
     /// See [`AskError`].

@@ -1,4 +1,4 @@
-//! A replica: its configuration from the table of its set, and what it reports.
+//! A replica: its configuration from the table of its set, and its status.
 
 use super::table::{ReadMode, SetTable, TimingTable, nanos};
 use super::times::{TimesStatus, encode_times};
@@ -16,7 +16,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// What a replica is to do that finds no data.
+/// What a replica without data does at its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplicaStart {
     /// It refuses to start: it should have data.
@@ -24,12 +24,12 @@ pub enum ReplicaStart {
     GoesOn,
     /// The set is new, and this is one of its first replicas.
     IsNew,
-    /// The set is not new, and does not know it yet: it waits to be added.
+    /// The set exists and does not know the replica yet, which waits to be added.
     Joins,
 }
 
 impl SetTable {
-    /// Its replicas, each with its place.
+    /// Its replicas, each with its slot.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         let member = |(slot, replica): (usize, &super::ReplicaTable)| Member {
@@ -44,7 +44,7 @@ impl SetTable {
     /// The replica of this id.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn member(&self, id: u64) -> Result<Member, String> {
         let found = self.members().into_iter().find(|member| member.id == id);
         let ids = || self.replicas.iter().map(|replica| replica.id.to_string()).collect::<Vec<_>>().join(", ");
@@ -74,11 +74,11 @@ impl SetTable {
 }
 
 impl ReadMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; Mode::ALL.len()] =
         [Self::Flair, Self::Raft, Self::LeaderLease, Self::FollowerReadIndex, Self::FollowerLease, Self::Unreplicated];
 
-    /// As configurations have it.
+    /// The name in configurations.
     #[must_use]
     pub fn name(self) -> &'static str {
         Mode::from(self).name()
@@ -130,13 +130,13 @@ pub struct ReplicaStatus {
     pub replica: u64,
     /// `leader`, `follower`, `learner`, `founder` (the set has not begun), `outside` (the set does not know it yet) or `removed`.
     pub role: String,
-    /// How reads are served: a word of the configuration.
+    /// How reads are served, by the name in configurations.
     pub reads: String,
     /// Raft's term.
     pub term: u64,
-    /// Who leads, as far as it knows.
+    /// The leader, if it knows one.
     pub leader: Option<u64>,
-    /// The leader's: the present session, if it is active.
+    /// The leader's: the current session, if it is active.
     pub session: Option<SessionStatus>,
     /// The leader's: earlier sessions that may be alive.
     pub sessions_in_doubt: u64,
@@ -144,21 +144,21 @@ pub struct ReplicaStatus {
     pub has_lease: bool,
     /// The last index of its log.
     pub last_index: u64,
-    /// What it knows to be committed.
+    /// The last index that it knows to be committed.
     pub committed: u64,
-    /// What it has applied.
+    /// The last index that it has applied.
     pub applied: u64,
     /// Keys in its store.
     pub keys: u64,
-    /// Bytes of keys and values, with what they cost beside.
+    /// Bytes of keys and values, including their overhead.
     pub store_bytes: u64,
     /// Bytes of log since the last snapshot.
     pub log_bytes: u64,
     /// Bytes that wait for its disk.
     pub unsafe_bytes: u64,
-    /// Whether its disk is full: it has the reserve, for deletes and elections.
+    /// Whether its disk is full: the reserve is left for deletes and elections.
     pub disk_full: bool,
-    /// The leader's: whether a majority of the disks has room, so that it takes all writes.
+    /// The leader's: whether a majority of the disks has room, so that it accepts all writes.
     pub has_room: bool,
     /// Client ids that may write.
     pub clients: u64,
@@ -166,17 +166,17 @@ pub struct ReplicaStatus {
     pub reads_waiting: u64,
     /// The leader's: answers that wait for an index.
     pub answers_waiting: u64,
-    /// The leader's: key groups that are unstable, as far as it knows.
+    /// The leader's: key groups that it knows to be unstable.
     pub kgroups_unstable: u64,
-    /// The leader's: a change of the members is not done. Until then who leaves is needed.
+    /// The leader's: whether a change of members is in progress, for which a leaving member is still needed.
     pub is_changing: bool,
     /// The members.
     pub members: Vec<MemberStatus>,
-    /// How long it took, by what: `fsync`, `apply`, `read`, and the commands of writes.
+    /// Histograms of times, by what they measure: `fsync`, `apply`, `read`, and the commands of writes.
     pub times: BTreeMap<String, TimesStatus>,
-    /// What it has done, by name.
+    /// Counters of its work, by name.
     pub counters: ShellCounters,
-    /// Socket, links and threads.
+    /// Counters of socket, links and threads.
     pub shell: ShellCounters,
 }
 
@@ -185,22 +185,22 @@ pub struct ReplicaStatus {
 pub struct SessionStatus {
     /// Its SID: the term, and a counter in it.
     pub sid: u64,
-    /// Where.
+    /// Its switch.
     pub switch: SocketAddr,
 }
 
 /// A member of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
-    /// Who.
+    /// The member.
     #[serde(flatten)]
     pub member: Member,
-    /// Up to where the leader knows it to have the log.
+    /// The last index up to which the leader knows its log to match.
     pub matched: u64,
 }
 
 impl ReplicaStatus {
-    /// From what a replica says of itself.
+    /// From a replica's report.
     #[must_use]
     pub fn new(set: u16, report: &StatusReport, done: &Counters, times: &ReplicaTimes, shell: ShellCounters) -> Self {
         let role = match report.role {

@@ -13,18 +13,18 @@ pub struct ReadsStatus {
     pub sets: Vec<SetStatus>,
 }
 
-/// What a switch has done for a replica set, since it was added.
+/// Counters of a replica set at its switch, since it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetStatus {
     /// Its number.
     pub set: u16,
-    /// Reads of stable key groups to replicas that do not lead.
+    /// Reads of stable key groups sent to followers.
     pub reads_to_followers: u64,
-    /// Reads of stable key groups to the leader.
+    /// Reads of stable key groups sent to the leader.
     pub reads_to_leader: u64,
     /// Reads that only the leader could answer.
     pub reads_leader_only: u64,
-    /// Reads to replicas that may answer the client directly; they are counted above too.
+    /// Reads sent to replicas that may answer the client directly; also counted above.
     pub reads_direct: u64,
     /// Replies that became such reads.
     pub reads_turned_back: u64,
@@ -36,7 +36,7 @@ pub struct SetStatus {
     pub closed: u64,
     /// Sessions that began.
     pub sessions: u64,
-    /// Requests without a session here, of clients that say that no switch serves them.
+    /// Requests without a session here, from clients that say that no switch serves them.
     #[serde(default)]
     pub requests_unserved: u64,
     /// Key groups that are unstable now.
@@ -70,7 +70,6 @@ impl From<&SetStats> for SetStatus {
     }
 }
 
-/// Name, help and value of a counter of a set.
 type Count = (&'static str, &'static str, fn(&SetStatus) -> u64);
 
 const COUNTS: [Count; 10] = [

@@ -1,4 +1,4 @@
-//! The table `[reads]` of the configuration: switches, replicas and clients of a store read the same file.
+//! The table `[reads]`: switches, replicas and clients of a store read the same file.
 
 use crate::config::{ProgramTable, within_time};
 use crate::file::{Table, within};
@@ -18,7 +18,7 @@ pub struct ReadsTable {
     pub sets: u32,
     /// Each has up to 2^this key groups.
     pub kgroup_bits: u8,
-    /// How long a client's cookie holds.
+    /// Lifetime of a client's cookie.
     #[serde(deserialize_with = "duration")]
     pub cookie: Duration,
     /// `[[reads.set]]`
@@ -29,13 +29,13 @@ pub struct ReadsTable {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetTable {
-    /// By which requests name it.
+    /// The number by which requests name it.
     pub number: u16,
-    /// Names the store: its replicas listen to no others.
+    /// Names the store: its replicas accept no others.
     pub cluster: u64,
     /// Where its switches take requests, the preferred one first.
     pub switches: Vec<SocketAddr>,
-    /// The replicas when the set is made; a replica's place in the list is its place in the set.
+    /// The initial replicas; a replica's place in the list is its slot in the set.
     pub replicas: Vec<ReplicaTable>,
     /// It has 2^this key groups.
     #[serde(default = "kgroup_bits")]
@@ -46,7 +46,7 @@ pub struct SetTable {
     /// Which replies of followers pass.
     #[serde(default)]
     pub reply_check: ReplyCheck,
-    /// Which of the consistent replicas gets a read.
+    /// How a consistent replica is chosen for a read.
     #[serde(default)]
     pub policy: Policy,
     /// `[reads.set.timing]`
@@ -80,7 +80,7 @@ pub enum ReadMode {
     Raft,
     /// By the leader, under its lease.
     LeaderLease,
-    /// By any replica; a follower asks the leader which index it must have.
+    /// By any replica; a follower asks the leader for the index that it must have.
     #[serde(rename = "follower-readindex")]
     FollowerReadIndex,
     /// By any replica; a follower under its lease.
@@ -93,7 +93,7 @@ pub enum ReadMode {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimingTable {
-    /// How often the leader speaks to followers and switches.
+    /// Interval at which the leader sends to followers and switches.
     #[serde(deserialize_with = "duration")]
     pub heartbeat: Duration,
     /// The lease of a session at its switch (T).
@@ -102,25 +102,25 @@ pub struct TimingTable {
     /// The leader's lease (L).
     #[serde(deserialize_with = "duration")]
     pub leader_lease: Duration,
-    /// For how long a replica that has heard a leader neither votes nor campaigns.
+    /// Time after a leader's message in which a replica neither votes nor campaigns.
     #[serde(deserialize_with = "duration")]
     pub promise: Duration,
-    /// By how much later each place of the set campaigns than the one before.
+    /// Delay of each slot's campaign after the previous slot's.
     #[serde(deserialize_with = "duration")]
     pub stagger: Duration,
     /// Millionths by which the rates of two clocks may differ (ρ).
     pub drift_ppm: u32,
 }
 
-/// Bounds of the replicas of a set. The first three are frozen when the set is made.
+/// Bounds of a set's replicas. The first three are frozen when the set is made.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BoundsTable {
-    /// Bytes of keys and values, each key with what it costs beside.
+    /// Bytes of keys and values, including the overhead of each key.
     pub store_bytes: u64,
     /// Client ids that may be open.
     pub clients: u32,
-    /// An id that was not used for so long may be given up.
+    /// An id that was unused for this long may be given up.
     #[serde(deserialize_with = "duration")]
     pub client_idle: Duration,
     /// Requests that may wait for an index, and answers.
@@ -171,7 +171,7 @@ fn kgroup_bits() -> u8 {
 }
 
 impl ReadsTable {
-    /// As the program has it.
+    /// The bounds, as the program needs them.
     #[must_use]
     pub fn bounds(&self) -> ReadsConfig {
         ReadsConfig {
@@ -185,7 +185,7 @@ impl ReadsTable {
     /// The set of this number; without one, the only set.
     ///
     /// # Errors
-    /// Where there is none, or it must be named.
+    /// If there is none, or it must be named.
     pub fn find(&self, number: Option<u16>) -> Result<&SetTable, String> {
         let numbers = || self.set.iter().map(|set| set.number.to_string()).collect::<Vec<_>>().join(", ");
         match (number, self.set.as_slice()) {
@@ -201,8 +201,8 @@ impl ReadsTable {
 }
 
 impl SetTable {
-    /// A set with the number 1 on this machine alone: switches on `port` and every 100th after it, replicas on every tenth after
-    /// `port`, with their links one above.
+    /// Set 1 on this machine alone: switches on `port` and every 100th after it, replicas on every tenth after `port`, with their links one
+    /// above.
     #[must_use]
     pub fn on_loopback(cluster: u64, replicas: u16, switches: u16, port: u16) -> Self {
         let at = |offset: u16| SocketAddr::from(([127, 0, 0, 1], port.saturating_add(offset)));
@@ -221,7 +221,7 @@ impl SetTable {
         }
     }
 
-    /// As a table of the configuration: the keys that have no defaults, and who serves reads and how. (Bounds and times are the defaults.)
+    /// A table of the configuration: the keys without defaults, and how reads are served.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let switches: Vec<_> = self.switches.iter().map(|switch| format!("\"{switch}\"")).collect();
@@ -241,7 +241,7 @@ impl SetTable {
         )
     }
 
-    /// As a switch has it. `incarnation` is drawn at random for each start.
+    /// The set for a switch. `incarnation` is drawn at random for each start.
     #[must_use]
     pub fn at_switch(&self, incarnation: u64) -> NewSet {
         NewSet {

@@ -1,4 +1,4 @@
-//! How long a replica's syncs, applies and operations took, as histograms.
+//! Histograms of a replica's times of syncs, applies and operations.
 
 use midflight_reads::replica::{ReplicaTimes, TIME_BUCKETS, Times};
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -10,7 +10,7 @@ use std::fmt;
 /// A histogram.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimesStatus {
-    /// Bucket b counts times of 2^(b-1) to 2^b us, bucket 0 those below 1 us; the last one all longer ones.
+    /// Bucket b counts times of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs; the last one all longer ones.
     pub us: Vec<u64>,
     /// Their sum in nanoseconds.
     pub sum_ns: u64,
@@ -28,7 +28,7 @@ pub(super) fn by_name(times: &ReplicaTimes) -> BTreeMap<String, TimesStatus> {
     own.into_iter().chain(writes).map(|(name, times)| (name.to_owned(), times.into())).collect()
 }
 
-/// Writes the histograms: those of the disk and of applies by themselves, the others by operation.
+/// Disk and applies have metrics of their own; operations are a label.
 pub(super) fn encode_times(e: &mut DescriptorEncoder<'_>, all: &BTreeMap<String, TimesStatus>) -> fmt::Result {
     const OWN: [(&str, &str, &str); 2] = [
         ("fsync", "fsync_seconds", "To make safe on the disk what was written"),

@@ -1,4 +1,4 @@
-//! What an agent before a store reports.
+//! The status of an agent in front of a backend.
 
 use crate::load::LoadReport;
 use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge};
@@ -15,33 +15,33 @@ use std::net::SocketAddr;
 pub struct AgentStatus {
     /// Version of the software.
     pub version: String,
-    /// Where it serves, by UDP and TCP.
+    /// UDP and TCP address where it serves.
     pub listen: SocketAddr,
     /// The operator of its rack; without one it answers direct requests only.
     pub operator: Option<SocketAddr>,
-    /// The store, as it was named.
+    /// The backend, as it was named.
     pub store: String,
-    /// Why the store is not there; `None` while it is.
+    /// Why the backend is not reachable; `None` while it is.
     pub store_is_gone: Option<String>,
-    /// Requests that are served at once.
+    /// Requests that are served concurrently.
     pub slots: u64,
-    /// Requests that wait: what selectors hear of.
+    /// Waiting requests, which are reported to selectors.
     pub queue: u64,
     /// Requests that are being served.
     pub served: u64,
-    /// The mean of the service times of the last requests, in microseconds; `None` before the first answer.
+    /// The mean service time of the last requests, in microseconds; `None` before the first answer.
     pub service_time_us: Option<f64>,
-    /// The share of the slots that was in use in the last second, 0 to 1.
+    /// Share of the slots in use in the last second, 0 to 1.
     pub utilization: f64,
     /// Requests answered in the last second.
     pub answered_per_s: f64,
     /// Requests refused in the last second.
     pub refused_per_s: f64,
-    /// Streams that are open.
+    /// Open streams.
     pub streams: u64,
-    /// What became of requests, by name.
+    /// Outcomes of requests, by name.
     pub counters: ShellCounters,
-    /// Socket, streams and threads.
+    /// Counters of socket, streams and threads.
     pub shell: ShellCounters,
 }
 
@@ -89,7 +89,7 @@ impl AnySnapshot for AgentStatus {
     }
 
     fn load(&self) -> Option<LoadReport> {
-        // A proxy sends nothing to a server that is fully used: without its store it is.
+        // Proxies avoid a fully utilised server.
         let is_gone = self.store_is_gone.is_some();
         Some(LoadReport {
             application_utilization: if is_gone { 1.0 } else { self.utilization },

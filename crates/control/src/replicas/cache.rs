@@ -12,14 +12,13 @@ use std::time::Duration;
 
 /// A configuration with comments.
 pub const EXAMPLE_TOML: &str = include_str!("cache.toml");
-/// Servers that have each key, if the file does not say it.
 const REPLICAS: usize = 3;
-/// Of `midflight up --replicas`: ports of the agents are that of the operator and this, and those that follow.
+/// Of `midflight up --replicas`: the first agent's port is the operator's plus this; the others follow.
 const FIRST_AGENT: u16 = 10;
-/// Of `midflight up --replicas`.
+/// Number of agents of `midflight up --replicas`.
 pub const AGENTS: u16 = 3;
 
-/// Which cache, and who selects.
+/// A cache, and how its replicas are selected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheFile {
@@ -31,10 +30,10 @@ pub struct CacheFile {
     pub servers: Vec<SocketAddr>,
     /// Servers that have each key; `None`: 3, or all if there are fewer.
     pub replicas: Option<usize>,
-    /// Of the servers.
+    /// Version of the list of servers.
     #[serde(default)]
     pub servers_version: u16,
-    /// Of each operation.
+    /// Timeout of each operation.
     #[serde(default = "timeout", deserialize_with = "duration")]
     pub timeout: Duration,
 }
@@ -45,7 +44,7 @@ pub struct CacheFile {
 pub struct DirectTable {
     /// The algorithm.
     pub selector: Algorithm,
-    /// How many clients select among the same servers.
+    /// Number of clients that select among the same servers.
     #[serde(default = "one")]
     pub selectors: u32,
 }
@@ -59,7 +58,7 @@ fn one() -> u32 {
 }
 
 impl CacheFile {
-    /// The cache of `midflight up --replicas` whose operator is there; default: where it is if nothing else was said.
+    /// The cache of `midflight up --replicas` with this operator; default: its default address.
     #[must_use]
     pub fn of_up(operator: Option<SocketAddr>) -> Self {
         let operator = operator.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
@@ -74,7 +73,7 @@ impl CacheFile {
         }
     }
 
-    /// Reads a configuration; `file` is what errors name.
+    /// Parses a configuration; errors call it `file`.
     ///
     /// # Errors
     /// Names file, line or key, what is wrong, and what is allowed.

@@ -1,7 +1,6 @@
-//! Beside an operator: takes numbered orders, has them carried out, answers, and reports.
+//! The keeper of an operator: takes numbered orders, has them carried out, and reports.
 //!
-//! It never speaks first: each message of a controller has one answer, so it needs no timer, and a stream that breaks loses nothing
-//! but an answer.
+//! It never sends first, so it needs no timer, and a broken stream loses only an answer.
 
 use super::TERM_LEAP;
 use super::order::{Key, rule};
@@ -13,21 +12,21 @@ use midflight_wire::replicas::control::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// The operator and the selector beside it.
+/// The operator and its selector.
 pub trait Parts {
     /// Sets a rule of the operator.
     fn set(&mut self, rule: Rule) -> Outcome;
-    /// The monitor's counts of a traffic group, by the highest tier that was passed, the topmost first.
+    /// The monitor's counts of a traffic group, by the highest tier passed, the topmost first.
     fn counts(&self, group: u16) -> [u64; TIERS_MAX];
-    /// Requests, and copies of answers, that went to the selector.
+    /// Requests and copies of answers that went to the selector.
     fn load(&self) -> Load;
     /// Makes a replica group known to the selector.
     fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome;
-    /// Tells the selector how many there are.
+    /// Tells the selector the number of selectors.
     fn set_selectors(&mut self, selectors: u32);
 }
 
-/// What a selector had to do.
+/// The load of a selector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Requests that went to it.
@@ -36,7 +35,7 @@ pub struct Load {
     pub copied: u64,
 }
 
-/// What became of messages.
+/// Outcomes of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeeperCounters {
     /// Questions that were answered.
@@ -45,27 +44,25 @@ pub struct KeeperCounters {
     pub sets: u64,
     /// SETs that had been carried out before.
     pub repeated: u64,
-    /// Messages of an older term than is followed.
+    /// Messages of an older term than the current one.
     pub older_term: u64,
-    /// Messages of a term that is too far beyond the one that is followed.
+    /// Messages of a term too far beyond the current one.
     pub absurd_term: u64,
-    /// SETs for this operator as it was before it started again.
+    /// SETs for this operator before its restart.
     pub other_incarnation: u64,
     /// SETs before which others are missing, or after which others came.
     pub out_of_sequence: u64,
     /// Orders that were not carried out.
     pub orders_refused: u64,
-    /// Rules that the new term did not set, so they were removed.
+    /// Rules that were removed because the new term did not set them.
     pub swept: u64,
     /// Messages that no controller sends.
     pub foreign: u64,
 }
 
-/// A rule that the operator has.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     rule: Rule,
-    /// Who has set it last.
     term: Term,
 }
 
@@ -86,7 +83,7 @@ pub struct RuleKeeper {
 }
 
 impl RuleKeeper {
-    /// Beside an operator that has no rules. `incarnation`: random, and not 0. `selector`: the same of the selector beside it.
+    /// The keeper of an operator without rules. `incarnation`: random, and not 0. `selector`: the same of its selector.
     #[must_use]
     pub fn new(incarnation: u64, selector: Option<u64>) -> Self {
         Self {
@@ -109,7 +106,7 @@ impl RuleKeeper {
         self.term
     }
 
-    /// When a controller of that term was last heard; `None`: none was.
+    /// When it last heard a controller of that term; `None`: never.
     #[must_use]
     pub fn heard(&self) -> Option<Nanos> {
         self.heard
@@ -121,13 +118,13 @@ impl RuleKeeper {
         self.incarnation
     }
 
-    /// The selector beside the operator, as far as it was told.
+    /// The operator's selector, as last set.
     #[must_use]
     pub fn selector(&self) -> Option<u64> {
         self.selector
     }
 
-    /// What became of messages.
+    /// Outcomes of messages.
     #[must_use]
     pub fn counters(&self) -> KeeperCounters {
         self.counters
@@ -138,7 +135,7 @@ impl RuleKeeper {
         self.rules.values().map(|kept| kept.rule)
     }
 
-    /// There is another selector beside the operator, or none. Requests for one that has gone reach their backups from now on.
+    /// Sets or removes the operator's selector. Without one, its requests go to their backups from now on.
     pub fn set_selector(&mut self, selector: Option<u64>, parts: &mut impl Parts) {
         self.selector = selector;
         if let Some(kept) = self.rules.get(&Key::Own) {
@@ -147,7 +144,7 @@ impl RuleKeeper {
         }
     }
 
-    /// Takes a message of a controller; its answer.
+    /// Takes a message of a controller; returns its answer.
     #[must_use]
     pub fn handle(&mut self, now: Nanos, message: &ControlMessage, parts: &mut impl Parts) -> Option<ControlMessage> {
         match message {
@@ -160,13 +157,13 @@ impl RuleKeeper {
         }
     }
 
-    /// Whether a message of this term is to be obeyed. From a later term on, older ones are not.
+    /// Whether to obey a message of this term; a later term becomes the current one.
     fn follows(&mut self, now: Nanos, term: Term) -> bool {
         if term < self.term {
             self.counters.older_term += 1;
             return false;
         }
-        // Terms count takeovers. A keeper that followed one that cannot be would refuse every controller from then on.
+        // A keeper that followed an impossible term would refuse every controller from then on.
         let most = if self.term == Term::NONE { TERM_MAX / 2 } else { self.term.number.saturating_add(TERM_LEAP) };
         if term.number > most {
             self.counters.absurd_term += 1;
@@ -180,7 +177,7 @@ impl RuleKeeper {
         true
     }
 
-    /// Orders up to this number are not carried out any more.
+    /// From now on, refuses orders up to this number.
     fn begin(&mut self, last: SetNumber) {
         self.last = last;
         self.last_refused.clear();
@@ -197,7 +194,7 @@ impl RuleKeeper {
         }
         self.counters.asked += 1;
         if let Some(loading) = ask.inventory {
-            // What it says now stays true: an order of before that comes late is not carried out any more.
+            // The inventory stays true: earlier orders that come late are refused.
             if ask.term.is_some() && loading > self.last.loading {
                 self.begin(SetNumber { loading, sequence: 0 });
             }
@@ -219,7 +216,6 @@ impl RuleKeeper {
         })
     }
 
-    /// The RSNode ids and labels that it has.
     fn inventory(&self, number: u64) -> Inventory {
         let Self { incarnation, term, last, newest, .. } = *self;
         let (mut rsnodes, mut labels) = (Vec::new(), Vec::new());
@@ -235,7 +231,7 @@ impl RuleKeeper {
     }
 
     fn set(&mut self, now: Nanos, set: &Set, parts: &mut impl Parts) -> ControlMessage {
-        // Before the term is followed: of orders for an operator that is no more, nothing counts.
+        // Before the term is followed: an order for an earlier incarnation must have no effect.
         if set.incarnation != self.incarnation {
             self.counters.other_incarnation += 1;
             return self.refuse(Refusal::OtherIncarnation);
@@ -300,7 +296,7 @@ impl RuleKeeper {
         outcome
     }
 
-    /// With the selector only while there is one.
+    /// Without a selector, its own rule has none.
     fn own(&self, rule: Rule) -> Rule {
         match rule {
             Rule::Own { rack, selector } => Rule::Own { rack, selector: selector.filter(|_| self.selector.is_some()) },
@@ -317,7 +313,7 @@ impl RuleKeeper {
                     self.rules.remove(&Key::Host(address.ip()));
                 }
             }
-            // An address is one thing at a time.
+            // An address belongs to an operator or to a server, not both.
             Rule::Operator(address) => drop(self.rules.remove(&Key::Server(address))),
             Rule::Server { address, .. } => drop(self.rules.remove(&Key::Operator(address))),
             Rule::Serve(id) | Rule::RsNode { id, operator: Some(_) } if !self.rules.contains_key(&Key::RsNode(id)) => {
@@ -333,7 +329,7 @@ impl RuleKeeper {
         }
     }
 
-    /// Removes what this term has not set: hosts first, operators last.
+    /// Hosts first, operators last.
     fn sweep(&mut self, parts: &mut impl Parts) {
         let old = self.rules.iter().rev().filter(|(_, kept)| kept.term != self.term);
         let removals: Vec<Rule> = old.filter_map(|(key, _)| key.removal()).collect();

@@ -1,17 +1,17 @@
-//! NetRS's controller, and the part of an operator that listens to it, as state machines without I/O.
+//! NetRS's controller, and the keeper of an operator, which obeys it, as state machines without I/O.
 //! `docs/internals/replicas-controller.md` is their contract.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`network`] | the network with addresses: operators, racks, hosts, servers, traffic groups, replica groups |
-//! | [`controller`] | the controller: reports, failures, plans, their deployment, who is active |
-//! | [`keeper`] | beside an operator: takes numbered orders, has them carried out, answers |
-//! | [`order`] | which rule an order sets, and in which order they are set |
+//! | [`controller`] | the controller: reports, failures, plans, their deployment, which controller is active |
+//! | [`keeper`] | at an operator: takes numbered orders, has them carried out, answers |
+//! | [`order`] | the rule that an order sets, and the order of rules |
 //! | [`table`] | the configuration file of a controller |
 //! | [`operator`] | the table of an operator in a switch's configuration |
-//! | [`secret`] | what controllers and keepers prove to each other, and the streams that it seals |
+//! | [`secret`] | the shared secret of controllers and keepers, and their sealed streams |
 //! | [`cache`] | the configuration file of a cache's clients |
-//! | [`agent`] | what an agent before a store reports |
+//! | [`agent`] | the status of an agent in front of a backend |
 
 pub mod agent;
 pub mod cache;

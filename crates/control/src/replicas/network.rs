@@ -1,4 +1,4 @@
-//! The network as a controller knows it: the topology of the planner, with addresses, servers, traffic groups and replica groups.
+//! The controller's network: the topology of the planner, with addresses, servers, traffic groups and replica groups.
 
 use midflight_dataplane::replicas::{NUMBERS_MAX, TIERS_MAX};
 use midflight_placement::{Group, Rate, Topology};
@@ -6,7 +6,7 @@ use midflight_wire::replicas::CANDIDATES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// What is wrong with a network: one sentence that names it.
+/// An error in a network: one sentence that names its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NetworkError(pub String);
@@ -15,7 +15,7 @@ fn wrong<T>(message: String) -> Result<T, NetworkError> {
     Err(NetworkError(message))
 }
 
-/// Where an operator is.
+/// An operator and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorAt {
     /// The name of its switch in the topology.
@@ -26,7 +26,7 @@ pub struct OperatorAt {
     pub selector: Option<SocketAddr>,
 }
 
-/// Where a host is.
+/// A host and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAt {
     /// Its name in the topology.
@@ -35,10 +35,10 @@ pub struct HostAt {
     pub ip: IpAddr,
 }
 
-/// Where a server is.
+/// A server and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAt {
-    /// The host, or the rack, of the topology that it is in.
+    /// The host or rack of the topology that it is in.
     pub at: String,
     /// Its address.
     pub address: SocketAddr,
@@ -53,32 +53,32 @@ pub struct ReplicaGroup {
     pub servers: Vec<SocketAddr>,
 }
 
-/// Which hosts are a traffic group (section III-A).
+/// How hosts form traffic groups (section III-A).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// Those of a rack.
+    /// All hosts of a rack.
     #[default]
     Racks,
-    /// Each alone.
+    /// Each host alone.
     Hosts,
-    /// At most so many of a rack, in the order of the topology.
+    /// At most this many of a rack, in the order of the topology.
     Parts(usize),
-    /// These, by name, each of one rack; hosts that are in none send no requests.
+    /// These sets, by name, each of one rack; other hosts send no requests.
     Sets(Vec<(String, Vec<String>)>),
 }
 
-/// What a network is made of.
+/// The parts of a network.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkParts {
     /// Switches with accelerators, racks, hosts.
     pub topology: Topology,
-    /// Where the operators are: each of the topology once.
+    /// Each operator of the topology once.
     pub operators: Vec<OperatorAt>,
-    /// Where clients are. Hosts of the topology that are not here send no requests.
+    /// Hosts with clients. Other hosts of the topology send no requests.
     pub hosts: Vec<HostAt>,
-    /// Where servers are.
+    /// The servers.
     pub servers: Vec<ServerAt>,
-    /// Traffic groups.
+    /// How hosts form traffic groups.
     pub grouping: Grouping,
     /// Replica groups.
     pub replica_groups: Vec<ReplicaGroup>,
@@ -87,11 +87,11 @@ pub struct NetworkParts {
 /// A rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rack {
-    /// Its place in the topology's list of areas.
+    /// Its index in the topology's areas.
     pub area: usize,
     /// The operator of its ToR switch.
     pub operator: usize,
-    /// What answers of its servers are marked with.
+    /// The marker of its servers' answers.
     pub marker: u32,
 }
 
@@ -113,11 +113,11 @@ pub struct TrafficGroup {
     pub id: String,
     /// Its rack.
     pub rack: u16,
-    /// Its hosts; none are named if it is a whole rack.
+    /// Its hosts; empty if it is a whole rack.
     pub hosts: Vec<String>,
 }
 
-/// A network that was checked. Operators are numbered as in the topology, racks and traffic groups from 0.
+/// A checked network. Operators are numbered as in the topology, racks and traffic groups from 0.
 #[derive(Clone, Debug)]
 pub struct Network {
     topology: Topology,
@@ -132,10 +132,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Checks a network, and numbers what is in it.
+    /// Checks a network, and numbers its parts.
     ///
     /// # Errors
-    /// Names what is unknown, missing, there twice, or in no rack.
+    /// Names what is unknown, missing, duplicate, or in no rack.
     pub fn new(parts: NetworkParts) -> Result<Self, NetworkError> {
         let NetworkParts { topology, operators, hosts, servers, grouping, mut replica_groups } = parts;
         let mut taken = Taken::default();
@@ -160,7 +160,7 @@ impl Network {
         &self.topology
     }
 
-    /// How many operators there are.
+    /// Number of operators.
     #[must_use]
     pub fn operators(&self) -> usize {
         self.addresses.len()
@@ -178,7 +178,7 @@ impl Network {
         self.addresses.iter().position(|&other| other == address)
     }
 
-    /// Where the selector beside an operator takes requests.
+    /// Where an operator's selector takes requests.
     #[must_use]
     pub fn selector(&self, operator: usize) -> Option<SocketAddr> {
         self.selectors[operator]
@@ -190,7 +190,7 @@ impl Network {
         &self.racks
     }
 
-    /// The rack whose ToR switch's operator this is.
+    /// The rack whose ToR switch has this operator.
     #[must_use]
     pub fn rack_of(&self, operator: usize) -> Option<u16> {
         self.racks.iter().position(|rack| rack.operator == operator).map(|rack| rack as u16)
@@ -244,7 +244,7 @@ impl Network {
         &self.replica_groups
     }
 
-    /// What operators must have as `masks`, so that they find the tiers of these markers.
+    /// The `masks` by which operators find the tiers of these markers.
     #[must_use]
     pub fn masks(&self) -> [u32; TIERS_MAX] {
         self.masks
@@ -264,7 +264,6 @@ impl Network {
     }
 }
 
-/// Addresses that are in use, and what for.
 #[derive(Default)]
 struct Taken {
     addresses: BTreeMap<SocketAddr, String>,
@@ -308,7 +307,7 @@ fn place_operators(topology: &Topology, given: &[OperatorAt], taken: &mut Taken)
     Ok((addresses.collect::<Result<_, _>>()?, selectors))
 }
 
-/// How many bits of a marker each tier below the topmost has: as many of them as its area needs to be told apart from those beside it.
+/// Bits of a marker for each tier below the topmost: enough to distinguish the areas within one area.
 fn marker_bits(topology: &Topology) -> Result<[u32; TIERS_MAX], NetworkError> {
     let tiers = topology.tiers();
     match tiers {
@@ -331,7 +330,7 @@ fn masks(topology: &Topology, bits: [u32; TIERS_MAX]) -> [u32; TIERS_MAX] {
 }
 
 fn find_racks(topology: &Topology, bits: [u32; TIERS_MAX]) -> Result<Vec<Rack>, NetworkError> {
-    // The place of each area among those within the same one.
+    // The index of each area among those within the same one.
     let mut children: BTreeMap<Option<usize>, u32> = BTreeMap::new();
     let mut places = Vec::new();
     for area in topology.areas() {
@@ -356,7 +355,7 @@ fn find_racks(topology: &Topology, bits: [u32; TIERS_MAX]) -> Result<Vec<Rack>, 
                     places[around]
                 ));
             }
-            // The lowest tier has the lowest bits that are in use; those above stand before it.
+            // The lowest tier has the lowest bits; the tiers above follow.
             marker |= places[around] << below;
             below += room;
         }

@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bounds of an operator, who gives it orders, and its selector.
+/// Bounds of an operator, its control connection, and its selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicasTable {
     /// The keys of `[replicas]` itself.
@@ -24,43 +24,43 @@ pub struct ReplicasTable {
     pub selector: Option<SelectorTable>,
 }
 
-/// Where controllers give it orders.
+/// The control connection of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ControlTable {
-    /// TCP.
+    /// TCP address for controllers.
     pub listen: SocketAddr,
-    /// Their addresses.
+    /// Addresses of the controllers.
     pub from: BTreeSet<IpAddr>,
     /// The file with the secret that it shares with them.
     pub secret: Option<PathBuf>,
 }
 
-/// The selector beside it.
+/// The selector of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelectorTable {
-    /// UDP.
+    /// UDP address.
     pub listen: SocketAddr,
-    /// How it chooses.
+    /// Its algorithm.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// Servers that it may know.
+    /// Most servers that it knows.
     #[serde(default = "servers")]
     pub servers: u16,
-    /// Replica groups that it may know.
+    /// Most replica groups that it knows.
     #[serde(default = "replica_groups")]
     pub replica_groups: u32,
-    /// Requests under way that it remembers.
+    /// Most requests in flight that it remembers.
     #[serde(default = "under_way")]
     pub under_way: u32,
-    /// A request without an answer for this long does not count as outstanding any more.
+    /// A request without an answer for this long no longer counts as outstanding.
     #[serde(default = "expire", deserialize_with = "duration")]
     pub expire: Duration,
-    /// Requests that may wait for rate control.
+    /// Most requests that wait for rate control.
     #[serde(default = "waiting")]
     pub waiting: u32,
-    /// For how long.
+    /// How long a request may wait for rate control.
     #[serde(default = "hold", deserialize_with = "duration")]
     pub hold: Duration,
 }
@@ -100,7 +100,7 @@ impl Default for ControlTable {
 pub const DEFAULT_CONTROL_PORT: u16 = 7702;
 
 impl SelectorTable {
-    /// With the defaults.
+    /// A selector with the defaults.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         Self {
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(parse(""), Ok(Config::default()));
     }
 
-    /// What is in comments has the values that it has if it is left out.
+    /// A key in a comment shows the value that it has if it is left out.
     #[test]
     fn the_printed_selector_has_the_defaults() {
         let (_, selector) = ReplicasTable::DEFAULT_TOML.split_once("# [replicas.selector]\n").unwrap();

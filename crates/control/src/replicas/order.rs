@@ -1,4 +1,4 @@
-//! Which rule an order sets, and in which order rules are set.
+//! The rule that an order sets, and the order in which rules are set.
 
 use midflight_dataplane::replicas::Rule;
 use midflight_wire::replicas::control::{Order, RuleRecord};
@@ -9,11 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const NONE: u16 = 65535;
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// What an order sets. Rules of one operator are set in the order of their keys: each needs those before it.
+/// The subject of a rule. Rules of one operator are set in the order of their keys, because each needs those before it.
 ///
-/// An operator is known before the rack or RSNode that is there, else its answers are refused. Servers are known before anybody sends
-/// requests, so degraded ones reach them. A selector has its replica groups before its operator serves. Hosts come last: until then
-/// nothing is taken from them, so nothing meets half of the rules.
+/// An operator is set before its rack or RSNode, otherwise its answers are refused. Servers come before requests, so that degraded requests
+/// reach them. A selector has its replica groups before its operator serves. Hosts come last, so that no request meets half of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// The operator's own rack and selector.
@@ -37,7 +36,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a rule sets; `None` for [`Rule::Gone`], which removes what is at an address.
+    /// The subject of a rule; `None` for [`Rule::Gone`], which removes what is at an address.
     #[must_use]
     pub fn of(rule: &Rule) -> Option<Self> {
         Some(match *rule {
@@ -52,7 +51,7 @@ impl Key {
         })
     }
 
-    /// The rule that removes what this one has set; `None`: it is the selector's.
+    /// The rule that removes the one of this key; `None`: it is the selector's.
     #[must_use]
     pub fn removal(self) -> Option<Rule> {
         Some(match self {
@@ -113,7 +112,7 @@ pub fn order(rule: Rule) -> Order {
     Order::Rule(record)
 }
 
-/// What a record says; `None` where it says nothing.
+/// The rule in a record; `None` if it has none.
 #[must_use]
 pub fn rule(record: &RuleRecord) -> Option<Rule> {
     let RuleRecord { what, rack, group, rsnode, marker, address } = *record;

@@ -1,9 +1,8 @@
-//! The secret that controllers and keepers share, and the streams between them, which it seals: `docs/internals/replicas-controller.md`.
+//! The secret that controllers and keepers share, and the streams that it seals: `docs/internals/replicas-controller.md`.
 //!
 //! Each end begins with a greeting, which has half of the stream's nonce. Then each message is a frame: its length, and the message under
-//! XChaCha20-Poly1305. The nonce of a frame is that of the stream, who sends it, and how many frames that end has sent: so a frame is
-//! accepted once, in its place, from the other end of this stream. The first frame of each end has no message: it proves at once that its
-//! sender knows the secret.
+//! XChaCha20-Poly1305. A frame's nonce consists of the stream's nonce, the sending end, and a count, so a frame is accepted once, in its
+//! place, from the other end of this stream. Each end's first frame has no message: it proves that its sender knows the secret.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -17,38 +16,36 @@ use std::path::Path;
 pub const GREETING_BYTES: usize = 16;
 const MAGIC: [u8; 7] = *b"mf-ctrl";
 const VERSION: u8 = 1;
-/// Bytes before a sealed message, which say how long it is.
 const LENGTH_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
 /// Bytes of a proof, which is a frame without a message.
 pub const PROOF_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const SEALED_MAX: usize = size_of::<ControlHead>() + CONTROL_MAX as usize + TAG_BYTES;
-/// Bytes of the longest file of a secret.
 const FILE_MAX: u64 = 1024;
 /// Modes of a file that another user may read, or a group write.
 const OPEN_TO_OTHERS: u32 = 0o027;
 
-/// What controllers and keepers prove to each other that they know.
+/// The secret that controllers and keepers share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// These bytes, drawn at random.
+    /// A secret of these random bytes.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The secret in a file.
+    /// Reads the secret from a file.
     ///
     /// # Errors
-    /// One line for people: it cannot be read, others can read it, or it has something else.
+    /// One line: the file cannot be read, others can read it, or its content is no secret.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let file =
             File::open(path).map_err(|error| failed(&format!("{error}; `midflight controller --init` makes one")))?;
         let metadata = file.metadata().map_err(|error| failed(&error))?;
-        // Root's, too: so are systemd's credentials.
+        // Root's, too, such as systemd's credentials.
         if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
             return Err(failed(&format!(
                 "belongs to user {}, who knows this secret and can change it: make one of your own with \
@@ -79,10 +76,10 @@ impl Secret {
         Some(Self(bytes))
     }
 
-    /// Writes it to a file that does not exist yet. The file appears with its whole content, or not at all.
+    /// Writes the secret to a new file, which appears with its whole content or not at all.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's; an existing file is one.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut draft = path.as_os_str().to_owned();
@@ -90,14 +87,14 @@ impl Secret {
         let draft = Path::new(&draft);
         let mut file = midflight_files::create(draft)?;
         let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
-        // A rename would replace a file that exists; a link does not.
+        // A rename would replace an existing file; a link does not.
         let linked = written.and_then(|()| std::fs::hard_link(draft, path));
         let removed = std::fs::remove_file(draft);
         linked.and(removed)
     }
 }
 
-/// It must not get into a log.
+/// Keeps the secret out of logs.
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret")
@@ -107,16 +104,16 @@ impl std::fmt::Debug for Secret {
 /// An end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// That of the controller.
+    /// The controller's end.
     Controller,
-    /// That of the keeper.
+    /// The keeper's end.
     Keeper,
 }
 
-/// Why what came on a stream is not taken. The stream is closed.
+/// Why received bytes are rejected. The stream must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealed {
-    /// Not the beginning of such a stream, or that of another version.
+    /// No greeting, or one of another version.
     #[error("no greeting of this version")]
     NoGreeting,
     /// Not sealed with this secret, for this stream and this place in it.
@@ -127,7 +124,7 @@ pub enum Unsealed {
     Malformed(ControlReject),
 }
 
-/// What an end sends first.
+/// The greeting, which an end sends first.
 #[must_use]
 pub fn greeting(nonce: u64) -> [u8; GREETING_BYTES] {
     let mut greeting = [0; GREETING_BYTES];
@@ -137,7 +134,7 @@ pub fn greeting(nonce: u64) -> [u8; GREETING_BYTES] {
     greeting
 }
 
-/// Begins a stream whose own end has sent `greeting(nonce)`: what seals, and what opens.
+/// Begins a stream on which this end has sent `greeting(nonce)`.
 ///
 /// # Errors
 /// [`Unsealed::NoGreeting`].
@@ -166,7 +163,6 @@ pub fn begin(
     Ok((Sealer(frames(sender[0])), Opener(frames(sender[1]))))
 }
 
-/// The frames in one direction of a stream.
 struct Frames {
     cipher: XChaCha20Poly1305,
     nonce: [u8; 24],
@@ -182,7 +178,7 @@ impl Frames {
     }
 }
 
-/// Seals what this end sends.
+/// Seals the frames that this end sends.
 pub struct Sealer(Frames);
 
 impl Sealer {
@@ -195,7 +191,7 @@ impl Sealer {
         proof
     }
 
-    /// Adds the frame of a message; `false`: the stream has had all that it may have, and is to be begun again.
+    /// Appends the frame of a message; `false`: the stream has reached its bound, and a new one must begin.
     #[must_use]
     pub fn seal(&mut self, message: &[u8], to: &mut Vec<u8>) -> bool {
         let Some(nonce) = self.0.next() else { return false };
@@ -211,14 +207,14 @@ impl Sealer {
     }
 }
 
-/// Opens what the other end has sent.
+/// Opens the frames that the other end has sent.
 pub struct Opener(Frames);
 
 impl Opener {
     /// Checks the first frame of the other end.
     ///
     /// # Errors
-    /// [`Unsealed::NotProved`]: the stream is to be closed.
+    /// [`Unsealed::NotProved`]: the stream must be closed.
     pub fn check_proof(&mut self, proof: &mut [u8; PROOF_BYTES]) -> Result<(), Unsealed> {
         match self.unseal(proof) {
             Ok(Some(&mut [])) => Ok(()),
@@ -226,10 +222,10 @@ impl Opener {
         }
     }
 
-    /// The first message of what has come, and how many bytes its frame has; `None`: not all of it has come.
+    /// The first message in the received bytes, and the length of its frame; `None`: it is not complete.
     ///
     /// # Errors
-    /// [`Unsealed`]: the stream is to be closed.
+    /// [`Unsealed`]: the stream must be closed.
     pub fn open(&mut self, come: &mut [u8]) -> Result<Option<(ControlMessage, usize)>, Unsealed> {
         let Some(message) = self.unseal(come)? else { return Ok(None) };
         match control::parse(message).map_err(Unsealed::Malformed)? {
@@ -238,7 +234,7 @@ impl Opener {
         }
     }
 
-    /// What the first frame has under its seal; `None`: not all of it has come.
+    /// `None`: the frame is not complete.
     fn unseal<'a>(&mut self, come: &'a mut [u8]) -> Result<Option<&'a mut [u8]>, Unsealed> {
         let Some((length, rest)) = come.split_first_chunk_mut::<LENGTH_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
@@ -271,7 +267,6 @@ mod tests {
         (message, bytes)
     }
 
-    /// Both ends of a stream: that of the controller, and that of the keeper.
     fn stream(secrets: [&Secret; 2], nonces: [u64; 2]) -> [(Sealer, Opener); 2] {
         let controller = begin(secrets[0], End::Controller, nonces[0], &greeting(nonces[1])).unwrap();
         [controller, begin(secrets[1], End::Keeper, nonces[1], &greeting(nonces[0])).unwrap()]

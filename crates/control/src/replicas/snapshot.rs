@@ -1,4 +1,4 @@
-//! What a controller reports: `/status` and metrics.
+//! `/status` and metrics of a controller.
 
 use super::controller::{ControllerCounters, Role, Status, UseOfId};
 use super::network::Network;
@@ -19,27 +19,27 @@ pub struct ControllerSnapshot {
     pub version: String,
     /// `standby`, `claiming` or `active`.
     pub role: String,
-    /// Of its term; 0 of a standby.
+    /// Number of its term; 0 of a standby.
     pub term: u64,
     /// Of a standby: milliseconds since an operator heard of an active controller; `None`: none has.
     pub other_heard_ms: Option<u64>,
     /// HTTP addresses of all controllers, in their order.
     pub controllers: Vec<SocketAddr>,
-    /// Which of them this is, from 0.
+    /// Its index among them, from 0.
     pub place: u32,
     /// In the order of the topology.
     pub operators: Vec<OperatorLine>,
-    /// RSNode ids that are in use, or rest.
+    /// RSNode ids that are in use or quarantined.
     pub rsnodes: Vec<RsNodeLine>,
     /// Traffic groups.
     pub groups: Vec<GroupLine>,
-    /// All labels are those of the plan.
+    /// Whether all labels are those of the plan.
     pub is_deployed: bool,
-    /// The plan that was made last.
+    /// The last plan that was made.
     pub plan: Option<PlanStatus>,
-    /// What it has done, by name.
+    /// Counters of its work, by name.
     pub counters: ShellCounters,
-    /// Streams and threads, by name.
+    /// Counters of streams and threads, by name.
     pub shell: ShellCounters,
 }
 
@@ -50,23 +50,23 @@ pub struct OperatorLine {
     pub switch: String,
     /// Where it takes packets.
     pub address: SocketAddr,
-    /// There is a stream to it.
+    /// Whether there is a stream to it.
     pub is_connected: bool,
-    /// It answers.
+    /// Whether it answers.
     pub is_alive: bool,
-    /// It has all rules that it should have.
+    /// Whether it has all rules that it should have.
     pub is_up_to_date: bool,
-    /// It is in no plan: it was dead a short time ago, or has no selector.
+    /// Whether it is in no plan: it was dead recently, or has no selector.
     pub is_barred: bool,
-    /// Orders that it refuses, and that it should carry out: the log says which.
+    /// Orders that it refuses, and should carry out: the log names them.
     pub refused: u64,
-    /// Milliseconds since it last said anything; `None`: it never has.
+    /// Milliseconds since its last message; `None`: it has sent none.
     pub heard_ms: Option<u64>,
-    /// There is a selector beside it, so it may be an RSNode.
+    /// Whether it has a selector, and so may be an RSNode.
     pub may_select: bool,
-    /// Packets a second that its selector gets.
+    /// Packets per second of its selector.
     pub load_per_s: u64,
-    /// How many its accelerator may get, together with those of the others that share it.
+    /// Limit of its accelerator, in packets per second, together with the other operators that share it.
     pub load_most_per_s: u64,
 }
 
@@ -86,20 +86,20 @@ pub struct RsNodeLine {
 pub struct GroupLine {
     /// Its name.
     pub group: String,
-    /// The RSNode id that its requests are labelled with; `None`: it is degraded, or that is not known.
+    /// The RSNode id of its label; `None`: it is degraded, or that is unknown.
     pub label: Option<u16>,
     /// The operator that should select for it.
     pub wanted: Option<String>,
-    /// Requests a second of its hosts, as far as is known.
+    /// Requests per second of its hosts, as far as is known.
     pub requests_per_s: u64,
 }
 
-/// Which controller it is.
+/// A controller's place among all controllers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerPlace {
     /// HTTP addresses of all controllers, in their order.
     pub controllers: Vec<SocketAddr>,
-    /// Which of them this is, from 0.
+    /// Its index among them, from 0.
     pub place: u32,
 }
 
@@ -114,12 +114,12 @@ pub struct PlanStatus {
     pub degraded: usize,
     /// How it was found.
     pub method: String,
-    /// How long that took.
+    /// Milliseconds that planning took.
     pub took_ms: u64,
 }
 
 impl ControllerSnapshot {
-    /// From what a controller says of itself. `connected`: by operator, whether there is a stream to it.
+    /// From a controller's status. `connected`: by operator, whether there is a stream to it.
     #[must_use]
     pub fn new(
         network: &Network,
@@ -135,7 +135,7 @@ impl ControllerSnapshot {
             switch: name(operator),
             address: network.address(operator),
             is_connected: connected.get(operator).copied().unwrap_or_default(),
-            // While nobody answers, nobody is taken for dead: the controller itself may be cut off.
+            // While no operator answers, none is considered dead: the controller itself may be cut off.
             is_alive: seen.is_alive && connected.get(operator) == Some(&true),
             is_up_to_date: seen.is_up_to_date,
             is_barred: seen.is_barred,

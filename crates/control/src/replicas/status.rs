@@ -6,7 +6,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an operator has done with requests and answers.
+/// Counters of an operator's requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicasStatus {
     /// Requests of hosts of its rack that were sent towards their RSNode.
@@ -23,15 +23,15 @@ pub struct ReplicasStatus {
     pub not_copied: u64,
     /// Answers that went to clients of its rack.
     pub delivered: u64,
-    /// Of an operator that selects by itself: requests that went to their backup, because their replica group is not known.
+    /// Of an operator that selects: requests that went to their backup, because their replica group is unknown.
     pub unknown_group: u64,
-    /// The same: requests that it sent while as many were under way as it may have.
+    /// The same: requests that it sent without tracking, with too many in flight.
     pub untracked: u64,
-    /// The same: answers that were those of requests under way.
+    /// The same: answers to requests in flight.
     pub answered: u64,
-    /// The same: answers of no request under way: late, twice or forged.
+    /// The same: answers to no request in flight: late, duplicate or forged.
     pub unmatched: u64,
-    /// The same: answers without a status that can be read.
+    /// The same: answers without a readable status.
     pub without_status: u64,
     /// The same: statuses with values that no server can have.
     pub statuses_absurd: u64,
@@ -64,7 +64,6 @@ impl From<&Stats> for ReplicasStatus {
 }
 
 impl ReplicasStatus {
-    /// Name, help and value of each counter.
     fn named(&self) -> [(&'static str, &'static str, u64); 15] {
         [
             ("labelled", "Requests of hosts of this rack that were sent towards their RSNode", self.labelled),

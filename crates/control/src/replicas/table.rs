@@ -16,15 +16,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A configuration with comments, of a small network.
+/// A commented configuration of a small network.
 pub const EXAMPLE_TOML: &str = include_str!("controller.toml");
 
-/// What a controller is started with.
+/// The content of a controller's configuration file.
 #[derive(Debug)]
 pub struct ControllerFile {
-    /// The controllers, in their order: a controller's place here is [`ControllerConfig::place`].
+    /// The controllers, in their order: a controller's index is [`ControllerConfig::place`].
     pub controllers: Vec<SocketAddr>,
-    /// The file of the secret that they share with operators, as seen from the directory of this file.
+    /// The file of the secret shared with operators, relative to this file's directory.
     pub secret: Option<PathBuf>,
     /// The network.
     pub network: Network,
@@ -222,7 +222,7 @@ impl Default for BoundsTable {
 }
 
 impl ControllerFile {
-    /// Reads a configuration; `file` is what errors name. `read` reads the topology, if it is in a file of its own.
+    /// Parses a configuration; errors call it `file`. `read` reads the topology, if it is in a separate file.
     ///
     /// # Errors
     /// Names file, line or key, what is wrong, and what is allowed.
@@ -257,7 +257,6 @@ impl ControllerFile {
 }
 
 impl Keys {
-    /// Those of the keyspace, and those that are named one by one.
     fn replica_groups(&self) -> Result<Vec<ReplicaGroup>, String> {
         let mut groups: Vec<ReplicaGroup> = self.replica_group.iter().map(ReplicaGroupKeys::group).collect();
         if let Some(KeyspaceTable { replicas, version }) = self.keyspace {
@@ -395,7 +394,7 @@ mod tests {
         assert_eq!(network.selector(network.topology().operator("tor-1").unwrap()), None);
     }
 
-    /// Clients and controllers have the same groups from the same three settings.
+    /// Clients and controllers derive the same groups from the same three settings.
     #[test]
     fn a_keyspace_makes_the_replica_groups_of_all_servers() {
         let (before, after) = EXAMPLE_TOML.split_once("[[replica_group]]").unwrap();

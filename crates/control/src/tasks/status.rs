@@ -10,15 +10,15 @@ use std::fmt;
 /// A task queue at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksStatus {
-    /// What became of tasks, since the start.
+    /// Outcomes of tasks, since the start.
     pub tasks: TaskTotals,
-    /// Times that the switch stood still for more than a third of a lease.
+    /// Times that the switch paused for more than a third of a lease.
     pub gaps: u64,
     /// Bucket b counts first assignments that waited for 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub wait_us: Vec<u64>,
     /// Sum of those waits.
     pub wait_sum_us: u64,
-    /// The same of the times from an assignment to the word that the task is done.
+    /// As `wait_us`, for the times from an assignment to the message that the task is done.
     #[serde(default)]
     pub run_us: Vec<u64>,
     /// Sum of those times.
@@ -34,7 +34,7 @@ pub struct TasksStatus {
     pub slots: u32,
     /// Clients known now.
     pub clients: u32,
-    /// Queued tasks that wait for their place now.
+    /// Queued tasks that wait for their preferred place now.
     pub for_place: u32,
     /// Places known now.
     pub places: u32,

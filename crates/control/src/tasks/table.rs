@@ -23,12 +23,12 @@ pub struct TasksTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutorsTable {
-    /// Whether an executor whose tasks take less than a round trip asks ahead for those that it runs next.
+    /// Whether an executor prefetches tasks if they take less than a round trip.
     pub ahead: bool,
-    /// How long tasks may take for which it does, if that is more than a round trip. `None`: the executor's own default.
+    /// Tasks up to this duration are prefetched, if it is more than a round trip. `None`: the executor's default.
     #[serde(deserialize_with = "some_duration")]
     pub ahead_span: Option<Duration>,
-    /// How many tasks may wait for other tasks at a time. `None`: the executor's own default.
+    /// Number of tasks that may wait for other tasks at a time. `None`: the executor's default.
     pub waiting: Option<u32>,
 }
 
@@ -73,7 +73,7 @@ impl ProgramTable for TasksTable {
     }
 }
 
-/// A record must outlive the cookie that it was made with; otherwise a copy of that packet could make the record again.
+/// Otherwise a copy of the packet could make the record again after its end.
 fn outlives_cookies(key: &str, idle: Duration, cookie: Duration) -> Result<(), String> {
     if idle >= 2 * cookie {
         return Ok(());

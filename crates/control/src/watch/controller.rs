@@ -1,4 +1,4 @@
-//! What a view of a controller has in the place of its lists, which a large network would make long.
+//! Bounded lists for the view of a controller.
 
 use super::{Listed, Watched, grouped};
 use crate::replicas::{ControllerSnapshot, GroupLine, OperatorLine, RsNodeLine};
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 /// The lists of a controller, bounded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerDetail {
-    /// First those that need a look, then those with the most load.
+    /// First those that need attention, then those with the most load.
     pub operators: Listed<OperatorLine>,
-    /// How many operators do not answer.
+    /// Number of operators that do not answer.
     pub operators_silent: u64,
-    /// How many there are.
+    /// Number of all operators.
     pub operators_all: u64,
-    /// RSNode ids but those that rest, in their order.
+    /// RSNode ids in their order, without quarantined ones.
     pub rsnodes: Listed<RsNodeLine>,
-    /// First those that are degraded, or not where they should be, then those with the most requests.
+    /// First those that are degraded or misplaced, then those with the most requests.
     pub groups: Listed<GroupLine>,
-    /// How many groups no RSNode serves.
+    /// Number of groups that no RSNode serves.
     pub groups_degraded: u64,
-    /// How many there are.
+    /// Number of all groups.
     pub groups_all: u64,
 }
 

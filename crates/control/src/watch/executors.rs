@@ -1,4 +1,4 @@
-//! Executors, as the slots of a survey show them, and those that have gone.
+//! Executors, derived from the slots of a survey, and those that have gone.
 
 use super::Listed;
 use super::label::label;
@@ -9,20 +9,18 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// How long executors that have gone are shown.
 const GONE_FOR: Nanos = 600 * SECOND;
-/// How many of them are remembered.
 const GONE_MAX: usize = 64;
 
-/// How an executor is.
+/// The state of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutorState {
-    /// Not heard for a lease: its tasks are queued again (T10).
+    /// Silent for a lease: its tasks are queued again (T10).
     Lost,
-    /// Not heard for more than half a lease.
+    /// Silent for more than half a lease.
     Silent,
-    /// Heard.
+    /// Heard recently.
     Alive,
     /// It has said good-bye.
     Left,
@@ -33,19 +31,19 @@ pub enum ExecutorState {
 pub struct ExecutorView {
     /// Its [`label`].
     pub id: String,
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// How it is.
+    /// Its state.
     pub state: ExecutorState,
-    /// Milliseconds since it was heard last.
+    /// Milliseconds since its last message.
     pub heard_ms: u64,
     /// Its slots.
     pub slots: u32,
-    /// Of them, those with a task.
+    /// Its slots with a task.
     pub busy: u32,
-    /// Of them, those that wait for one.
+    /// Its slots that wait for one.
     pub parked: u32,
-    /// Milliseconds for which it has had the task that it has had longest; `None`: it has none.
+    /// Milliseconds since the assignment of its oldest task; `None`: it has none.
     pub longest_ms: Option<u64>,
     /// Names of its resources.
     pub resources: Vec<String>,
@@ -53,7 +51,6 @@ pub struct ExecutorView {
     pub had: u32,
 }
 
-/// An executor of the last survey, added up.
 #[derive(Clone, Debug)]
 struct Seen {
     address: std::net::SocketAddr,
@@ -64,11 +61,10 @@ struct Seen {
     /// The earliest assignment.
     since_ns: Option<Nanos>,
     resources: u8,
-    /// Tasks that it had when it was heard last.
+    /// Tasks that it had at its last message.
     had: u32,
 }
 
-/// Remembers who was there.
 #[derive(Debug)]
 pub(super) struct Executors {
     lease: Nanos,
@@ -83,8 +79,7 @@ impl Executors {
         Self { lease, names, before: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// Those of a survey, and those that have gone: first those that need a look, each kind by address. Also how many there are of
-    /// each state.
+    /// Present and gone executors: first those that need attention, each kind by address. Also the number in each state.
     pub(super) fn see(
         &mut self,
         now: Nanos,
@@ -94,7 +89,7 @@ impl Executors {
         for (id, executor) in &mut seen {
             let had = self.before.get(id).map_or(0, |before| before.had);
             let is_heard = now.saturating_sub(executor.heard_ns) < self.lease;
-            // What it has lost meanwhile is what it had.
+            // A silent executor still has its tasks, even if the switch has queued them again.
             executor.had = if is_heard { executor.busy } else { had.max(executor.busy) };
         }
         let missed: Vec<_> = self.before.iter().filter(|(id, _)| !seen.contains_key(id)).collect();
@@ -120,7 +115,7 @@ impl Executors {
         (Listed::of(all), states)
     }
 
-    /// One that the switch has forgotten. It was lost, if it was not heard either when it was there.
+    /// A forgotten executor was lost if it was already silent in the last survey.
     fn gone_one(&self, now: Nanos, id: u64, executor: &Seen) -> ExecutorView {
         let view = self.view(now, id, executor);
         let state = if view.state == ExecutorState::Lost { ExecutorState::Lost } else { ExecutorState::Left };
@@ -195,7 +190,6 @@ mod tests {
         SurveyedSlot::new(executor, "10.0.0.1:9".parse().unwrap(), heard_ns, state)
     }
 
-    /// Those with that state, as the view says.
     fn of(state: ExecutorState, listed: &Listed<ExecutorView>) -> Vec<&ExecutorView> {
         listed.shown.iter().filter(|view| view.state == state).collect()
     }

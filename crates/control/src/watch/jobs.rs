@@ -1,4 +1,4 @@
-//! Clients and their jobs, as clients and tasks of a survey show them.
+//! Clients and their jobs, derived from clients and tasks of a survey.
 
 use super::Listed;
 use super::label::label;
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 pub struct ClientView {
     /// Its [`label`].
     pub id: String,
-    /// Where it is.
+    /// Its address.
     pub address: String,
     /// The user who runs it, as it says.
     pub uid: u32,
-    /// Milliseconds since it was heard last.
+    /// Milliseconds since its last message.
     pub heard_ms: u64,
     /// Its tasks in the switch, queued and running.
     pub open: u32,
@@ -28,7 +28,7 @@ pub struct ClientView {
 pub struct JobView {
     /// Its client.
     pub client: String,
-    /// Where that is.
+    /// The client's address.
     pub address: String,
     /// Its number at that client.
     pub jid: u32,
@@ -38,7 +38,7 @@ pub struct JobView {
     pub queued: u64,
     /// Its tasks that executors have.
     pub running: u64,
-    /// Of its running tasks, those that have begun before.
+    /// Its running tasks that have begun before.
     pub again: u64,
     /// Milliseconds for which its oldest task has been in the switch.
     pub oldest_ms: u64,
@@ -65,10 +65,10 @@ fn client_view(now: Nanos, client: &SurveyedClient) -> ClientView {
 pub(super) fn jobs(now: Nanos, clients: &[SurveyedClient], tasks: &[SurveyedTask]) -> Listed<JobView> {
     let clients: HashMap<u32, &SurveyedClient> = clients.iter().map(|client| (client.number, client)).collect();
     let mut jobs: HashMap<(u32, u32), JobView> = HashMap::new();
-    // Tasks of a job mostly lie side by side: one look-up for all of them.
+    // Tasks of a job are mostly adjacent: one look-up for all of them.
     for run in tasks.chunk_by(|a, b| (a.client, a.jid) == (b.client, b.jid)) {
         let Some(first) = run.first() else { continue };
-        // Tasks of a client that came while the survey went on are in the next one.
+        // Tasks of a client that arrived during the survey appear in the next one.
         let Some(client) = clients.get(&first.client) else { continue };
         let job = jobs.entry((first.client, first.jid)).or_insert_with(|| JobView {
             client: label(client.identity()),

@@ -1,10 +1,9 @@
-//! By what clients and executors are told apart where people see them. Their identities are secrets between them and the switch: who knows
-//! one can take its place.
+//! Labels of clients and executors for users. Their identities are secrets: with one, another process could take their place.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// A key of this process, at random: nobody computes an identity from a label.
+/// A random key of this process, so that no identity can be computed from a label.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The label of an identity, until this process ends: 16 hexadecimal digits.

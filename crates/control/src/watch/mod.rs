@@ -1,5 +1,5 @@
-//! What people see of a process while it works: a [`View`], which the page and `midflight top` show. `docs/internals/watching.md` says
-//! who makes one and when, `docs/watching.md` has its fields.
+//! Live views of a process: a [`View`], which the page and `midflight top` show. `docs/internals/watching.md` says how they are made,
+//! `docs/watching.md` describes their fields.
 //!
 //! | where | what a view adds to the status |
 //! |---|---|
@@ -36,36 +36,36 @@ use std::time::{Duration, Instant};
 /// Entries of a list in a view.
 pub const LISTED_MAX: usize = 256;
 
-/// A process at one moment, and what has changed since the view before.
+/// A process at one moment, and the changes since the previous view.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View<S, D = TasksDetail> {
-    /// What it is: a switch of `tasks`, `reads` or `replicas`, a `replica` or a `controller`.
+    /// The kind of process: a switch of `tasks`, `reads` or `replicas`, a `replica` or a `controller`.
     pub program: String,
-    /// Counts the views since the first viewer came: a gap means that this viewer has missed some.
+    /// Number of this view since the first viewer came: a gap means missed views.
     pub number: u64,
-    /// Milliseconds since the view before; `None`: there was none.
+    /// Milliseconds since the previous view; `None`: there was none.
     pub period_ms: Option<u64>,
-    /// Who gets this view: pages and `midflight top`.
+    /// Number of viewers: pages and `midflight top`.
     pub viewers: u32,
-    /// What `/status` says.
+    /// As `/status`.
     pub status: S,
-    /// Counters that have changed since the view before, by name: how much in a second.
+    /// Counters that have changed since the previous view, by name: the change per second.
     pub rates: BTreeMap<String, f64>,
-    /// What is added to that; `None`: nothing, or the switch had no time for it.
+    /// What the program adds; `None`: nothing, or the switch had no time for it.
     pub detail: Option<D>,
 }
 
-/// A list that is bounded.
+/// A bounded list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed<T> {
-    /// The first ones.
+    /// The first entries.
     pub shown: Vec<T>,
-    /// How many are left out.
+    /// Number of further entries.
     pub more: u64,
 }
 
 impl<T> Listed<T> {
-    /// The first [`LISTED_MAX`] of all.
+    /// Keeps the first [`LISTED_MAX`] entries.
     pub fn of(mut all: Vec<T>) -> Self {
         let more = all.len().saturating_sub(LISTED_MAX) as u64;
         all.truncate(LISTED_MAX);
@@ -73,12 +73,12 @@ impl<T> Listed<T> {
     }
 }
 
-/// What can be watched: the status of a process.
+/// The status of a process that can be watched.
 pub trait Watched: Serialize {
-    /// What the process is, in one word: see [`View::program`].
+    /// The kind of process, in one word: see [`View::program`].
     fn program(&self) -> &'static str;
 
-    /// All counters, by names that tell where they stand in it.
+    /// All counters; a name includes the path in the status.
     fn counts(&self) -> BTreeMap<String, u64>;
 }
 
@@ -93,7 +93,7 @@ impl<S: ProgramStatus> Watched for Snapshot<S> {
     }
 }
 
-/// Counters by name, with the name of their group before it.
+/// Counters by name, prefixed by their group.
 pub(crate) fn grouped<'a, const N: usize>(
     groups: [(&'a str, &'a ShellCounters); N],
 ) -> impl Iterator<Item = (String, u64)> + 'a {
@@ -102,16 +102,16 @@ pub(crate) fn grouped<'a, const N: usize>(
         .flat_map(|(group, counts)| counts.iter().map(move |(name, &count)| (format!("{group}.{name}"), count)))
 }
 
-/// Makes views of a process, one after the other.
+/// Makes the views of a process, one after the other.
 pub trait Observer: Send {
-    /// The next one, as JSON, for so many viewers.
+    /// The next view as JSON, for this number of viewers.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     fn view(&mut self, viewers: u32) -> serde_json::Result<String>;
 }
 
-/// An observer that looks by calling a function: for the status, and what is added to it.
+/// An observer that gets status and detail from a function.
 #[derive(Debug)]
 pub struct Looking<F> {
     look: F,
@@ -119,7 +119,7 @@ pub struct Looking<F> {
 }
 
 impl<F> Looking<F> {
-    /// By this function.
+    /// With this function.
     pub fn new<S, D>(look: F) -> Self
     where
         F: FnMut() -> serde_json::Result<(S, Option<D>)>,
@@ -135,7 +135,7 @@ impl<S: Watched, D: Serialize, F: FnMut() -> serde_json::Result<(S, Option<D>)> 
     }
 }
 
-/// What views have in common: counts of the last one, from which rates come.
+/// The common part of all observers: the counters of the last view, for the rates.
 #[derive(Debug, Default)]
 pub struct ViewSequence {
     number: u64,
@@ -165,7 +165,7 @@ impl ViewSequence {
     }
 }
 
-/// What has changed, in a second. A counter that is smaller than before began anew.
+/// A counter that has decreased restarted from 0.
 fn rates(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, period: Duration) -> BTreeMap<String, f64> {
     let seconds = period.as_secs_f64().max(1e-3);
     let changed = now.iter().filter_map(|(name, &count)| {
@@ -175,7 +175,7 @@ fn rates(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, period: Du
     changed.collect()
 }
 
-/// So much in so many seconds, in one. Three digits behind the point are more than a person reads.
+/// Rounded to three digits: more are unreadable.
 fn rate(more: u64, seconds: f64) -> f64 {
     (more as f64 / seconds * 1e3).round() / 1e3
 }

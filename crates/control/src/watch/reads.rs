@@ -1,4 +1,4 @@
-//! What a view of a store's switch adds to its counters: sessions, and each replica as the switch sees it.
+//! What a view of a store's switch adds: sessions, and each replica as the switch sees it.
 
 use super::{Listed, rate};
 use crate::reads::{ReadsTable, SetTable};
@@ -8,49 +8,49 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A replica that was not heard for so many heartbeats is silent. One that does not lead speaks every five, and the switch knows only when
-/// it sent what that answers: that is up to ten old.
+/// Silence in heartbeats. A follower sends at every fifth, and the switch knows only when it sent the message that this answers: up to ten
+/// heartbeats ago.
 const SILENT_AFTER: u64 = 20;
 
-/// How a replica is, as its switch sees it.
+/// The state of a replica, as its switch sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicaState {
-    /// Not heard for twenty heartbeats, or never.
+    /// Silent for twenty heartbeats, or never heard.
     Silent,
-    /// It is heard, but the leader does not name it: it is no member.
+    /// Heard, but not a member: the leader does not name it.
     Out,
-    /// It is in the session, and the leader lets it have no reads (its weight is 0): it has left reads unanswered, is not heard by the
-    /// leader, or still learns; or only the leader serves reads.
+    /// In the session without reads (weight 0): it left reads unanswered, the leader does not hear it, it still learns, or only the leader
+    /// serves reads.
     NoReads,
-    /// It is heard, and there is no session.
+    /// Heard, but there is no session.
     Waits,
-    /// It is in the session, and gets reads.
+    /// In the session, and gets reads.
     Serves,
-    /// It leads.
+    /// The leader.
     Leads,
 }
 
 /// A replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaView {
-    /// Its place in the set.
+    /// Its slot in the set.
     pub slot: u8,
     /// Its id; `None`: the switch's configuration has none at this address.
     pub replica: Option<u64>,
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// How it is.
+    /// Its state.
     pub state: ReplicaState,
-    /// Milliseconds since the switch sent what its last word answers; `None`: it was never heard.
+    /// Age in milliseconds of the switch's message that it last answered; `None`: it was never heard.
     pub heard_ms: Option<u64>,
-    /// Its chance of a read by that of all.
+    /// Its share of reads, relative to the sum of all weights.
     pub weight: u16,
-    /// Its log is the leader's up to this index, as the leader says.
+    /// The index up to which its log matches the leader's, as the leader reports.
     pub matched: u64,
-    /// How many entries that is behind the replica that has most.
+    /// Entries by which it is behind the most advanced replica.
     pub lag: u64,
-    /// Reads a second that it was sent, and whose replies pass the switch; `None` in the first view.
+    /// Reads per second sent to it whose replies pass the switch; `None` in the first view.
     pub reads_per_s: Option<f64>,
     /// Their replies.
     pub replies_per_s: Option<f64>,
@@ -63,7 +63,7 @@ pub struct SessionView {
     pub term: u64,
     /// Counts sessions in the term.
     pub number: u64,
-    /// Milliseconds after which it ends, if its leader says nothing; `None`: it has ended.
+    /// Milliseconds to its end, if its leader sends nothing; `None`: it has ended.
     pub ends_in_ms: Option<u64>,
 }
 
@@ -72,43 +72,42 @@ pub struct SessionView {
 pub struct SetView {
     /// Its number.
     pub set: u16,
-    /// The present or last session; `None`: there was none.
+    /// The current or last session; `None`: there was none.
     pub session: Option<SessionView>,
-    /// Which replica gets a read.
+    /// How a consistent replica is chosen for a read.
     pub policy: Policy,
-    /// Which replies pass.
+    /// Which replies of followers pass.
     pub reply_check: ReplyCheck,
-    /// Each replica may answer each read: it finds out itself whether it is up to date.
+    /// Whether any replica may answer a read, because it checks itself whether it is up to date.
     pub any_replica: bool,
-    /// Writes without an answer of theirs or of a later one.
+    /// Writes that neither their own answer nor a later one has completed.
     pub writes_under_way: u64,
     /// By slot.
     pub replicas: Vec<ReplicaView>,
 }
 
-/// Of one moment, and of the time since the view before.
+/// The sets at one moment, and rates since the previous view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadsDetail {
     /// In the order of their places.
     pub sets: Listed<SetView>,
 }
 
-/// Remembers what the next detail needs.
+/// State between views.
 #[derive(Debug)]
 pub struct ReadsWatch {
     sets: Vec<SetTable>,
-    /// The survey before.
     before: Option<(Nanos, HashMap<u16, SurveyedSet>)>,
 }
 
 impl ReadsWatch {
-    /// Of a switch with this configuration.
+    /// For a switch with this configuration.
     #[must_use]
     pub fn new(table: &ReadsTable) -> Self {
         Self { sets: table.set.clone(), before: None }
     }
 
-    /// What this survey shows. `now` is its time.
+    /// The detail of this survey. `now` is its time.
     pub fn detail(&mut self, now: Nanos, survey: &Survey) -> ReadsDetail {
         let sets = survey.sets.iter().map(|set| self.set(now, set)).collect();
         self.before = Some((now, survey.sets.iter().map(|set| (set.number, *set)).collect()));
@@ -175,13 +174,13 @@ fn state(now: Nanos, set: &SurveyedSet, slot: u8, replica: &SurveyedReplica, sil
     }
 }
 
-/// Reads and replies a second of a slot. With a session counts begin anew.
+/// Counts restart with each session.
 fn rates(now: Nanos, set: &SurveyedSet, slot: usize, before: Option<(Nanos, &SurveyedSet)>) -> [Option<f64>; 2] {
     let Some((then, before)) = before else { return [None; 2] };
     let seconds = (now.saturating_sub(then) as f64 / 1e9).max(1e-3);
     let (replica, base) = (&set.replicas[slot], &before.replicas[slot]);
     let base = if before.sid == set.sid { [base.sent, base.answered] } else { [0; 2] };
-    // A survey that met the beginning of a session may have the old number with new counts.
+    // A survey during the beginning of a session may have the old number with new counts.
     let more = |now: u32, base: u32| Some(now.wrapping_sub(base)).filter(|more| *more < 1 << 31).unwrap_or(now);
     let more = [more(replica.sent, base[0]), more(replica.answered, base[1])];
     more.map(|more| Some(rate(more.into(), seconds)))

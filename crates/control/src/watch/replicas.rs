@@ -1,4 +1,4 @@
-//! What a view of an operator adds to its counters: who controls it, its traffic groups, RSNodes, and servers as its selector sees them.
+//! What a view of an operator adds: its controller, traffic groups, RSNodes, and servers as its selector sees them.
 
 use super::{Listed, rate};
 use midflight_dataplane::replicas::{Selection, Survey, SurveyedGroup, SurveyedRsNode};
@@ -10,29 +10,29 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Who gives an operator its rules, and who selects beside it: what its core does not know.
+/// State of an operator that its core does not have: its control connection and its selector.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorParts {
-    /// The number of the term that it follows; 0: of nobody yet.
+    /// Number of the term that it follows; 0: none yet.
     pub term: u64,
-    /// Time since a controller of that term said anything.
+    /// Time since the last message of a controller of that term.
     pub heard: Option<Duration>,
     /// Rules that it has.
     pub rules: u64,
-    /// The selector beside it, and its servers in the order of their numbers.
+    /// Its selector, and the servers in the order of their numbers.
     pub selector: Option<(SelectorView, Vec<SeenServer>)>,
 }
 
 /// A selector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectorView {
-    /// How it chooses.
+    /// Its algorithm.
     pub algorithm: String,
-    /// Where it is; `None`: the operator's core chooses.
+    /// Its address; `None`: the operator's core selects.
     pub address: Option<String>,
-    /// It works: its thread has not ended.
+    /// Whether its thread runs.
     pub works: bool,
-    /// Requests without an answer.
+    /// Requests in flight.
     pub under_way: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct SelectorView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupState {
-    /// No: its RSNode's operator is not known here, or does not answer.
+    /// No: its RSNode's operator is unknown here, or does not answer.
     Unknown,
     /// No: they go to their backups.
     Degraded,
@@ -55,11 +55,11 @@ pub struct GroupView {
     pub group: u16,
     /// Whether its requests reach an RSNode.
     pub state: GroupState,
-    /// The RSNode id that they are labelled with; `None`: it is degraded.
+    /// The RSNode id of its label; `None`: it is degraded.
     pub rsnode: Option<u16>,
-    /// Where that is: an address, or `here`.
+    /// The RSNode's address, or `here`.
     pub operator: Option<String>,
-    /// Answers a second to its hosts; `None` in the first view.
+    /// Answers per second to its hosts; `None` in the first view.
     pub answers_per_s: Option<f64>,
 }
 
@@ -68,17 +68,17 @@ pub struct GroupView {
 pub struct RsNodeView {
     /// The id.
     pub id: u16,
-    /// Where it is: an address, or `here`.
+    /// Its operator's address, or `here`.
     pub operator: String,
 }
 
-/// How a server is, as the selector here sees it.
+/// The state of a server, as the selector here sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
-    /// The last that was seen of it: requests expired, and none was answered.
+    /// Requests have expired since its last answer.
     Silent,
-    /// Nothing is known of it, or nothing any more.
+    /// No recent request or answer is known.
     Unknown,
     /// It answers.
     Answers,
@@ -87,71 +87,69 @@ pub enum ServerState {
 /// A server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// How it is.
+    /// Its state.
     pub state: ServerState,
     /// Requests that were neither answered nor have expired.
     pub outstanding: u32,
-    /// Requests a second that it was sent; `None`: in the first view, or the core chooses, which does not count them.
+    /// Requests per second sent to it; `None` in the first view, or if the core selects, which does not count them.
     pub asked_per_s: Option<f64>,
-    /// Of those, the ones without an answer in time.
+    /// Those of them without an answer in time.
     pub expired_per_s: Option<f64>,
-    /// Average time of its responses, in microseconds.
+    /// Average response time, in microseconds.
     pub response_us: Option<f64>,
-    /// Average time that it serves a request, as it says, in microseconds.
+    /// Average service time, as it reports, in microseconds.
     pub service_us: Option<f64>,
     /// Average of the queue that it reports, in requests.
     pub queue: Option<f64>,
-    /// What it is ranked by: the least one is chosen. Its unit is the selector's own.
+    /// Its rank: the selector chooses the least. The unit is the selector's own.
     pub score: Option<f64>,
 }
 
-/// Of one moment, and of the time since the view before.
+/// The operator at one moment, and rates since the previous view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicasDetail {
-    /// The number of the term that it follows; 0: no controller has given it rules.
+    /// Number of the term that it follows; 0: no controller has given it rules.
     pub term: u64,
-    /// Milliseconds since a controller of that term said anything.
+    /// Milliseconds since the last message of a controller of that term.
     pub controller_heard_ms: Option<u64>,
     /// Rules that it has.
     pub rules: u64,
-    /// RSNode ids that are this operator's.
+    /// The operator's own RSNode ids.
     pub serves: Listed<u16>,
-    /// Who selects here; `None`: nobody, so it is no RSNode.
+    /// The selector; `None`: there is none, so the operator is no RSNode.
     pub selector: Option<SelectorView>,
-    /// How many groups are in each state.
+    /// Number of groups in each state.
     pub group_states: BTreeMap<GroupState, u64>,
-    /// First those that need a look, then those with the most answers.
+    /// First those that need attention, then those with the most answers.
     pub groups: Listed<GroupView>,
     /// In the order of their ids.
     pub rsnodes: Listed<RsNodeView>,
-    /// How many servers are in each state.
+    /// Number of servers in each state.
     pub server_states: BTreeMap<ServerState, u64>,
-    /// First those that need a look, then those with the most requests.
+    /// First those that need attention, then those with the most requests.
     pub servers: Listed<ServerView>,
 }
 
-/// Remembers what the next detail needs.
+/// State between views.
 #[derive(Debug)]
 pub struct ReplicasWatch {
     selection: Selection,
-    /// When the view before was made.
     then: Option<Nanos>,
-    /// Answers of each group.
     answers: HashMap<u16, u64>,
     /// Of each server: requests sent and expired.
     servers: HashMap<SocketAddr, [u64; 2]>,
 }
 
 impl ReplicasWatch {
-    /// Of an operator that chooses so itself, if it does.
+    /// For an operator whose core selects so, if it does.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
         Self { selection, then: None, answers: HashMap::new(), servers: HashMap::new() }
     }
 
-    /// What this survey and these parts show. `now` is the survey's time; `under_way`: requests of a core that chooses itself.
+    /// The detail of this survey and these parts. `now`: the survey's time; `under_way`: requests in flight of a core that selects.
     pub fn detail(&mut self, now: Nanos, survey: &Survey, parts: OperatorParts, under_way: u64) -> ReplicasDetail {
         let seconds = self.then.map(|then| (now.saturating_sub(then) as f64 / 1e9).max(1e-3));
         self.then = Some(now);
@@ -203,7 +201,7 @@ impl ReplicasWatch {
         views
     }
 
-    /// Servers as a selector beside the operator sees them.
+    /// Servers as a separate selector sees them.
     fn seen(&mut self, seconds: Option<f64>, seen: &[SeenServer]) -> Vec<ServerView> {
         let before = std::mem::take(&mut self.servers);
         let mut views = Vec::with_capacity(seen.len());
@@ -234,7 +232,7 @@ impl ReplicasWatch {
     }
 }
 
-/// Servers as a core that chooses sees them. Only C3 has averages.
+/// Only C3 has averages.
 fn of_core(now: Nanos, survey: &Survey) -> Vec<ServerView> {
     let view = |server: &midflight_dataplane::replicas::SurveyedServer| {
         let is_known = now < server.known_until_ns;
@@ -269,12 +267,11 @@ fn counted<T: Ord>(states: impl Iterator<Item = T>) -> BTreeMap<T, u64> {
     all
 }
 
-/// Nanoseconds in microseconds.
 fn micros(nanos: f64) -> Option<f64> {
     short(nanos / 1e3)
 }
 
-/// Three digits behind the point; JSON has no infinity.
+/// Rounded to three decimals; `None` for infinity, which JSON lacks.
 fn short(value: f64) -> Option<f64> {
     value.is_finite().then(|| (value * 1e3).round() / 1e3)
 }

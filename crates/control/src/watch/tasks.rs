@@ -9,41 +9,40 @@ use midflight_endpoint::{MS, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who has slots and tasks, and how long tasks of the last period took.
+/// Owners of slots and tasks, and times of tasks in the last period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksDetail {
-    /// Silence in milliseconds after which a task is queued again.
+    /// Silence in milliseconds after which an executor's tasks are queued again.
     pub lease_ms: u64,
     /// Tasks, queued and running, that the queue has room for.
     pub capacity: u32,
-    /// First those that need a look.
+    /// First those that need attention.
     pub executors: Listed<ExecutorView>,
-    /// How many executors are in each state.
+    /// Number of executors in each state.
     pub states: BTreeMap<ExecutorState, u64>,
     /// Those with the most tasks first.
     pub clients: Listed<ClientView>,
     /// Those with the most tasks first.
     pub jobs: Listed<JobView>,
-    /// The queue is longer than what was looked at: `jobs` is a part.
+    /// Whether `jobs` is incomplete, because the queue is longer than the survey.
     pub jobs_are_partial: bool,
-    /// First assignments since the view before, in the buckets of `status.wait_us`; empty in the first view.
+    /// First assignments since the previous view, in the buckets of `status.wait_us`; empty in the first view.
     pub wait_us: Vec<u64>,
-    /// The same of tasks that are done, in the buckets of `status.run_us`.
+    /// The same for tasks that are done, in the buckets of `status.run_us`.
     pub run_us: Vec<u64>,
 }
 
-/// Remembers what the next detail needs.
+/// State between views.
 #[derive(Debug)]
 pub struct TasksWatch {
     lease: Nanos,
     capacity: u32,
     executors: Executors,
-    /// Both histograms.
     before: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl TasksWatch {
-    /// Of a queue with these bounds and names.
+    /// For a queue with these bounds and names.
     #[must_use]
     pub fn new(table: &TasksTable) -> Self {
         let lease = table.bounds.lease_ns;
@@ -51,7 +50,7 @@ impl TasksWatch {
         Self { lease, capacity: table.bounds.queue, executors, before: None }
     }
 
-    /// What this survey and these counters show. `now` is the survey's time.
+    /// The detail of this survey and these counters. `now` is the survey's time.
     pub fn detail(&mut self, now: Nanos, survey: &Survey, status: &TasksStatus) -> TasksDetail {
         let (executors, states) = self.executors.see(now, &survey.slots);
         let (wait_us, run_us) = match &self.before {
@@ -73,7 +72,6 @@ impl TasksWatch {
     }
 }
 
-/// By how much each bucket has grown.
 fn more(before: &[u64], now: &[u64]) -> Vec<u64> {
     now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
 }

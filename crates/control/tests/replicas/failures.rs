@@ -1,4 +1,4 @@
-//! What follows when an operator, a selector or a controller fails, each by itself (N6).
+//! Failures of an operator, a selector or a controller, each by itself (N6).
 
 use crate::plans::{deployed, rsnodes};
 use crate::world::{MS, Path, STEP, TOPOLOGY, World, times};
@@ -14,7 +14,6 @@ fn failures(world: &World) -> Vec<(usize, Failure)> {
     world.events.iter().filter_map(failed).collect()
 }
 
-/// N6: within the stated time the racks' operators send nothing to the dead RSNode any more, and its groups have another one soon.
 #[test]
 fn n6_requests_pass_a_dead_rsnode_within_the_stated_time_and_its_groups_move() {
     let mut world = deployed(1);
@@ -131,7 +130,7 @@ fn n6_who_hears_of_few_operators_does_not_take_over() {
     assert!(matches!(world.controller(0).role(), Role::Active(_)));
 }
 
-/// Two operators share an accelerator that takes 500 requests a second. One of them has 300 and dies; then the other one may have them.
+/// Two operators share an accelerator for 500 requests per second. One has 300 and dies; then the other one may have them.
 #[test]
 fn n6_the_load_of_a_dead_operator_does_not_count_any_more() {
     let shared = r#"
@@ -204,7 +203,7 @@ fn n6_an_operator_that_answers_and_does_not_obey_holds_up_nobody() {
     assert!(status.operators[stuck].is_up_to_date && !status.operators[stuck].is_barred, "{status:?}");
 }
 
-/// What one operator has no room for is its own failure, and not that of one RSNode after the other.
+/// A lack of room is the operator's own failure, not that of one RSNode after the other.
 #[test]
 fn n6_an_operator_that_refuses_several_rsnodes_fails_itself() {
     let mut world = deployed(1);
@@ -230,7 +229,7 @@ fn n6_an_operator_that_refuses_several_rsnodes_fails_itself() {
     assert_eq!(failures(&world), expected);
 }
 
-/// Two that it refuses at the same time: neither has failed.
+/// It refuses two at the same time: neither has failed.
 #[test]
 fn n6_an_operator_that_refuses_several_rsnodes_at_once_costs_none_of_them() {
     let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
@@ -244,7 +243,7 @@ fn n6_an_operator_that_refuses_several_rsnodes_at_once_costs_none_of_them() {
     assert_eq!(rsnodes(&world).len(), 4);
 }
 
-/// There is nothing to plan for: an operator that works again serves its rack as at the start.
+/// An operator that works again serves its rack as at the start.
 #[test]
 fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
     let config = ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() };
@@ -264,7 +263,6 @@ fn n6_without_traffic_groups_begin_again_when_their_operator_works_again() {
     assert_eq!(world.controller(0).status().counters.plans_wanted, 0);
 }
 
-/// Whoever is started later has not failed.
 #[test]
 fn n6_an_operator_that_is_started_after_its_controller_is_not_barred() {
     let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, barred_for: 60_000 * MS, ..times() });
@@ -317,7 +315,7 @@ fn n6_an_operator_whose_selector_came_back_while_nobody_looked_may_be_planned_ag
     assert!(!world.controller(0).status().operators[without].is_barred);
 }
 
-/// After a takeover with an operator out of reach no id is given out. Plans use the RSNodes that there are.
+/// After a takeover with an operator out of reach no id is allocated.
 #[test]
 fn n6_groups_move_to_rsnodes_that_there_are_while_no_id_may_be_given_out() {
     let config = ControllerConfig { start: Start::OwnRack, ..times() };
@@ -341,7 +339,7 @@ fn n6_groups_move_to_rsnodes_that_there_are_while_no_id_may_be_given_out() {
     assert_eq!(selected.count(), 3);
 }
 
-/// One that dies of each of its orders, and is started again each time.
+/// An operator that dies of each of its orders, and is restarted each time.
 #[test]
 fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {
     let mut world = deployed(1);
@@ -365,7 +363,7 @@ fn n6_an_operator_that_starts_again_and_again_holds_up_nobody() {
     assert!(wanted <= 6, "{wanted} plans in 8 s, of which one is due every 2 s");
 }
 
-/// With the number of the largest term there is, nobody could have a greater one: it is followed by no operator.
+/// No controller could have a greater term than the largest number.
 #[test]
 fn n6_an_impossible_term_is_not_followed() {
     let mut world = World::new(1, 2, times());
@@ -388,7 +386,7 @@ fn n6_an_impossible_term_is_not_followed() {
     assert_eq!(world.active(), [1], "and the next one can take over");
 }
 
-/// Where most operators follow a high term, it is not impossible: a controller that has just started does not know how many there were.
+/// A controller that has just started does not know how many terms there were.
 #[test]
 fn n6_a_high_term_of_most_operators_is_exceeded() {
     let mut world = World::new(1, 1, times());

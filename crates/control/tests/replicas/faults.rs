@@ -1,6 +1,5 @@
-//! Any interleaving: messages lost, repeated and late; operators, selectors and controllers that die and come back between any two.
-//! `World` checks at each step that no request is without a way but where an operator is down, that no id is used again too early, and
-//! that no operator obeys an older term.
+//! Random interleavings: lost, repeated and late messages; operators, selectors and controllers that die and return. At each step `World`
+//! checks that requests are lost only where an operator is down, that no id is reused too early, and that no operator obeys an older term.
 
 use crate::world::{Faults, Path, World, times};
 use midflight_control::replicas::ControllerConfig;
@@ -55,7 +54,7 @@ fn happen(world: &mut World, happening: &Happening) {
     }
 }
 
-/// Everybody is back and the network is good: all groups have a selector again, under one controller.
+/// Once all processes are back, all groups have a selector again, under one controller.
 fn heals(world: &mut World) {
     world.faults = Faults::default();
     world.cut.clear();
@@ -91,13 +90,13 @@ fn run(seed: u64, faults: Faults, happenings: &[(u64, Happening)], config: Contr
     heals(&mut world);
 }
 
-/// 48 of each, or as many as `PROPTEST_CASES` says.
+/// 48 cases of each, or `PROPTEST_CASES`.
 fn cases() -> ProptestConfig {
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 48, ..default } }
 }
 
-/// So few that they come round, and plans that come soon.
+/// So few ids that they are reused, and frequent plans.
 fn few_ids(rsnodes: u16) -> ControllerConfig {
     ControllerConfig { rsnodes, plan_every: 700_000_000, barred_for: 300_000_000, ..times() }
 }
@@ -114,7 +113,7 @@ proptest! {
         run(seed, Faults { lost, twice, late }, &happenings, times());
     }
 
-    /// Operators live, so no request is ever lost once the rules are set; and there are few ids, so they come round.
+    /// Operators live, so no request is lost once the rules are set; ids are few, so they are reused.
     #[test]
     fn n7_controllers_die_between_any_two_messages_of_a_deployment(
         seed: u64,
@@ -124,7 +123,7 @@ proptest! {
         run(seed, Faults { lost, twice, late }, &happenings, few_ids(5));
     }
 
-    /// Operators die and return, while ids come round.
+    /// Operators die and return, while ids are reused.
     #[test]
     fn n7_ids_of_the_dead_are_not_used_again_too_early(
         seed: u64,

@@ -22,7 +22,7 @@ fn is_known(world: &World) -> bool {
     world.nodes.iter().any(|node| node.switch.rsnodes.contains_key(&1))
 }
 
-/// Operators that serve the id while the other one has it as a label.
+/// Operators that serve the id while `labeller` has it as a label.
 fn serve_while_it_is_a_label(world: &mut World, labeller: usize) -> Vec<usize> {
     for _ in 0..1_500 {
         world.step();
@@ -35,7 +35,7 @@ fn serve_while_it_is_a_label(world: &mut World, labeller: usize) -> Vec<usize> {
     Vec::new()
 }
 
-/// `unheard-ignored`: an operator that knows the id, and has it as a label, has not answered the next controller yet.
+/// `unheard-ignored`: an operator that has the id as a label has not answered the next controller yet.
 #[test]
 fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it() {
     let (mut world, rsnode) = with_one_id();
@@ -51,7 +51,7 @@ fn n7_an_id_is_not_given_out_while_an_operator_that_was_not_heard_of_may_know_it
     );
 }
 
-/// `label-not-learned`: no operator lists the id any more, but one has it as a label yet, and carries out no order of the next controller.
+/// `label-not-learned`: no operator lists the id, but one still has it as a label and carries out no order of the next controller.
 #[test]
 fn n7_an_id_that_is_a_label_yet_is_not_given_out_after_a_takeover() {
     let (mut world, rsnode) = with_one_id();
@@ -69,7 +69,7 @@ fn n7_an_id_that_is_a_label_yet_is_not_given_out_after_a_takeover() {
     assert!(serve_while_it_is_a_label(&mut world, labeller).is_empty());
 }
 
-/// The same, where the standby had heard of the silent operator before that was started again: it gets the id from the controller before.
+/// The same, but the standby had heard of the silent operator before its restart: it gets the id from the previous controller.
 #[test]
 fn n7_an_id_is_not_given_out_while_an_operator_that_was_started_again_may_know_it() {
     let config = ControllerConfig { rsnodes: 1, plan_every: 500 * MS, batch: 1, ..times() };

@@ -16,7 +16,7 @@ fn at(number: u8) -> SocketAddr {
     ([10, 0, 0, number], 7700).into()
 }
 
-/// Of the loading 0, that of operators which nobody has asked for an inventory.
+/// Of loading 0, which operators have before the first inventory.
 fn set(term: Term, sequence: u32, rules: &[Rule]) -> ControlMessage {
     set_of(term, SetNumber { loading: 0, sequence }, rules)
 }
@@ -49,7 +49,7 @@ impl Side {
         self.keeper.handle(1_000, message, &mut self.switch).expect("an answer")
     }
 
-    /// Asks for one, with which this loading begins; the number that the orders after it follow.
+    /// Asks for an inventory, with which this loading begins; returns the number that later orders follow.
     fn inventory(&mut self, loading: u32) -> SetNumber {
         let ask = ControlMessage::Ask(Ask { number: 9, term: Some(FIRST), inventory: Some(loading) });
         let ControlMessage::Inventory(inventory) = self.give(&ask) else { panic!() };
@@ -74,7 +74,7 @@ fn n7_orders_of_an_older_term_are_refused_from_the_first_word_of_a_later_one() {
     assert_eq!(side.refusal(&set(FIRST, 2, &[Rule::Serve(4)])), Some(Refusal::OlderTerm));
     assert_eq!(side.refusal(&ask(Some(FIRST), false)), Some(Refusal::OlderTerm));
     assert!(!side.switch.rsnodes.contains_key(&4));
-    // Of two with the same number, the one with the greater one of its own is followed.
+    // Of two terms with the same number, the one with the greater controller number is followed.
     let same = Term { controller: 9, ..LATER };
     assert_eq!(side.refusal(&set(same, 1, &[Rule::Serve(5)])), None);
     assert_eq!(side.refusal(&set(LATER, 1, &[Rule::Serve(6)])), Some(Refusal::OlderTerm));
@@ -97,7 +97,7 @@ fn n7_orders_are_carried_out_once_and_in_their_sequence() {
     assert_eq!((counters.sets, counters.repeated, counters.out_of_sequence), (2, 1, 3));
 }
 
-/// What an inventory has said stays true: orders of before, on their way for however long, are not carried out.
+/// An inventory stays true: earlier orders that arrive later are refused, however late.
 #[test]
 fn n7_orders_from_before_an_inventory_are_refused() {
     let mut side = Side::new();
@@ -157,7 +157,6 @@ fn n7_an_inventory_says_what_the_next_controller_must_know() {
     assert_eq!((inventory.rsnodes, inventory.labels), (vec![(9, Some(at(2)))], vec![(7, 9)]));
 }
 
-/// An operator's core with small bounds says which orders it refuses.
 #[test]
 fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
     struct Core(Replicas);
@@ -197,7 +196,7 @@ fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes in whatever order: the term never goes back, and what the operator has is what was set last by the greatest.
+    /// The term never decreases, and the operator has what the greatest term set last.
     #[test]
     fn n7_no_order_of_an_older_term_is_obeyed(messages in vec((0..4_u64, 0..3_u64, 0..4_u32, any::<bool>()), 0..60)) {
         let mut side = Side::new();

@@ -1,4 +1,4 @@
-//! The controller of replicas and the keepers beside operators, together.
+//! The controller of replicas and the keepers of operators, together.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

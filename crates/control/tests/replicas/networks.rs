@@ -1,4 +1,4 @@
-//! Networks: what is numbered how, and what is wrong with one.
+//! Numbering of networks, and errors in them.
 
 use crate::world::parts;
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
@@ -65,7 +65,7 @@ fn a_rack_without_an_operator_is_named() {
     assert!(error.to_string().starts_with("rack `r` has no ToR switch with an operator"), "{error}");
 }
 
-/// The monitor finds the tier of an answer by the markers and masks that are given here.
+/// The monitor finds the tier of an answer by these markers and masks.
 #[test]
 fn markers_and_masks_tell_the_tiers_apart() {
     let topology = Topology::fat_tree(4, &Accelerator::paper("each".into())).unwrap();

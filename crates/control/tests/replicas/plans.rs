@@ -1,4 +1,4 @@
-//! What becomes of a plan: the first one, another one, a wrong one, one that meets a new controller.
+//! Plans: the first one, another one, a wrong one, one that meets a new controller.
 
 use crate::world::{MS, Path, World, times};
 use midflight_control::replicas::controller::{PlanRefused, UseOfId};
@@ -6,7 +6,6 @@ use midflight_control::replicas::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A network whose first plan is deployed.
 pub(crate) fn deployed(controllers: u32) -> World {
     let mut world = World::new(1, controllers, times());
     assert!(world.run_until_selected(5_000), "{:?}", world.controller(0).status());
@@ -14,7 +13,7 @@ pub(crate) fn deployed(controllers: u32) -> World {
     world
 }
 
-/// Where replicas are selected.
+/// The operators that select.
 pub(crate) fn rsnodes(world: &World) -> BTreeSet<usize> {
     let at = |path: &Path| match path {
         Path::Selected(at) => *at,
@@ -29,7 +28,7 @@ fn n4_the_first_plan_is_made_of_what_the_monitors_count_of_degraded_requests() {
     world.run(500);
     assert_eq!(world.paths(), [Path::Backup; 4], "rules are set, and all groups degraded");
     assert!(world.run_until_selected(3_000));
-    // 400 requests a second, of which an accelerator takes 500.
+    // 400 requests per second, of which an accelerator takes 500.
     assert_eq!(rsnodes(&world).len(), 1);
     world.run(1_000);
     let status = world.controller(0).status();
@@ -45,7 +44,6 @@ fn n4_the_start_may_be_at_the_racks_own_operators() {
     assert_eq!(rsnodes(&world).len(), 4);
 }
 
-/// N7: an old RSNode serves until the longest answer has come; then its id is removed everywhere.
 #[test]
 fn n7_old_rsnodes_serve_until_all_answers_have_come() {
     let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
@@ -132,7 +130,6 @@ fn n7_counts_that_cannot_be_true_change_no_plan() {
     assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_absurd >= 4, "{:?}", after.counters);
 }
 
-/// N6, N7: a standby learns from the operators what is in force.
 #[test]
 fn n7_a_standby_takes_over_and_changes_nothing() {
     let mut world = deployed(2);
@@ -149,15 +146,14 @@ fn n7_a_standby_takes_over_and_changes_nothing() {
     assert_eq!(after, before);
     let status = world.controller(1).status();
     assert!(status.operators.iter().all(|operator| operator.is_up_to_date) && status.is_deployed, "{status:?}");
-    // The first one comes back, and is a standby now.
+    // The first one returns, and is a standby now.
     world.start_controller(0);
     world.run(5_000);
     assert_eq!(world.active(), [1]);
     assert_eq!(world.controller(0).role(), Role::Standby);
 }
 
-/// N7: the only id there is rests after its RSNode has failed (`World` checks for how long), also if the controller that has removed it is
-/// dead by then.
+/// N7: `World` checks for how long; also if the controller that removed the id is dead by then.
 #[test]
 fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
     for is_killed in [false, true] {
@@ -174,7 +170,7 @@ fn n7_the_id_of_a_failed_rsnode_rests_also_under_the_next_controller() {
     }
 }
 
-/// What a full table refuses is sent again: at once when all rules of the term before are removed, and later now and then.
+/// At once when all rules of the previous term are removed, and later periodically.
 #[test]
 fn n7_what_an_operator_has_refused_is_sent_again() {
     let mut world = World::new(1, 1, times());
@@ -191,7 +187,7 @@ fn n7_what_an_operator_has_refused_is_sent_again() {
     assert!(world.run_until_selected(3_000), "{:?}", world.paths());
 }
 
-/// At the first start nobody knows any id, so an operator that is missing holds up nothing.
+/// At the first start no operator knows any id, so a missing operator delays nothing.
 #[test]
 fn n4_the_first_plan_does_not_wait_for_an_operator_that_is_not_there() {
     let mut world = World::new(1, 1, times());
@@ -203,7 +199,7 @@ fn n4_the_first_plan_does_not_wait_for_an_operator_that_is_not_there() {
     assert_eq!(others.count(), 3);
 }
 
-/// Its own pause is no silence of operators: their answers are there, and it has not read them.
+/// A standby's own pause is no silence of operators: it has not read their answers yet.
 #[test]
 fn n7_a_standby_that_stands_still_while_it_takes_over_removes_nothing() {
     let mut world = World::new(1, 2, ControllerConfig { start: Start::OwnRack, ..times() });

@@ -1,4 +1,4 @@
-//! A small network in one thread: operators with their keepers, controllers, and messages between them that are lost, repeated and late.
+//! A small network in one thread: operators with keepers, controllers, and messages that are lost, repeated and late.
 
 use midflight_control::replicas::keeper::Load;
 use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
@@ -64,7 +64,6 @@ pub(crate) fn times() -> ControllerConfig {
     }
 }
 
-/// An operator's rules, as its core has them, and the selector beside it.
 #[derive(Default)]
 pub(crate) struct Switch {
     pub(crate) own: Option<(Option<u16>, Option<SocketAddr>)>,
@@ -77,14 +76,13 @@ pub(crate) struct Switch {
     pub(crate) replica_groups: BTreeSet<u32>,
     pub(crate) counts: BTreeMap<u16, [u64; 4]>,
     pub(crate) load: Load,
-    /// Ids that it has begun to serve, and those that it has begun to use as labels.
     served: Vec<u16>,
     labelled: Vec<u16>,
     /// Its core has no room for hosts.
     pub(crate) is_full: bool,
     /// Its core has no room for RSNode ids.
     pub(crate) refuses_rsnodes: bool,
-    /// How often it was told of a host.
+    /// Number of orders about hosts.
     pub(crate) told_of_hosts: usize,
 }
 
@@ -145,17 +143,14 @@ pub(crate) struct Node {
     pub(crate) keeper: RuleKeeper,
     pub(crate) switch: Switch,
     pub(crate) is_up: bool,
-    /// It answers questions, and hears no orders.
+    /// It answers questions, but drops orders.
     pub(crate) is_stuck: bool,
-    /// It was down, or its selector was, at some time.
     pub(crate) was_down: bool,
-    /// It has had all its rules since it was started.
     has_had_all: bool,
     selector: Option<u64>,
     highest: Term,
 }
 
-/// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// An operator's selector chose.
@@ -166,7 +161,6 @@ pub(crate) enum Path {
     Down(usize),
     /// It was lost at this operator, which lacks rules.
     NoRules(usize),
-    /// It was sent to a selector that is not there.
     NoSelector(usize),
 }
 
@@ -175,12 +169,10 @@ enum Message {
     From(usize, ControlMessage),
 }
 
-/// Percentages and the like.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
     pub(crate) twice: u64,
-    /// Milliseconds at most.
     pub(crate) late: u64,
 }
 
@@ -191,7 +183,7 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) controllers: Vec<Option<Controller>>,
     pub(crate) faults: Faults,
-    /// Between this controller and this operator nothing passes.
+    /// This controller and this operator cannot reach each other.
     pub(crate) cut: BTreeSet<(usize, usize)>,
     pub(crate) events: Vec<(usize, Event)>,
     pub(crate) requests_per_step: u64,
@@ -199,9 +191,7 @@ pub(crate) struct World {
     flying: Vec<(u64, usize, Message)>,
     plans: Vec<(u64, usize, u64, Plan)>,
     random: u64,
-    /// When an id was last the label of a request.
     labelled: BTreeMap<u16, u64>,
-    /// A controller took an operator for dead.
     has_failed: bool,
 }
 
@@ -361,7 +351,7 @@ impl World {
         self.send(controller, || Message::From(operator, answer.clone()));
     }
 
-    /// N7: an id that begins to serve is nobody's label, and has not been for as long as an answer takes.
+    /// N7: an id that begins to serve has been no label for as long as an answer takes.
     fn check_id(&self, operator: usize, id: u16) {
         let at = self.network.address(operator);
         let has_not_moved = |node: &Node| node.switch.rsnodes.get(&id) == Some(&Some(at));
@@ -379,7 +369,7 @@ impl World {
         }
     }
 
-    /// N7: an id becomes a label only where all operators know it. What has failed, or seemed to, may lack it for a while.
+    /// N7: an id becomes a label only where all operators know it. A failed operator may lack it for a while.
     fn check_label(&self, operator: usize, id: u16) {
         if self.has_failed || self.nodes.iter().any(|node| node.was_down || node.is_stuck) {
             return;
@@ -399,7 +389,7 @@ impl World {
                 let options = Options { methods: Use::FirstFit, ..Options::default() };
                 let late = self.draw() % (self.faults.late * 4 * MS + 1);
                 let plan = match self.draw() % 20 {
-                    // Whoever plans may be wrong.
+                    // The planner may be wrong.
                     0 if self.faults.lost > 0 => Plan { rsnodes: vec![Some(99); wanted.instance.groups().len()] },
                     1 if self.faults.lost > 0 => Plan { rsnodes: vec![] },
                     _ => wanted.solve(&options),
@@ -415,7 +405,6 @@ impl World {
         self.controllers[place] = Some(controller);
     }
 
-    /// The way of a request of a traffic group.
     pub(crate) fn path(&self, group: u16) -> Path {
         let first = self.network.labeller(usize::from(group));
         let node = &self.nodes[first];
@@ -464,7 +453,7 @@ impl World {
         }
         for group in 0..self.network.groups().len() {
             let path = self.path(group as u16);
-            // A request is lost only where an operator is down, or was, and has not got its rules back.
+            // A request is lost only where an operator is down, or was and lacks its rules.
             match path {
                 Path::Selected(_) | Path::Backup => {}
                 Path::Down(at) => assert!(!self.nodes[at].is_up),
@@ -516,7 +505,6 @@ impl World {
         }
     }
 
-    /// Runs until all groups have selectors.
     pub(crate) fn run_until_selected(&mut self, ms: u64) -> bool {
         let end = self.now + ms * MS;
         while self.now < end {

@@ -1,17 +1,16 @@
-//! Whether the time of day can be believed.
+//! Whether the time of day can be trusted.
 
 use std::time::{Duration, Instant};
 
-/// For so long it has to pass like the clock that never jumps. A machine that starts with a wrong time gets a right one sooner.
+/// Time for which the time of day must agree with the monotonic clock. A wrong time at boot is corrected sooner.
 const STEADY_AFTER: Duration = Duration::from_secs(3_600);
-/// By how much it may be adjusted meanwhile, in milliseconds.
+/// Adjustment within [`STEADY_AFTER`] that is no jump, in milliseconds.
 const ADJUSTED_MAX: u64 = 60_000;
 
-/// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Day {
     since: Instant,
-    /// The time of day then, in milliseconds since 1970.
+    /// The time of day at the reference instant, in milliseconds since 1970.
     then: u64,
 }
 
@@ -20,8 +19,7 @@ impl Day {
         Self { since, then }
     }
 
-    /// Call now and then: whether it has not jumped for long enough. What is removed because of its age is gone, so a time that is wrong
-    /// for a moment must not decide it.
+    /// Whether the time of day has not jumped for [`STEADY_AFTER`]; call it regularly. A momentarily wrong time must not remove old jobs.
     pub(super) fn is_steady(&mut self, at: Instant, now: u64) -> bool {
         let passed = at.saturating_duration_since(self.since);
         let expected = self.then.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));

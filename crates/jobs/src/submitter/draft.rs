@@ -1,4 +1,4 @@
-//! One transaction of the submitter. What it changes in memory follows once it is on the disk.
+//! One transaction of the submitter. Its effects in memory follow once it is on disk.
 
 use super::engine::Engine;
 use super::server::no_job;
@@ -11,20 +11,14 @@ use midflight_host::Happened;
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
-/// Jobs that the store keeps.
 const JOBS_MAX: u64 = 1 << 20;
 
-/// What follows in memory.
+/// A change in memory that follows the transaction.
 pub(super) enum Effect {
-    /// A job is like this now.
     Job(Box<JobRow>),
-    /// A task has ended.
     Gone(u64),
-    /// A command is to be run again.
     Again(Place),
-    /// The tasks of a job are to be cancelled.
     Cancelled(u64),
-    /// How much there is in all.
     Totals { next_job: u64, stored: u64, bytes: u64 },
 }
 
@@ -38,7 +32,7 @@ pub(super) struct Draft<'a> {
     stored: u64,
     bytes: u64,
     now: u64,
-    /// The switch that answers now, if it is another one.
+    /// The switch that answers, if it has changed.
     pub(super) epoch: Option<(SocketAddr, u32)>,
 }
 
@@ -58,7 +52,6 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Writes what was drafted.
     pub(super) fn commit(mut self, client: Option<&ClientRow>) -> Result<Vec<Effect>, StoreError> {
         if let Some(client) = client {
             self.change.put_meta("client", client)?;
@@ -71,14 +64,13 @@ impl<'a> Draft<'a> {
         }
         self.change.commit()?;
         let Self { rows, effects, next_job, stored, bytes, .. } = self;
-        // Jobs first: what follows speaks of them. But a job that ends takes its tasks along, so those go before it.
+        // Active jobs come first, because the other effects refer to them; ended jobs last, because they drop their tasks.
         let (ended, active): (Vec<_>, Vec<_>) = rows.into_values().partition(|row| row.state.has_ended());
         let jobs = |rows: Vec<JobRow>| rows.into_iter().map(|row| Effect::Job(Box::new(row)));
         let totals = Effect::Totals { next_job, stored, bytes };
         Ok(jobs(active).chain(effects).chain(jobs(ended)).chain([totals]).collect())
     }
 
-    /// A job that has not ended, to be changed.
     fn active(&mut self, job: u64) -> Option<&mut JobRow> {
         if !self.rows.contains_key(&job) {
             let row = self.engine.jobs.get(&job)?.row.clone();
@@ -132,13 +124,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A command that cannot be run at all.
     pub(super) fn unable(&mut self, at: Place, why: &str) -> Result<(), StoreError> {
         self.begin_command(at)?;
         self.command_ended(at, EndedRow::without_result(How::Failed, why, u32::MAX), &[])
     }
 
-    /// A command has a row in `open` from now on, if it had none.
     fn begin_command(&mut self, at: Place) -> Result<(), StoreError> {
         let now = self.now;
         let Some(row) = self.active(at.job) else { return Ok(()) };
@@ -184,7 +174,6 @@ impl<'a> Draft<'a> {
         self.end_if_done(at.job)
     }
 
-    /// Ends a job whose commands have all ended.
     fn end_if_done(&mut self, job: u64) -> Result<(), StoreError> {
         let Some(row) = self.active(job) else { return Ok(()) };
         if row.state.has_ended() || row.open > 0 || (row.next < row.count() && !row.cancel) {
@@ -199,7 +188,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Ends a job; those that wait for it begin, or are skipped, and so on.
+    /// Ends a job; begins or skips the jobs that wait for it, recursively.
     fn end_job(&mut self, job: u64, state: JobState) {
         let now = self.now;
         let mut ended = vec![(job, state)];
@@ -217,7 +206,7 @@ impl<'a> Draft<'a> {
                 if row.state != JobState::Waiting {
                     continue;
                 }
-                // The others that it waits for are looked at when they end; those that have ended did not skip it.
+                // Other dependencies are checked when they end; those that have ended did not skip the job.
                 let mine: Vec<When> = row.spec.after.iter().filter(|a| a.job == job).map(|a| a.when).collect();
                 if mine.iter().any(|when| !suits(*when, state)) {
                     ended.push((other, JobState::Skipped));
@@ -231,7 +220,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a job that somebody waits for has ended; one that was removed had.
+    /// A removed job had ended.
     fn has_ended(&self, job: u64) -> bool {
         match (self.rows.get(&job), self.engine.jobs.get(&job)) {
             (Some(row), _) => row.state.has_ended(),
@@ -286,7 +275,6 @@ impl<'a> Draft<'a> {
         Ok(Answer::Submitted { job, state })
     }
 
-    /// Why a job is refused.
     fn check(&self, spec: &JobSpec, items: &[Vec<u8>], bytes: u64) -> Result<(), String> {
         spec.check()?;
         if spec.has_items && items.len() != spec.count() as usize {
@@ -343,7 +331,7 @@ impl<'a> Draft<'a> {
                         "job {job} has not ended: cancel it first (`midflight job cancel {job}`), then wait for it"
                     )));
                 }
-                // One that ends in this very transaction is written at its end.
+                // A job that ends in this transaction is written at its end.
                 Some(_) if self.rows.contains_key(&job) => {
                     return Ok(Answer::Refused(format!("job {job} ends at this moment: try again")));
                 }
@@ -362,7 +350,7 @@ impl<'a> Draft<'a> {
         self.change.remove_job(row.job)
     }
 
-    /// Removes some of the jobs that ended long ago.
+    /// Removes at most `most` jobs that ended long ago.
     pub(super) fn remove_old(&mut self, now: u64, most: usize) -> Result<(), StoreError> {
         let keep = u64::try_from(self.engine.settings.keep.as_millis()).unwrap_or(u64::MAX);
         let Some(before) = now.checked_sub(keep) else { return Ok(()) };
@@ -373,7 +361,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a job that ended like this may be followed.
 fn suits(when: When, state: JobState) -> bool {
     match when {
         When::Succeeded => state == JobState::Succeeded,

@@ -1,4 +1,4 @@
-//! The turns of the submitter: begin commands, hear what has happened, save it, and only then go on.
+//! The submitter's loop: begin commands, receive events, save them, and only then act on them.
 
 use super::day::Day;
 use super::draft::{Draft, Effect};
@@ -14,36 +14,28 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long a turn waits when nothing happens.
+/// Longest wait of an idle turn.
 const TURN: Duration = Duration::from_secs(1);
-/// Commands of one job that are begun before it is the next job's turn.
+/// Commands that one job may begin before the next job's turn.
 const SHARE: usize = 256;
-/// Requests of one transaction.
 const ASKS_MAX: usize = 256;
-/// How often the client's marks are saved while commands are open, and old jobs are looked for.
+/// Interval of saving the client's marks and of removing old jobs.
 const EVERY: Duration = Duration::from_secs(60);
-/// Jobs that are removed in one transaction because they are old.
 const OLD_MAX: usize = 64;
-/// What may wait to be saved while that fails: then nothing more is received.
+/// Events that may wait while saving fails; beyond it nothing more is received.
 const UNSAVED_MAX: usize = 100_000;
 const UNSAVED_BYTES_MAX: usize = 256 << 20;
-/// Bytes of a result: an output beyond it fails its command.
+/// Bytes of a result: a larger output fails its command.
 const VALUE_MAX: u32 = 64 << 20;
-/// Bytes of arguments of all open commands: each has at most a command line and an environment.
 const ARGUMENTS_MAX: usize = 1 << 30;
-/// Results that are fetched at one time.
 const FETCHERS: usize = 8;
-/// What the store reads of the jobs at once.
 const PAGE: Page = Page { rows: 1_000, bytes: 64 << 20 };
 
-/// A job that has not ended, beside its row.
 pub(super) struct Active {
     pub(super) row: JobRow,
-    /// The first command that was not given to the client.
+    /// Place of the first command that was not given to the client.
     begun: u32,
-    /// Commands to be run again.
     again: VecDeque<Place>,
-    /// Tasks of the client.
     keys: BTreeMap<u64, Place>,
 }
 
@@ -56,34 +48,30 @@ impl Active {
         self.row.state == JobState::Running && !self.row.cancel
     }
 
-    /// Commands that wait to be run again, with the places that a cancelled job gives up.
+    /// Commands that wait to run again; cancelling the job ends them.
     pub(super) fn waiting_again(&self) -> impl Iterator<Item = Place> + '_ {
         self.again.iter().copied()
     }
 }
 
-/// What the submitter's thread has in memory.
 pub(super) struct Engine {
     pub(super) settings: Settings,
     pub(super) shared: Arc<Shared>,
     asks: mpsc::Receiver<Ask>,
     client: Option<DurableClient>,
-    /// As it is saved with each transaction.
+    /// As saved with each transaction.
     row: Option<ClientRow>,
     pub(super) jobs: BTreeMap<u64, Active>,
-    /// The job of each task of the client.
     job_of: HashMap<u64, u64>,
     pub(super) next_job: u64,
     pub(super) stored: u64,
     pub(super) bytes: u64,
-    /// What happened and is not saved yet.
     unsaved: Vec<Happened>,
     /// Commands that cannot be run at all, and why.
     unable: Vec<(Place, String)>,
     trouble: Option<String>,
-    /// Nothing was saved since the last trouble.
+    /// Whether nothing was saved since the last error, which is logged once.
     had_trouble: bool,
-    /// When something was last saved in vain.
     failed: Instant,
     housekept: Instant,
     day: Day,
@@ -92,7 +80,6 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Reads the store, and goes on with the commands that were begun.
     pub(super) fn load(
         settings: Settings,
         shared: Arc<Shared>,
@@ -139,7 +126,6 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Goes on with the client of an earlier process.
     fn resume(&mut self) -> Result<(), SubmitterError> {
         let mut tasks = Vec::new();
         for (job, place, open) in self.shared.store.open_rows()? {
@@ -165,7 +151,7 @@ impl Engine {
         });
         match client {
             Ok(client) => self.use_client(row, client),
-            // Its ports are in use, but nobody sends anything there.
+            // Its ports are in use, but no task needs them.
             Err(_) if is_empty => self.new_client(&row.switches)?,
             Err(error) => return Err(error.into()),
         }
@@ -174,7 +160,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The task of a command, the same in each process.
+    /// The same in each process.
     fn task_of(&self, active: &Active, at: Place) -> Result<TaskSpec, String> {
         let spec = &active.row.spec;
         let item = match spec.has_items {
@@ -205,11 +191,11 @@ impl Engine {
         (row.udp_port, row.tcp_port) = client.ports();
         *lock(&self.shared.waker) = Some(client.waker());
         (self.row, self.client) = (Some(row), Some(client));
-        // Whoever hears that a job is accepted asks next whether a switch answers: not the one before this.
+        // Before the job is accepted: the command then asks whether a switch answers, which must not be the previous one.
         self.publish();
     }
 
-    /// A client of these switches: the present one, or a new one if nothing is with the present one.
+    /// Uses a client of these switches; replaces one whose jobs have all ended.
     fn serve(&mut self, switches: &[SocketAddr]) -> Result<(), String> {
         if let (Some(row), Some(_)) = (&self.row, &self.client) {
             if row.switches == switches {
@@ -227,7 +213,6 @@ impl Engine {
         self.new_client(switches).map_err(|error| error.to_string())
     }
 
-    /// A client that has sent nothing yet.
     fn new_client(&mut self, switches: &[SocketAddr]) -> Result<(), midflight_host::Error> {
         let row = ClientRow {
             identity: rand::random(),
@@ -243,7 +228,6 @@ impl Engine {
         Ok(())
     }
 
-    /// One turn.
     pub(super) fn turn(&mut self) {
         if self.trouble.is_none() {
             self.fill();
@@ -273,14 +257,14 @@ impl Engine {
             None => self.save(asks, is_due),
             Some(why) => {
                 for ask in asks {
-                    let _ = ask.answer.send(Answer::Refused(why.clone())); // who asked may have gone
+                    let _ = ask.answer.send(Answer::Refused(why.clone())); // the command may have gone
                 }
             }
         }
         self.publish();
     }
 
-    /// Opens the file again that could not be written, once in a while. Meanwhile the client goes on, or its switch would seem silent.
+    /// Reopens the file periodically after an error. The client runs on, or its switch would seem silent.
     fn try_again(&mut self) {
         if self.failed.elapsed() >= TURN {
             self.failed = Instant::now();
@@ -288,7 +272,6 @@ impl Engine {
         }
     }
 
-    /// Saves all that has happened, and what is asked for, in one transaction; then does what follows from it.
     fn save(&mut self, asks: Vec<Ask>, is_due: bool) {
         let mut answers = Vec::with_capacity(asks.len());
         let asks = self.prepare(asks, &mut answers);
@@ -305,18 +288,18 @@ impl Engine {
             Err(error) => {
                 let why = error.to_string();
                 if !std::mem::replace(&mut self.had_trouble, true) {
-                    tracing::error!("{why}"); // once, not each second
+                    tracing::error!("{why}"); // once, not every second
                 }
                 answers.extend(asks.into_iter().map(|ask| (ask.answer, Answer::Refused(why.clone()))));
                 (self.trouble, self.failed) = (Some(why), Instant::now());
             }
         }
         for (to, answer) in answers {
-            let _ = to.send(answer); // who asked may have gone
+            let _ = to.send(answer); // the command may have gone
         }
     }
 
-    /// Starts the client that a job needs; answers those that cannot have one.
+    /// Starts the client that a job needs; answers requests that cannot have one.
     fn prepare(&mut self, asks: Vec<Ask>, answers: &mut Vec<(mpsc::SyncSender<Answer>, Answer)>) -> Vec<Ask> {
         let mut ready: Vec<Ask> = Vec::with_capacity(asks.len());
         for ask in asks {
@@ -369,7 +352,6 @@ impl Engine {
         Ok((effects, answers))
     }
 
-    /// What follows once it is on the disk.
     fn apply(&mut self, effects: Vec<Effect>) {
         self.unsaved.clear();
         self.unable.clear();
@@ -414,7 +396,7 @@ impl Engine {
         }
     }
 
-    /// Gives commands to the client, as long as there is room: some of each job in turn.
+    /// Some commands of each job in turn.
     fn fill(&mut self) {
         let jobs: Vec<u64> = self.jobs.iter().filter(|(_, active)| active.may_begin()).map(|(job, _)| *job).collect();
         let start = jobs.partition_point(|job| *job <= self.turn_of);
@@ -427,7 +409,7 @@ impl Engine {
         }
     }
 
-    /// Begins some commands of a job; `false` if the client has no room for more.
+    /// `false` if the client has no room for more.
     fn begin_some(&mut self, job: u64) -> bool {
         let (Some(active), Some(client)) = (self.jobs.get(&job), &self.client) else { return true };
         let room = self.settings.open_max.saturating_sub(client.open());
@@ -469,7 +451,6 @@ impl Engine {
         }
     }
 
-    /// The job and the place of a task.
     pub(super) fn place_of(&self, key: u64) -> Option<Place> {
         self.jobs.get(self.job_of.get(&key)?)?.keys.get(&key).copied()
     }
@@ -490,7 +471,6 @@ fn damaged(table: &'static str, shared: &Shared) -> StoreError {
     StoreError::Row { path: shared.store.path().to_owned(), table }
 }
 
-/// Whether more must not be received before this is saved.
 fn is_too_much(unsaved: &[Happened]) -> bool {
     let bytes = |happened: &Happened| match happened {
         Happened::Ended(_, Ok(result)) => result.value.len(),

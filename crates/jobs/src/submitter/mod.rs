@@ -1,12 +1,12 @@
-//! The submitter: one thread that owns the client and writes the store, and one for each connection of a command.
+//! The submitter: one thread owns the client and writes the store; each connection of a command has its own thread.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `engine` | the turns of that thread, and what it has in memory |
-//! | `draft` | one transaction: what has happened, and what commands ask for |
-//! | `task` | commands as tasks, outcomes as ends of commands |
+//! | `engine` | that thread's loop and state |
+//! | `draft` | one transaction: events and requests |
+//! | `task` | commands as tasks, outcomes of tasks as ends of commands |
 //! | `server` | connections |
-//! | `day` | whether the time of day can be believed |
+//! | `day` | whether the time of day can be trusted |
 
 mod day;
 mod draft;
@@ -51,21 +51,20 @@ impl Default for Settings {
 /// Why a submitter cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitterError {
-    /// Its directory.
+    /// An error of its directory.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// Its store.
+    /// An error of its store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its client of the tasks program.
+    /// An error of its client of the tasks program.
     #[error("commands are with a switch, and their results come to the ports that they were sent from, but: {0}")]
     Client(#[from] midflight_host::Error),
-    /// Its socket or its threads.
+    /// An error of its socket or threads.
     #[error("cannot listen for commands: {0}")]
     Listen(std::io::Error),
 }
 
-/// What a command wants to change, and where to answer.
 struct Ask {
     wish: Wish,
     answer: mpsc::SyncSender<Answer>,
@@ -77,17 +76,14 @@ enum Wish {
     Remove(Vec<u64>),
 }
 
-/// What the threads share.
 struct Shared {
     store: Store,
     stop: AtomicBool,
     waker: Mutex<Option<WakesDurable>>,
-    /// Somebody wants to know whether a switch answers.
+    /// Whether a command asked if a switch answers.
     is_asked: AtomicBool,
-    /// Counts what has changed in the store.
     changed: Mutex<u64>,
     announce: Condvar,
-    /// As it was at this time.
     status: Mutex<(Status, Instant)>,
 }
 
@@ -98,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// How the submitter is; the switch is asked.
+    /// The status; also makes the engine ask the switch.
     fn status(&self) -> Status {
         self.is_asked.store(true, Ordering::Release);
         self.wake();
@@ -112,7 +108,6 @@ impl Shared {
         self.announce.notify_all();
     }
 
-    /// Waits until something has changed since `seen`, but not for ever.
     fn wait(&self, seen: u64, patience: Duration) -> u64 {
         let until = Instant::now() + patience;
         let mut changed = lock(&self.changed);
@@ -131,13 +126,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads the store at a start. The library of the store panics where pages contradict each other that their checksums do not cover.
+/// redb panics if pages contradict each other in a way that their checksums do not cover.
 fn undamaged<T, E: From<StoreError>>(directory: &StateDirectory, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let damaged = |_panic| Err(StoreError::Damaged { path: directory.store() }.into());
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
 }
 
-/// Milliseconds since 1970.
 fn unix_ms() -> u64 {
     u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
 }
@@ -161,7 +155,7 @@ impl std::fmt::Debug for Stopper {
 }
 
 impl Stopper {
-    /// [`Submitter::run`] returns soon.
+    /// Makes [`Submitter::run`] return soon.
     pub fn stop(&self) {
         self.0.stop.store(true, Ordering::Release);
         self.0.wake();
@@ -175,7 +169,7 @@ impl std::fmt::Debug for Submitter {
 }
 
 impl Submitter {
-    /// Opens the store, goes on with the commands that an earlier submitter has left, and listens.
+    /// Opens the store, resumes the commands that an earlier submitter has left, and listens.
     ///
     /// # Errors
     /// See [`SubmitterError`].
@@ -207,18 +201,18 @@ impl Submitter {
         Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
     }
 
-    /// What ends it.
+    /// A handle that ends it.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.shared))
     }
 
-    /// Runs until it is stopped. What is with the switch goes on.
+    /// Runs until it is stopped. Commands that are with the switch continue.
     pub fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.engine.turn();
         }
-        let _ = UnixStream::connect(&self.socket); // so that the thread that listens sees that it has ended
+        let _ = UnixStream::connect(&self.socket); // wakes the listening thread, so that it sees the end
         self.shared.store.close();
     }
 }

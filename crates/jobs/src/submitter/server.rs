@@ -1,4 +1,4 @@
-//! Connections of commands: one thread each. They read the store themselves, and ask the engine to change it.
+//! Connections of commands, one thread each. They read the store themselves; the engine changes it.
 
 use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
@@ -15,19 +15,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long a [`Request::Wait`] is answered late.
+/// Time after which a [`Request::Wait`] is answered without a change.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long who connects may take to say that it understands us.
 const GREETED_WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// What one answer has of jobs or ends of commands. Who asks goes on behind the last one.
+/// Page of jobs or ended commands in one answer; the command continues behind its last row.
 const PAGE: Page = Page { rows: 1_000, bytes: MESSAGE_MAX / 2 };
 
-/// Listens from now on.
 pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc::SyncSender<Ask>) -> io::Result<()> {
     let path = directory.socket();
-    // Who holds the lock is the only one to listen: what is there was left by a process that was killed.
+    // The lock's holder is the only listener: a killed process left the socket.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -40,7 +37,7 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
                 return;
             }
             let Ok(mut stream) = stream else {
-                std::thread::sleep(Duration::from_millis(10)); // no file descriptors: must not keep a core busy
+                std::thread::sleep(Duration::from_millis(10)); // no file descriptors left: do not keep a core busy
                 continue;
             };
             if !is_ours(&stream) {
@@ -49,7 +46,7 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
             }
             let Some(counted) = Counted::one_of(&open) else {
                 tracing::warn!("a connection was refused: there are {CONNECTIONS_MAX}");
-                let _ = refuse(&mut stream); // the few bytes fit into its buffer; an error means that it was closed
+                let _ = refuse(&mut stream); // does not block: the few bytes fit into the buffer; an error means that it was closed
                 continue;
             };
             let (shared, asks) = (Arc::clone(&shared), asks.clone());
@@ -68,7 +65,7 @@ pub(super) fn listen(directory: &StateDirectory, shared: Arc<Shared>, asks: mpsc
     std::thread::Builder::new().name("mf-jobs".into()).spawn(accept).map(|_| ())
 }
 
-/// One of the connections that there may be, for as long as it lives.
+/// Counts a connection while it is open.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -84,7 +81,6 @@ impl Drop for Counted {
     }
 }
 
-/// Whether this user or root is at the other end.
 fn is_ours(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
@@ -129,7 +125,7 @@ impl Peer<'_> {
         Ok(read.unwrap_or_else(refused))
     }
 
-    /// Has the engine change something, and waits until that is on the disk.
+    /// Returns when the change is on disk.
     fn ask(&self, wish: Wish) -> Answer {
         let (answer, answers) = mpsc::sync_channel(1);
         let ended = || Answer::Refused("the submitter is ending: run the command again".to_owned());
@@ -160,7 +156,7 @@ impl Peer<'_> {
         Ok(self.ask(Wish::Submit { spec, items, switches }))
     }
 
-    /// The pieces of an output, and the last answer.
+    /// Returns the last answer.
     fn output(&mut self, job: u64, place: u32) -> Result<Answer, ProtocolError> {
         let store = &self.shared.store;
         let row = match store.ended(job, place) {

@@ -1,11 +1,10 @@
-//! From a command to a task of the tasks program, and from a task's outcome to how the command ended.
+//! Converts commands to tasks, and outcomes of tasks to ends of commands.
 
 use crate::model::{EndedRow, How, JobSpec, preference};
 use midflight_host::{TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, EXEC, ExecRequest, ExecResult};
 use std::time::Duration;
 
-/// A command and its place in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) job: u64,
@@ -13,7 +12,7 @@ pub(super) struct Place {
     pub(super) tries: u32,
 }
 
-/// The task that runs a command; `item` is its own line, if it has one.
+/// `item` is the command's own line, if it has one.
 pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<TaskSpec, String> {
     let line = item.unwrap_or_else(|| spec.argument.clone());
     let prefer = preference(spec.prefer);
@@ -30,7 +29,6 @@ pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<T
     Ok(properties(TaskSpec::new(COMMAND, request.encode().map_err(|error| error.to_string())?)))
 }
 
-/// How a command ended, and its outputs.
 pub(super) fn ended(spec: &JobSpec, tries: u32, outcome: TaskOutcome) -> (EndedRow, Vec<u8>) {
     let none = |how, why: String| (EndedRow::without_result(how, why, tries), Vec::new());
     let result = match outcome {

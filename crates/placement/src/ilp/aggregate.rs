@@ -1,7 +1,6 @@
-//! The aggregated form: group × class with a count of operators in use for each class.
+//! The aggregated form: group × class, with a count of operators in use for each class.
 //!
-//! It is a relaxation of the full form: what is assigned to a class fits its operators in sum, though perhaps not one by one.
-//! Its optimum is therefore a bound. Cuts tighten it to what bin packing allows.
+//! It relaxes the full form, because groups fit a class only in sum, so its optimum is a bound. Cuts tighten it.
 
 use super::{Answer, minimise};
 use crate::classes::Classes;
@@ -9,12 +8,9 @@ use crate::instance::Instance;
 use highs::{Col, RowProblem};
 use std::time::Duration;
 
-/// A part of a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Term {
-    /// Whether this group is at this class.
     At(usize, usize),
-    /// How many operators of this class are in use.
     InUse(usize),
 }
 
@@ -25,21 +21,19 @@ pub(crate) struct Cut {
     pub most: f64,
 }
 
-/// What to minimise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Operators in use, all groups being served.
+    /// Operators in use, with all groups served.
     Operators,
     /// Groups under DRS.
     Degraded,
 }
 
-/// A solution of the aggregated form.
 #[derive(Debug)]
 pub(crate) struct Aggregated {
     /// The class of each group; `None` under DRS.
     pub class_of: Vec<Option<usize>>,
-    /// How many operators of each class are in use.
+    /// Number of operators of each class in use.
     pub in_use: Vec<usize>,
 }
 
@@ -49,7 +43,6 @@ pub(crate) enum Relaxed {
     OutOfTime(usize),
 }
 
-/// The columns of the program.
 struct Columns {
     /// For each group, as [`Classes::options`].
     at: Vec<Vec<Col>>,
@@ -123,7 +116,7 @@ fn build(instance: &Instance, classes: &Classes, goal: Goal, cuts: &[Cut]) -> (R
     let mut joint: std::collections::BTreeMap<usize, Vec<(Col, f64)>> = std::collections::BTreeMap::new();
     for ((class, members), &in_use) in classes.classes.iter().zip(&of_class).zip(&in_use) {
         let share = |group: usize| instance.load(group) as f64 / class.limit.max(1) as f64;
-        // Equation (6), of all operators of the class together.
+        // Equation (6), for all operators of the class together.
         let loads = members.iter().map(|&(group, column)| (column, share(group)));
         problem.add_row(..=0.0, loads.clone().chain([(in_use, -1.0)]));
         if let Some(accelerator) = class.joint {
@@ -156,7 +149,6 @@ fn build(instance: &Instance, classes: &Classes, goal: Goal, cuts: &[Cut]) -> (R
     (problem, columns)
 }
 
-/// Column values of a solution.
 fn values(classes: &Classes, columns: &Columns, solution: &Aggregated) -> Vec<f64> {
     let all = columns.at.iter().map(Vec::len).sum::<usize>() + columns.in_use.len() + columns.degraded.len();
     let mut values = vec![0.0; all];

@@ -1,60 +1,52 @@
-//! Column generation: what groups at the top need when they are packed one by one, as far as linear programming sees it.
+//! Column generation: the number of switches that the groups at the top need if they are packed one by one, as a linear program.
 //!
-//! The linear program of Gilmore and Gomory has a column for each set of groups that fits a switch at the top; here also one
-//! for each way to divide a pod. Columns are made when the prices of the last solution say that they are cheap: sets of groups
-//! by a knapsack, ways from the list of the pod. Prices of groups that add up to at most 1 in every set give a bound, whether or
-//! not the last column has been found (Farley), and an inequality for the programs of other forms.
+//! The linear program of Gilmore and Gomory has a column for each set of groups that fits a switch at the top; this one also has a column
+//! for each way to divide a pod. Columns that the last prices make cheap are added: sets by a knapsack, ways from the pod's list. Prices
+//! that add up to at most 1 in every set give a bound, whether or not the last column has been found (Farley), and an inequality for the
+//! other forms.
 
 use super::patterns::{Pod, Way};
 use crate::knapsack::fullest;
 use crate::packing::pack_quickly;
 use highs::{Col, Model, Row, RowProblem, Sense};
 
-/// How often columns are added.
 const ROUNDS: usize = 300;
-/// So many sets of groups in each round.
 const SETS: usize = 40;
-/// Steps of a knapsack; and of one that has to say whether there is a better set.
+/// Steps of a knapsack, and of one that must decide whether there is a better set.
 const STEPS: u32 = 5_000;
 const STEPS_MAX: u32 = 200_000;
-/// What is cheaper by less than this is no better.
+/// A smaller difference in cost is no improvement.
 const LITTLE: f64 = 1e-6;
 
-/// A set that is in use for this part is taken whole.
+/// A set of which this part is in use is taken whole.
 const MOSTLY: f64 = 0.9;
-/// A bound has to exceed an integer by this much before it counts as more.
+/// A bound counts as above an integer only if it exceeds it by this much.
 const ROUNDING: f64 = 1e-4;
 
-/// The groups, and sets of them.
 pub(crate) struct Columns<'a> {
     loads: &'a [u64],
-    /// What a switch at the top may get.
+    /// Limit of a switch at the top.
     limit: u64,
-    /// Sets of groups that fit a switch: what was found is kept for the next time.
     sets: Vec<Vec<usize>>,
 }
 
-/// A solution with divided columns.
 pub(crate) struct Relaxed {
     /// No plan has fewer RSNodes.
     pub bound: usize,
     /// For each group: numbers that add up to at most 1 in every switch at the top.
     pub weights: Vec<f64>,
-    /// Which part of each set is in use.
+    /// The part of each set that is in use.
     pub parts: Vec<f64>,
 }
 
-/// What came of a packing.
 pub(crate) enum Packed {
-    /// The groups of each switch.
     Into(Vec<Vec<usize>>),
-    /// Proven impossible, by these weights of groups: they add up to at most 1 in every switch.
+    /// Proven impossible by these weights, which add up to at most 1 in every switch.
     Impossible(Vec<f64>),
     /// Neither found nor excluded.
     Unknown,
 }
 
-/// Prices of a solution.
 struct Prices {
     of_pod: Vec<f64>,
     of_group: Vec<f64>,
@@ -67,7 +59,7 @@ impl<'a> Columns<'a> {
         Self { loads, limit, sets: alone.collect() }
     }
 
-    /// The network of these pods, and of groups that are `at_top` whatever the pods say; `budget` is E.
+    /// Solves for these pods and for groups that are `at_top` in any case; `budget` is E.
     pub(crate) fn solve(&mut self, pods: &[Pod], budget: f64, at_top: &[usize]) -> Option<Relaxed> {
         let mut needed = vec![0.0; self.loads.len()];
         at_top.iter().for_each(|&group| needed[group] = 1.0);
@@ -91,7 +83,7 @@ impl<'a> Columns<'a> {
         };
         set_columns.extend(self.sets.iter().map(|set| add_set(&mut model, set)));
         for (number, pod) in pods.iter().enumerate() {
-            // The least extra hops, so that there is a solution.
+            // The way with the fewest extra hops, so that there is a solution.
             add_way(&mut model, number, pod, pod.cheapest(|_| 0.0, 1.0).1);
         }
         let mut best: Option<(f64, Vec<f64>)> = None;
@@ -142,7 +134,7 @@ impl<'a> Columns<'a> {
         Some(Relaxed { bound: whole(bound), weights, parts: vec![0.0; self.sets.len()] })
     }
 
-    /// Sets of groups that are worth more than a switch, and what no set is worth more than.
+    /// Sets of groups worth more than a switch, and an upper bound on the value of any set.
     fn new_sets(&self, prices: &[f64]) -> (Vec<Vec<usize>>, f64) {
         let worth = |set: &[usize]| set.iter().map(|&group| prices[group]).sum::<f64>() > 1.0 + LITTLE;
         let (mut set, mut most) = fullest(self.loads, self.limit, prices, STEPS);
@@ -159,8 +151,7 @@ impl<'a> Columns<'a> {
         (sets, most)
     }
 
-    /// Packs these groups into so many switches: sets that are in use for the most part are taken whole, and the rest is solved
-    /// again, until a quick method packs what is left.
+    /// Takes the sets that are mostly in use whole and solves the rest again, until a quick method packs what remains.
     pub(crate) fn pack(&mut self, groups: &[usize], switches: usize) -> Packed {
         let mut left = groups.to_vec();
         let mut taken: Vec<Vec<usize>> = Vec::new();
@@ -196,7 +187,7 @@ impl<'a> Columns<'a> {
         if left.is_empty() { Packed::Into(taken) } else { Packed::Unknown }
     }
 
-    /// Weights for groups that have none yet, as large as the rest of a switch allows: the heaviest first.
+    /// Weights for groups without one, as large as a switch's rest allows, the heaviest group first.
     fn lifted(&self, mut weights: Vec<f64>) -> Vec<f64> {
         let fits = |&group: &usize| weights[group] <= 0.0 && self.loads[group] <= self.limit;
         let mut without: Vec<usize> = (0..self.loads.len()).filter(fits).collect();
@@ -209,7 +200,6 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The integer that a bound stands for.
 fn whole(bound: f64) -> usize {
     (bound - ROUNDING).ceil().max(0.0) as usize
 }

@@ -1,4 +1,4 @@
-//! The full form: the paper's equations (1) to (7), one binary for each group and operator on its path.
+//! The full form: the paper's equations (1) to (7), one binary variable for each group and operator on its path.
 
 use super::{Answer, minimise};
 use crate::classes::Classes;
@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) enum Full {
-    /// A plan, and a bound.
     Solved(Plan, usize),
     Infeasible,
     OutOfTime(usize),
 }
 
-/// `start` is a plan to begin with, `least` a bound that is known already.
+/// `start` is an initial plan, `least` a known bound.
 pub(crate) fn solve(
     instance: &Instance,
     classes: &Classes,
@@ -29,7 +28,7 @@ pub(crate) fn solve(
     let available = (0..topology.operators().len()).filter(|operator| !instance.barred().contains(operator));
     let in_use: BTreeMap<usize, Col> =
         available.map(|operator| (operator, problem.add_integer_column(1.0, 0..=1))).collect();
-    // P of (2); what (4) forbids, or what is too much alone, has no column.
+    // P of (2); no column for what (4) forbids or a group that alone exceeds a limit.
     let mut at: Vec<Vec<(usize, Col)>> = Vec::with_capacity(instance.groups().len());
     for group in 0..instance.groups().len() {
         let fits = |operator: &usize| {
@@ -63,7 +62,7 @@ pub(crate) fn solve(
     }
     // (7)
     problem.add_row(..=1.0, hops.into_iter().filter(|(_, extra)| *extra > 0.0).collect::<Vec<_>>());
-    // Not the paper's, but no plan is lost: what the aggregated form proved, and the order of operators that are alike.
+    // Not in the paper, but excludes no optimum.
     problem.add_row(least as f64.., in_use.values().map(|&column| (column, 1.0)).collect::<Vec<_>>());
     for class in &classes.classes {
         for pair in class.operators.windows(2) {

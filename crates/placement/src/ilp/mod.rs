@@ -8,10 +8,9 @@ pub(crate) mod patterns;
 use highs::{HighsModelStatus, Model, RowProblem, Sense};
 use std::time::Duration;
 
-/// A dual bound is a decimal number that rounding may have lifted above the integer that it stands for.
+/// Rounding may have lifted a dual bound above the integer that it stands for.
 const ROUNDING: f64 = 1e-4;
 
-/// What the solver says.
 pub(crate) struct Answer {
     /// Values of the columns, if it found a solution.
     pub values: Option<Vec<f64>>,
@@ -21,18 +20,17 @@ pub(crate) struct Answer {
     pub infeasible: bool,
 }
 
-/// Minimises; `start` is a solution to begin with. A problem that the solver cannot handle is answered like one for which the
-/// time was too short.
+/// Minimises; `start` is an initial solution. A problem that the solver cannot handle is answered like a timeout.
 fn minimise(problem: RowProblem, start: Option<&[f64]>, limit: Duration) -> Answer {
     let nothing = Answer { values: None, bound: 0, infeasible: false };
     let Ok(mut model) = problem.try_optimise(Sense::Minimise) else { return nothing };
     let set = |model: &mut Model| -> Result<(), highs::TrySetOptionError> {
         model.try_set_option("output_flag", false)?;
-        // One thread: the same answer on every machine, apart from what the time limit cuts off.
+        // One thread: the same answer on every machine, unless the time limit cuts it off.
         model.try_set_option("threads", 1)?;
         model.try_set_option("parallel", "off")?;
         model.try_set_option("time_limit", limit.as_secs_f64())?;
-        // The objective is an integer, so less than 1 between solution and bound is nothing.
+        // The objective is an integer, so a gap below 1 is none.
         model.try_set_option("mip_rel_gap", 0.0)?;
         model.try_set_option("mip_abs_gap", 0.999)
     };
@@ -40,7 +38,7 @@ fn minimise(problem: RowProblem, start: Option<&[f64]>, limit: Duration) -> Answ
         return nothing;
     }
     if let Some(start) = start {
-        // A start that it does not take costs only time.
+        // A start that the solver rejects costs only time.
         let _ = model.try_set_solution(Some(start), None, None, None);
     }
     let Ok(solved) = model.try_solve() else { return nothing };

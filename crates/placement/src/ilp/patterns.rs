@@ -1,10 +1,9 @@
 //! The aggregated form pod by pod: a column for each way to divide the groups of a pod.
 //!
-//! Pods share only the switches at the top and the limit of extra hops. Where a pod has few groups, all ways to divide them
-//! between the top, the pod's switches and its racks' are counted out, with exactly as many operators as each needs. Of these
-//! *patterns* only those matter that no other one of the pod beats in everything that the rest of the network sees: operators,
-//! load for the top, extra hops. The program that chooses a pattern for each pod has hardly any fractions to round, which is
-//! what the plain aggregated form spends its time on.
+//! Pods share only the switches at the top and the limit of extra hops. For a pod with few groups, all ways to divide them between the top,
+//! the pod's switches and its racks' are enumerated. Only *patterns* matter that no other pattern of the pod dominates in what the rest of
+//! the network sees: operators, load for the top, extra hops. The program that chooses a pattern for each pod has hardly any fractions to
+//! round, on which the plain aggregated form spends most of its time.
 
 use super::aggregate::Aggregated;
 use super::{Answer, minimise};
@@ -16,56 +15,47 @@ use highs::{Col, RowProblem};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A pod with more ways than this is not counted out.
+/// Most ways of a pod that are enumerated.
 const WAYS_MAX: usize = 60_000;
-/// And none with more groups.
+/// Most groups of a pod that are enumerated.
 const GROUPS_MAX: usize = 12;
-/// Values of functions are compared as integers.
+/// Values of functions are compared as integers of this scale.
 const SCALE: f64 = 1e9;
 
-/// The solver stops where less than 1 is to be gained: less than 4 % of an operator is no room.
+/// The solver stops at a gap below 1, so room below 4 % of an operator is ignored.
 const ROOM_UNITS: f64 = 25.0;
 
-/// What the program is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// The fewest operators.
     Fewest,
-    /// At most so many operators, and the most room at the top: such a solution is the easiest to unpack. The room is what is left
-    /// of the operators there, by load and by each of the weights.
+    /// At most this many operators, and the most room at the top, by load and by each of the weights, which eases unpacking.
     RoomiestOf(usize),
 }
 
-/// What came of the program.
 pub(crate) enum Chosen {
-    /// A solution of the aggregated form, and a bound.
     Solution(Aggregated, usize),
-    /// There is no solution.
     None,
-    /// The time was too short to say.
+    /// The time limit was too short.
     Unknown,
 }
 
-/// The groups of one pod, and the ways to divide them.
 pub(crate) struct Pod {
     groups: Vec<usize>,
     ways: Vec<Way>,
 }
 
-/// A way to divide a pod's groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     pub operators: usize,
     pub hops: u64,
     /// The groups at the top, as bits.
     top: usize,
-    /// The place of each group's class in its options.
+    /// For each group, the index of its class in its options.
     options: Vec<u8>,
 }
 
 impl Pod {
-    /// Counts out all ways that the pod's operators can hold. Of those with the same groups at the top the ones stay that no
-    /// other beats in operators and extra hops.
+    /// Enumerates all ways that the pod's operators can hold; drops those that another with the same groups at the top dominates.
     fn of(instance: &Instance, classes: &Classes, top: usize, groups: Vec<usize>) -> Self {
         let loads: Vec<u64> = groups.iter().map(|&group| instance.load(group)).collect();
         let mut used: Vec<usize> = groups.iter().flat_map(|&group| classes.options[group].iter().copied()).collect();
@@ -128,13 +118,12 @@ impl Pod {
         Pattern { operators: way.operators, ..Pattern::new(instance, classes, top, weights, class_of.collect()) }
     }
 
-    /// The groups at the top.
     pub(crate) fn at_top(&self, way: &Way) -> impl Iterator<Item = usize> {
         let top = way.top;
         self.groups.iter().enumerate().filter(move |(at, _)| top >> at & 1 == 1).map(|(_, &group)| group)
     }
 
-    /// The way that costs least with these prices.
+    /// The cheapest way at these prices.
     pub(crate) fn cheapest(&self, price: impl Fn(usize) -> f64, hop_price: f64) -> (f64, &Way) {
         let mut sums = vec![0.0; 1 << self.groups.len()];
         for set in 1..sums.len() {
@@ -147,7 +136,7 @@ impl Pod {
     }
 }
 
-/// The pods and the class at the top, if the network is one whose patterns can be counted out.
+/// The pods and the class at the top, if the network's patterns can be enumerated.
 pub(crate) struct Patterns {
     pods: Vec<Pod>,
     top: usize,
@@ -159,14 +148,12 @@ struct Pattern {
     operators: usize,
     top_load: u64,
     hops: u64,
-    /// Of the groups at the top: a sum for each function.
     sums: Vec<u64>,
-    /// The groups of the pod and their classes.
     class_of: Vec<(usize, usize)>,
 }
 
 impl Pattern {
-    /// Without operators of the pod.
+    /// A pattern without the pod's operators.
     fn new(
         instance: &Instance,
         classes: &Classes,
@@ -176,7 +163,7 @@ impl Pattern {
     ) -> Self {
         let hops = |&(group, class): &(usize, usize)| instance.extra_hops(group, classes.classes[class].tier);
         let at_top = || class_of.iter().filter(|(_, class)| *class == top).map(|&(group, _)| group);
-        // Rounded down, so that a sum is never more than what it stands for.
+        // Rounded down, so that a sum never exceeds the exact value.
         let sum = |weights: &Vec<f64>| at_top().map(|group| (weights[group] * SCALE).floor() as u64).sum();
         Self {
             operators: 0,
@@ -196,7 +183,7 @@ impl Pattern {
 }
 
 impl Patterns {
-    /// `None` if classes are tied by shared accelerators, or unlike at the top, or a pod is too large.
+    /// `None` if shared accelerators tie classes together, the classes at the top differ, or a pod is too large.
     pub(crate) fn of(instance: &Instance, classes: &Classes) -> Option<Self> {
         let tops: Vec<usize> = (0..classes.classes.len()).filter(|&class| classes.classes[class].tier == 0).collect();
         let [top] = tops[..] else { return None };
@@ -221,7 +208,6 @@ impl Patterns {
         pods.iter().all(|pod| !pod.ways.is_empty()).then_some(Self { pods, top })
     }
 
-    /// The class at the top.
     pub(crate) fn top(&self) -> usize {
         self.top
     }
@@ -230,8 +216,7 @@ impl Patterns {
         &self.pods
     }
 
-    /// A solution of the aggregated form, and a bound. Each of `weights` has a number for each group; in any switch at the top
-    /// they add up to at most 1.
+    /// A solution of the aggregated form, and a bound. In any switch at the top each of `weights` adds up to at most 1.
     pub(crate) fn solve(
         &self,
         instance: &Instance,
@@ -248,7 +233,7 @@ impl Patterns {
     }
 }
 
-/// The best solution of some divisions of each pod; whether others are better is not known.
+/// The best solution of some divisions of each pod; it proves nothing about other divisions.
 pub(crate) fn choose_division(
     instance: &Instance,
     classes: &Classes,
@@ -332,13 +317,12 @@ fn loads_by_class(instance: &Instance, at: impl Iterator<Item = (usize, usize)>)
     loads
 }
 
-/// How many bins packing needs.
 fn bins_of(loads: &[u64], limit: u64) -> usize {
     let least = l2(loads, limit).max(1);
     (least..loads.len()).find(|&bins| matches!(pack(loads, limit, bins), Packed::Into(_))).unwrap_or(loads.len())
 }
 
-/// What the rest of the network sees of a division; `None` if the pod's operators cannot hold it.
+/// `None` if the pod's operators cannot hold it.
 fn of_division(
     instance: &Instance,
     classes: &Classes,
@@ -360,14 +344,12 @@ fn of_division(
     Some(pattern)
 }
 
-/// A function's values for all groups, at the switches at the top.
 pub(crate) fn weights_of(instance: &Instance, classes: &Classes, top: usize, function: Function) -> Vec<f64> {
     let limit = classes.classes[top].limit;
     (0..instance.groups().len()).map(|group| function.of(instance.load(group), limit)).collect()
 }
 
-/// For each set of loads, as bits: how few bins hold it. The fewest bins, and of those with the fewest the emptiest last one,
-/// are found from the same of the set without one load.
+/// The fewest bins for each set of loads, as bits. They, and among those the emptiest last one, follow from the set without one load.
 fn least_bins(loads: &[u64], capacity: u64) -> Vec<u8> {
     let sets = 1_usize << loads.len();
     let mut best = vec![(u8::MAX, u64::MAX); sets];
@@ -383,14 +365,14 @@ fn least_bins(loads: &[u64], capacity: u64) -> Vec<u8> {
     best.into_iter().map(|(bins, _)| bins).collect()
 }
 
-/// Those that no other one beats.
+/// The patterns that no other one dominates.
 fn undominated(mut patterns: Vec<Pattern>) -> Vec<Pattern> {
     patterns
         .sort_by(|a, b| (a.operators, a.top_load, a.hops, &a.sums).cmp(&(b.operators, b.top_load, b.hops, &b.sums)));
     let mut kept: Vec<Pattern> = Vec::new();
     for pattern in patterns {
         match kept.iter().rposition(|other| other.is_no_worse(&pattern)) {
-            // The one that beats this one probably beats the next one too.
+            // The pattern that dominates this one probably dominates the next one too.
             Some(at) if at + 1 < kept.len() && kept.len() > 8 => {
                 let last = kept.len() - 1;
                 kept.swap(at, last);

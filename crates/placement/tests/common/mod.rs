@@ -1,12 +1,11 @@
-//! Small random instances, and their optimum by trying all plans.
+//! Small random instances, and their optimum by exhaustive search.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 use midflight_placement::{Accelerator, Group, Instance, Limits, Plan, Rate, Topology, input, violations};
 use proptest::prelude::*;
 
-/// A network of three tiers: `shape` has the number of core switches, then for each pod those of its aggregation switches and
-/// of its racks.
+/// A network of three tiers: the number of core switches, then for each pod the numbers of aggregation switches and racks.
 pub(crate) fn network(core: usize, pods: &[(usize, usize)], each: &Accelerator) -> Topology {
     let names = |prefix: &str, count: usize| {
         (0..count).map(|number| format!("\"{prefix}{number}\"")).collect::<Vec<_>>().join(", ")
@@ -37,7 +36,7 @@ pub(crate) fn ten() -> Accelerator {
     Accelerator { id: "ten".into(), cores: 1, service_time_us: 1e5, utilisation: 1.0 }
 }
 
-/// At most six groups and seven operators; accelerators that differ, that are shared, operators that are barred.
+/// At most six groups and seven operators; some accelerators differ or are shared, some operators are barred.
 pub(crate) fn small() -> impl Strategy<Value = Instance> {
     let pods =
         prop_oneof![Just(vec![(1, 1)]), Just(vec![(2, 2)]), Just(vec![(1, 1), (1, 1)]), Just(vec![(1, 2), (1, 1)])];
@@ -72,7 +71,7 @@ pub(crate) fn small() -> impl Strategy<Value = Instance> {
     )
 }
 
-/// The least number of RSNodes of a plan that serves all groups, by trying all; judged by the checker.
+/// The least number of RSNodes of a plan that serves all groups, by exhaustive search.
 pub(crate) fn least_rsnodes(instance: &Instance) -> Option<usize> {
     all_plans(instance, false)
         .into_iter()
@@ -81,7 +80,6 @@ pub(crate) fn least_rsnodes(instance: &Instance) -> Option<usize> {
         .min()
 }
 
-/// The least number of groups under DRS.
 pub(crate) fn least_degraded(instance: &Instance) -> usize {
     let plans = all_plans(instance, true).into_iter().filter(|plan| violations(instance, plan).is_empty());
     plans.map(|plan| plan.under_drs().count()).min().expect("all groups under DRS break nothing")

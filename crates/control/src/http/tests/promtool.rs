@@ -5,14 +5,14 @@ use crate::metrics::AnySnapshot;
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
-/// Asserts that Prometheus takes the metrics, and has nothing against their names; without promtool says that it does not.
+/// Asserts that promtool accepts the metrics and their names; without promtool, prints SKIPPED.
 #[track_caller]
 pub(crate) fn assert_promtool_takes(snapshot: &impl AnySnapshot) {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match promtool.spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Past the test harness, which would keep it for itself.
+            // Bypasses the test harness, which would capture it.
             let line = b"SKIPPED: promtool check metrics: promtool is missing (package prometheus)\n";
             return std::io::stderr().write_all(line).unwrap();
         }

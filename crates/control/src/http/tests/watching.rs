@@ -6,7 +6,6 @@ use midflight_connections::testing::connect;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-/// A switch that counts how often somebody looked at it.
 #[derive(Default)]
 struct Watched {
     looked: Arc<AtomicU64>,
@@ -38,7 +37,7 @@ fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr, Arc<AtomicU64>
     (runtime, address, looked)
 }
 
-/// The answer's head to a request for this path, with these further lines, and a reader of the rest.
+/// Returns the answer's head and a reader of the rest. `lines`: further lines of the request.
 fn ask(source: u8, address: SocketAddr, path: &str, lines: &str) -> (String, BufReader<TcpStream>) {
     let mut stream = connect(source, address);
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n{lines}\r\n").unwrap();
@@ -48,7 +47,6 @@ fn ask(source: u8, address: SocketAddr, path: &str, lines: &str) -> (String, Buf
     (head.to_ascii_lowercase(), reader)
 }
 
-/// The data of the next event.
 fn event(reader: &mut BufReader<TcpStream>) -> String {
     loop {
         let mut line = String::new();
@@ -110,7 +108,7 @@ fn nothing_is_made_for_nobody_and_once_for_all() {
         while !event(reader).ends_with("\"viewers\":2}") {}
     }
     drop((first, second));
-    // The ends of the connections are seen soon; until then and once more it may look.
+    // The server soon sees the ends of the connections; until then it may make another view.
     std::thread::sleep(PERIOD * 2);
     let after = looked.load(Relaxed);
     std::thread::sleep(PERIOD + PERIOD / 2);
@@ -119,7 +117,6 @@ fn nothing_is_made_for_nobody_and_once_for_all() {
     assert!(event(&mut third).ends_with("\"viewers\":1}"));
 }
 
-/// The sentence that comes with a refusal.
 fn why_refused((head, mut rest): (String, BufReader<TcpStream>)) -> String {
     assert!(head.starts_with("http/1.1 503 "), "{head}");
     let mut why = String::new();
@@ -151,7 +148,7 @@ fn t14_one_address_does_not_take_all_places_of_viewers() {
     assert_eq!(refused, "15 pages or `midflight top` watch already from this address: close one\n");
     let mut others: Vec<_> = (2..=4).map(|source| ask(source, address, "/events", "").1).collect();
     assert!(others.iter_mut().all(|other| event(other).contains("viewers")));
-    // The table is full with the first of them: for the two others the youngest two of those that have most go.
+    // The first source fills the table: the two others evict its two youngest viewers.
     for gone in first.split_off(VIEWERS_MAX - 3) {
         assert!(read_to_end(gone.get_ref()).ends_with("0\r\n\r\n"), "the stream ends as it should");
     }

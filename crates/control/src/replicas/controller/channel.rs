@@ -1,4 +1,4 @@
-//! One operator, as its controller sees it: whether it is alive, and which rules it lacks.
+//! The controller's state of one operator: whether it is alive, and which rules it lacks.
 
 use super::super::order::Key;
 use midflight_dataplane::replicas::Outcome;
@@ -11,22 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum State {
     /// Not before its inventory has come.
     Unknown,
-    /// They may.
     Open,
 }
 
 /// Whether an operator may be in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Barred {
-    /// It may.
     No,
-    /// It has failed.
     Failed,
-    /// It works again since then, and may once that is long enough ago.
+    /// It has worked again since this time, and may be in a plan after `barred_for`.
     Back(Nanos),
 }
 
-/// Orders without an answer.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) set: Set,
@@ -39,53 +35,47 @@ pub(super) struct Sent {
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// The last time at which it was alive.
     pub(super) heard: Nanos,
-    /// The same by the clock of silence.
     pub(super) heard_listened: Nanos,
     pub(super) is_dead: bool,
-    /// Since when it answers questions and carries out no orders, by the clock of silence.
+    /// Since when it answers questions but carries out no orders, by the clock of silence.
     pub(super) stuck_since: Option<Nanos>,
-    /// It was started again, and has not got all its rules yet.
+    /// Whether it was restarted and has not received all its rules yet.
     pub(super) is_fresh: bool,
-    /// It has said what it has, once in this term.
+    /// Whether it has sent its inventory in this term.
     pub(super) is_learned: bool,
-    /// Since when it has not said what it was asked for, what it has or that orders were carried out; by the clock of silence.
+    /// Since when it owes an inventory or the answer to orders, by the clock of silence.
     pub(super) owes_since: Option<Nanos>,
     pub(super) barred: Barred,
-    /// It may have a selector.
     pub(super) can_select: bool,
-    /// The last question whose answer was taken.
+    /// The last question whose answer was accepted.
     pub(super) answered: u64,
-    /// When it has heard of an active controller, as far as a standby knows.
+    /// When it heard of an active controller, as far as a standby knows.
     pub(super) controller_heard: Option<Nanos>,
     pub(super) incarnation: Option<u64>,
-    /// The one before, of which messages may still come.
+    /// The previous incarnation, whose messages may still come.
     pub(super) former: Option<u64>,
-    /// The term that it says it follows.
     pub(super) term: Term,
     pub(super) selector: Option<u64>,
     /// Since when it has no selector, by the clock of silence.
     pub(super) selector_gone: Option<Nanos>,
-    /// The selector that has the replica groups, or is getting them.
+    /// The selector that has the replica groups, or is receiving them.
     pub(super) grouped: Option<u64>,
     pub(super) state: State,
-    /// Of the last orders that were sent.
     pub(super) number: SetNumber,
     dirty: BTreeSet<Key>,
     urgent: BTreeSet<Key>,
     pub(super) sent: Option<Sent>,
-    /// It is getting all rules: with the last one it removes those that it should not have.
+    /// Whether it is receiving all rules; after the last one it removes all others.
     pub(super) is_loading: bool,
-    /// What its core has refused, and why; `None`: nothing that we know.
+    /// Keys whose orders its core has refused, and why; `None`: an unknown outcome.
     pub(super) refused: BTreeMap<Key, Option<Outcome>>,
-    /// Other operators that it has refused to know as RSNodes, since it knew all RSNodes last.
+    /// Operators that it has refused to know as RSNodes since it last knew all RSNodes.
     pub(super) refused_owners: BTreeSet<usize>,
-    /// It has refused several of them, so it has failed itself: nobody waits until it knows RSNodes.
+    /// It has refused several RSNodes, so it has failed itself and is not waited for.
     pub(super) is_refusing: bool,
-    /// Of what it had refused, what it is sent again.
     retried: BTreeSet<Key>,
-    /// When it is sent again what it has refused.
+    /// When refused orders are sent again.
     pub(super) retry_at: Nanos,
 }
 
@@ -123,12 +113,11 @@ impl Channel {
         }
     }
 
-    /// It carries out orders.
     pub(super) fn is_live(&self) -> bool {
         !self.is_dead && !self.is_stuck() && self.state == State::Open
     }
 
-    /// It could select now, barred or not.
+    /// Whether it could select now, barred or not.
     pub(super) fn is_able(&self) -> bool {
         self.is_live() && !self.is_refusing && self.can_select && self.selector.is_some()
     }
@@ -147,21 +136,21 @@ impl Channel {
         has_failed || !works || !self.can_select || self.selector_gone.is_some()
     }
 
-    /// It lacks this, or may lack it.
+    /// Whether it lacks this, or may lack it.
     pub(super) fn lacks(&self, key: Key) -> bool {
         self.dirty.contains(&key)
             || self.urgent.contains(&key)
             || self.sent.as_ref().is_some_and(|sent| sent.keys.binary_search(&key).is_ok())
     }
 
-    /// Whether others should wait until it knows this. One that was started again gets its hosts last, so nothing comes from them before
-    /// it knows all else; what died, does not obey, or refuses RSNodes is not waited for.
+    /// Whether others should wait until it knows this. A restarted operator gets its hosts last, so it passes nothing from them before it
+    /// knows the rest.
     pub(super) fn will_learn(&self, key: Key) -> bool {
         let is_expected = !self.is_dead && !self.is_stuck() && !self.is_refusing && !self.is_fresh;
         is_expected && (self.state == State::Unknown || self.lacks(key) || self.refused.contains_key(&key))
     }
 
-    /// Whether it has refused this although nothing was in the way any more.
+    /// Whether it has refused this although it has room.
     pub(super) fn refuses(&self, key: Key) -> bool {
         let is_told = self.is_live() && !self.is_refusing && !self.is_loading;
         is_told && self.refused.contains_key(&key) && !self.retried.contains(&key)
@@ -172,7 +161,7 @@ impl Channel {
         self.lacks(key) || self.refused.contains_key(&key)
     }
 
-    /// Whether it may have what a removal under this key was to remove. What is beyond its bounds it has never had.
+    /// Whether it may have what a removal under this key was to remove. It never had a rule beyond its bounds.
     pub(super) fn may_have(&self, key: Key) -> bool {
         self.lacks(key) || self.refused.get(&key).is_some_and(|outcome| *outcome != Some(Outcome::Bad))
     }
@@ -187,7 +176,6 @@ impl Channel {
         self.state == State::Open && self.sent.is_none() && self.dirty.is_empty() && self.urgent.is_empty()
     }
 
-    /// It lacks this from now on.
     pub(super) fn need(&mut self, key: Key) {
         self.refused.remove(&key);
         self.retried.remove(&key);
@@ -196,7 +184,7 @@ impl Channel {
         }
     }
 
-    /// The same, and it goes before all others.
+    /// The same, before all others.
     pub(super) fn need_at_once(&mut self, key: Key) {
         self.refused.remove(&key);
         self.retried.remove(&key);
@@ -206,15 +194,15 @@ impl Channel {
         }
     }
 
-    /// What it has refused is sent again. A key stays refused until it was carried out.
+    /// A key stays refused until its order is carried out.
     pub(super) fn retry_refused(&mut self) {
         self.retried.extend(self.refused.keys());
         self.dirty.extend(self.refused.keys().filter(|key| !self.urgent.contains(key)));
     }
 
-    /// It has refused an order for this key; whether that is news.
+    /// Returns whether the refusal is new.
     pub(super) fn note_refusal(&mut self, key: Key, why: Option<Outcome>) -> bool {
-        // It gets another order for the key, whose answer counts.
+        // Another order for the key is pending; its answer counts.
         if self.dirty.contains(&key) || self.urgent.contains(&key) {
             return true;
         }
@@ -222,7 +210,6 @@ impl Channel {
         !self.retried.remove(&key)
     }
 
-    /// It has carried out an order for this key.
     pub(super) fn note_done(&mut self, key: Key) {
         if !self.dirty.contains(&key) && !self.urgent.contains(&key) {
             self.retried.remove(&key);
@@ -230,13 +217,13 @@ impl Channel {
         }
     }
 
-    /// Which RSNodes it has refused says nothing any more.
+    /// Forgets refused RSNodes, whose refusals are out of date.
     pub(super) fn forget_refusals(&mut self) {
         self.refused_owners.clear();
         self.is_refusing = false;
     }
 
-    /// What it has is not known any more: a new loading begins.
+    /// Its rules are unknown from now on.
     pub(super) fn close(&mut self) {
         self.state = State::Unknown;
         self.number = SetNumber { loading: self.number.loading.saturating_add(1), sequence: 0 };
@@ -250,7 +237,6 @@ impl Channel {
         self.is_loading = false;
     }
 
-    /// It gets all its rules.
     pub(super) fn open(&mut self, keys: impl Iterator<Item = Key>) {
         self.state = State::Open;
         self.owes_since = None;
@@ -258,7 +244,7 @@ impl Channel {
         self.dirty.extend(keys);
     }
 
-    /// The next keys to send, and whether these are the last of all rules.
+    /// The next keys to send, and whether these complete all rules.
     pub(super) fn next(&mut self, batch: usize) -> (Vec<Key>, bool) {
         let from = if self.urgent.is_empty() { &mut self.dirty } else { &mut self.urgent };
         let keys: Vec<Key> = std::iter::from_fn(|| from.pop_first()).take(batch.max(1)).collect();

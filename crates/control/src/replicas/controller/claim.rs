@@ -1,5 +1,5 @@
-//! Who is active. A standby knows from the operators' reports whether they hear of an active controller; when most do not, it takes a
-//! higher term, and learns from them what is in force: nothing is kept on a disk.
+//! Which controller is active. A standby learns from reports whether operators hear of an active controller. If most do not, it takes a
+//! higher term and learns the rules in force from the operators: a controller keeps nothing on disk.
 
 use super::channel::{Barred, State};
 use super::config::Start;
@@ -12,23 +12,21 @@ use midflight_wire::replicas::control::{Inventory, Report, TERM_MAX, Term};
 use std::collections::BTreeSet;
 
 impl Controller {
-    /// Most of all operators, so that not two halves of a network have a controller each.
+    /// A majority, so that the halves of a partitioned network do not each have a controller.
     fn is_most(&self, operators: usize) -> bool {
         2 * operators > self.channels.len()
     }
 
-    /// How many operators have answered not long ago.
     pub(super) fn heard_of_most(&self) -> bool {
         let alive = |heard: Nanos| self.now.saturating_sub(heard) <= self.config.dead_after;
         self.is_most(self.channels.iter().filter(|channel| channel.answered > 0 && alive(channel.heard)).count())
     }
 
-    /// Takes over, if most operators have not heard of another controller for long enough.
     pub(super) fn consider_takeover(&mut self) {
         let recent = |at: u64, within: u64| self.now.saturating_sub(at) <= within;
         let quiet = self.channels.iter().filter(|channel| {
             let answers = channel.answered > 0 && recent(channel.heard, self.config.dead_after);
-            // At the time of its answer: this controller may have stood still since.
+            // At the time of its answer: this controller may have been paused since.
             let is_led = |heard: Nanos| channel.heard.saturating_sub(heard) <= self.config.takeover_after;
             answers && !channel.controller_heard.is_some_and(is_led)
         });
@@ -48,7 +46,7 @@ impl Controller {
         self.role = Role::Claiming(term);
         self.highest = term;
         self.quiet_since = None;
-        // The questions of this moment were asked as a standby: what is claimed by the next ones.
+        // The current questions were asked as a standby: the next ones carry the claim.
         (self.claimed, self.claimed_after) = (self.now, self.questions.newest());
         self.ids.clear();
         self.is_out_of_ids = false;
@@ -59,7 +57,7 @@ impl Controller {
         self.asked = None;
         for channel in &mut self.channels {
             channel.close();
-            // Whether it has been started again since a standby heard of it does not matter: another controller may have given it rules.
+            // Even without a restart, another controller may have given it rules.
             (channel.incarnation, channel.former, channel.selector) = (None, None, None);
             (channel.is_fresh, channel.is_learned) = (false, false);
         }
@@ -68,7 +66,6 @@ impl Controller {
         self.next_tick = self.now;
     }
 
-    /// Another controller has a later term.
     pub(super) fn step_down(&mut self, term: Term) {
         self.role = Role::Standby;
         self.quiet_since = None;
@@ -77,7 +74,7 @@ impl Controller {
         let now = self.now;
         for channel in &mut self.channels {
             channel.close();
-            // It would not see what ends a failure. If it is active again, it finds those that last.
+            // A standby does not see the end of a failure; once active again, it finds those that last.
             (channel.stuck_since, channel.selector_gone) = (None, None);
             channel.forget_refusals();
             if !channel.is_dead && channel.barred == Barred::Failed {
@@ -93,7 +90,6 @@ impl Controller {
         self.questions.get(number).filter(|_| number > self.channels[operator].answered)
     }
 
-    /// An operator says how it is.
     pub(super) fn report(&mut self, operator: usize, report: &Report) {
         let is_former = self.channels[operator].former == Some(report.incarnation);
         let Some(question) = self.unanswered(operator, report.number).filter(|_| !is_former) else {
@@ -122,7 +118,7 @@ impl Controller {
         }
     }
 
-    /// An operator says what it has. From this answer on it obeys no older term, so what it says stays true.
+    /// From this answer on the operator obeys no older term, so the inventory stays true.
     pub(super) fn inventory(&mut self, operator: usize, inventory: &Inventory) {
         let is_of_term = self.role.term() == Some(inventory.term) && inventory.number > self.claimed_after.number;
         let channel = &self.channels[operator];
@@ -136,11 +132,11 @@ impl Controller {
         if let Role::Active(_) = self.role
             && self.channels[operator].incarnation.is_some_and(|known| known != inventory.incarnation)
         {
-            // With another loading, for which it is asked again.
+            // A restart begins another loading, for which an inventory is requested again.
             return self.restarted(operator, inventory.incarnation);
         }
         let has_ids = inventory.newest != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
-        // What it has from another controller: all of it the first time, and after a restart what was not there before.
+        // Rules from another controller: all of them the first time, new ones after a restart.
         let channel = &self.channels[operator];
         if !channel.is_learned || (channel.is_fresh && has_ids) {
             self.learned_at = self.now;
@@ -170,11 +166,10 @@ impl Controller {
         }
     }
 
-    /// An operator has a rule of this id.
     fn learn_id(&mut self, id: u16, operator: Option<usize>, serves: bool) {
         let claiming = matches!(self.role, Role::Claiming(_));
         match self.ids.get(id) {
-            // While it is being claimed: known as Preparing until its operator says that it serves.
+            // During a claim: known as Preparing until its operator reports that it serves.
             None if claiming && serves => self.ids.set(id, RsNode { operator, used: Use::Serving }),
             None if claiming => self.ids.set(id, RsNode { operator, used: Use::Preparing }),
             Some(RsNode { used: Use::Serving, operator: other }) if claiming && serves && other != operator => {
@@ -183,7 +178,7 @@ impl Controller {
             Some(RsNode { used: Use::Preparing, .. }) if claiming && serves => {
                 self.ids.set(id, RsNode { operator, used: Use::Serving });
             }
-            // Of a plan that is long gone, at an operator that was out of reach.
+            // From an old plan, at an operator that was out of reach.
             None => self.ids.set(id, RsNode { operator: None, used: Use::Removing }),
             Some(RsNode { used: Use::Resting(_), .. }) => self.ids.set_use(id, Use::Removing),
             Some(_) => {}
@@ -191,11 +186,10 @@ impl Controller {
         self.ids.note_newest(id);
     }
 
-    /// An operator has this label for a traffic group. If nothing was heard of it in this term until now, and no plan says otherwise, the
-    /// label stays in force.
+    /// Keeps the label in force if this is the first report in this term and no plan differs.
     fn learn_label(&mut self, group: usize, label: Option<u16>, is_first: bool) {
         self.labels[group].in_force = Some(label);
-        // An id that nobody has is not given out while it is a label.
+        // An unused id is not allocated while it is a label.
         if let Some(id) = label.filter(|&id| self.ids.get(id).is_none()) {
             self.learn_id(id, None, false);
         }
@@ -205,11 +199,11 @@ impl Controller {
         }
     }
 
-    /// Begins to act, once all operators have said what they have, or most have, and the others are silent.
+    /// Becomes active when all operators have sent inventories, or a majority has and the others are silent.
     pub(super) fn try_to_settle(&mut self) {
         let Role::Claiming(term) = self.role else { return };
         let known = self.channels.iter().filter(|channel| channel.state == State::Open).count();
-        // By the clock of silence: answers may be there that this controller has not read yet.
+        // By the clock of silence: this controller may not have read some answers yet.
         let waited = self.questions.listened().saturating_sub(self.claimed_after.listened) >= self.config.dead_after;
         if known < self.channels.len() && !(waited && self.is_most(known)) {
             return;
@@ -233,7 +227,7 @@ impl Controller {
         self.step();
     }
 
-    /// Ids whose operator is known and serves stay; all others go, at every operator.
+    /// Keeps ids whose operator is known and serves; all others are removed at every operator.
     fn settle_ids(&mut self) {
         let nodes: Vec<_> = self.ids.iter().collect();
         for (id, node) in nodes {
@@ -244,8 +238,7 @@ impl Controller {
         }
     }
 
-    /// The plan in force is what the labels say. A deployment that was interrupted ends here: what it had changed stays changed, what it
-    /// had not stays as it was.
+    /// Takes the labels as the plan in force. An interrupted deployment ends here, with what it has changed so far.
     fn settle_labels(&mut self) {
         let mut labelled = BTreeSet::new();
         for (group, label) in self.labels.iter_mut().enumerate() {
@@ -263,7 +256,6 @@ impl Controller {
         }
     }
 
-    /// Sends all its rules to an operator.
     pub(super) fn open(&mut self, operator: usize) {
         let keys = self.all_keys(operator);
         self.channels[operator].open(keys.into_iter());

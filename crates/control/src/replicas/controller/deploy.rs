@@ -1,5 +1,5 @@
-//! From what is in force to the plan, one step at a time (N7). Nothing remembers which step is next: each call looks at what is in force
-//! and does what comes next from there. So a failure, another plan or another controller may come between any two steps.
+//! Moves from the rules in force to the plan, one step at a time (N7). Each call derives the next step from what is in force, so a failure,
+//! another plan or another controller may come between any two.
 
 use super::super::order::Key;
 use super::channel::{Barred, State};
@@ -9,13 +9,12 @@ use super::{Controller, Role};
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups are labelled with it, or will be.
+/// Whether groups are labelled with it, or will be.
 fn is_in_use(node: &RsNode) -> bool {
     matches!(node.used, Use::Preparing | Use::Serving)
 }
 
 impl Controller {
-    /// Does what can be done now.
     pub(super) fn step(&mut self) {
         let Role::Active(_) = self.role else { return };
         self.fail_refused();
@@ -36,18 +35,18 @@ impl Controller {
         self.labels[group].in_force.is_some() && node.and_then(|node| node.operator) == self.target[group]
     }
 
-    /// Whether ids may be given out. One that another controller has removed a moment ago may be that of answers on their way.
+    /// Answers in flight may carry an id that another controller has just removed.
     fn may_allocate(&self) -> bool {
         let has_rested = self.now >= self.learned_at.saturating_add(self.config.longest_response);
         has_rested && !self.are_ids_held_back()
     }
 
-    /// Whether an operator that has not said yet what it has may know ids that nobody else does.
+    /// Whether an operator without an inventory may know ids that no other operator knows.
     pub(super) fn are_ids_held_back(&self) -> bool {
         self.were_ids_used && self.is_one_unheard()
     }
 
-    /// Operators of the plan that are no RSNodes get an id; those that were until a moment ago keep theirs.
+    /// Allocates ids for new operators of the plan; one that is just retiring keeps its id.
     fn prepare_new(&mut self) {
         let may_allocate = self.may_allocate();
         let wanted: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
@@ -56,7 +55,7 @@ impl Controller {
                 continue;
             }
             if let Some(id) = self.ids.of(operator, |used| matches!(used, Use::Retiring(_))) {
-                // Operators that have come back since may not know it yet.
+                // Operators that have returned since may not know it yet.
                 self.ids.set_use(id, Use::Preparing);
                 continue;
             }
@@ -77,8 +76,8 @@ impl Controller {
         }
     }
 
-    /// An RSNode that an operator refuses to know has failed: labels would wait for that operator for ever. An operator that refuses
-    /// several has failed itself, and they have not.
+    /// Fails an RSNode that an operator refuses to know: labels would wait for that operator for ever. An operator that refuses several has
+    /// failed itself.
     fn fail_refused(&mut self) {
         let mut refused = None;
         for operator in 0..self.channels.len() {
@@ -97,7 +96,6 @@ impl Controller {
         }
     }
 
-    /// The operators of RSNodes that this one refuses to know.
     fn refused_owners(&self, operator: usize) -> BTreeSet<usize> {
         let channel = &self.channels[operator];
         if channel.refused.is_empty() {
@@ -107,7 +105,7 @@ impl Controller {
         refused.filter_map(|(_, node)| node.operator).collect()
     }
 
-    /// An operator has carried out orders. If it knows all RSNodes that there are, it refuses none any more.
+    /// If the operator knows all RSNodes, clears its refusals.
     pub(super) fn forgive(&mut self, operator: usize) {
         let channel = &self.channels[operator];
         let mut ids = self.ids.iter().filter(|(_, node)| is_in_use(node)).map(|(id, _)| id).peekable();
@@ -123,7 +121,7 @@ impl Controller {
         channel.forget_refusals();
     }
 
-    /// An id may be a label once its selector has the replica groups and all operators know where it is.
+    /// Makes an id ready as a label once its selector has the replica groups and all operators know it.
     fn finish_prepared(&mut self) {
         let prepared: Vec<_> = self.ids.iter().filter(|(_, node)| node.used == Use::Preparing).collect();
         for (id, node) in prepared {
@@ -142,12 +140,12 @@ impl Controller {
         }
     }
 
-    /// Whether some operator does not know an RSNode yet, and will soon.
+    /// Whether an operator does not know an RSNode yet, and will soon.
     fn will_be_learned(&self, id: u16) -> bool {
         !planted(262) && self.channels.iter().any(|channel| channel.will_learn(Key::RsNode(id)))
     }
 
-    /// What a group should be labelled with now: the label that it has, until the RSNode of the plan serves.
+    /// The label that a group should have now: its current one, until the plan's RSNode serves.
     fn label_for(&self, group: usize) -> Option<u16> {
         let wanted = self.labels[group].wanted;
         let operator = self.target[group]?;
@@ -155,7 +153,7 @@ impl Controller {
         new.or_else(|| wanted.filter(|&id| self.ids.get(id).is_some_and(|node| node.is_known())))
     }
 
-    /// Changes one label at a time, and waits for the answer before the next one.
+    /// One at a time: waits for the answer before the next one.
     fn flip_labels(&mut self) {
         if let Some(group) = self.flipping {
             let channel = &self.channels[self.network.labeller(group)];
@@ -166,7 +164,7 @@ impl Controller {
         }
         let changed: Vec<usize> =
             (0..self.labels.len()).filter(|&group| self.label_for(group) != self.labels[group].wanted).collect();
-        // Of an operator that does not obey now, all are changed at once: they are sent when it does.
+        // Labels of operators that do not obey are changed at once: they are sent when the operator returns.
         let (live, unreachable): (Vec<usize>, Vec<usize>) =
             changed.into_iter().partition(|&group| self.channels[self.network.labeller(group)].is_live());
         unreachable.into_iter().for_each(|group| self.flip(group));
@@ -188,8 +186,8 @@ impl Controller {
         self.channels[self.network.labeller(group)].need(Key::Group(group as u16));
     }
 
-    /// Whether the group fits at its new RSNode beside those that are there now: these come first, so that plans which exchange groups
-    /// overload nobody on the way, if that is possible.
+    /// Whether the group fits at its new RSNode now. Such groups move first, so that an exchange of groups overloads no accelerator on the
+    /// way, if possible.
     fn has_room(&self, group: usize) -> bool {
         let topology = self.network.topology();
         let accelerator = |operator: usize| topology.operators()[operator].accelerator;
@@ -203,14 +201,14 @@ impl Controller {
         load * self.config.packets_per_request as f64 * 1000.0 <= topology.accelerators()[to].limit() as f64
     }
 
-    /// Ids with which groups are, or may be, labelled. `None`: with any, as an operator has not been heard of.
+    /// Ids that are or may be labels. `None`: any, because an operator has not been heard.
     fn labels_in_use(&self) -> Option<BTreeSet<u16>> {
         let mut labels = BTreeSet::new();
         for label in &self.labels {
             labels.extend(label.wanted);
             labels.extend(label.in_force?);
         }
-        // And those that an operator may have set without our having heard of it.
+        // And those that an operator may have set without our knowledge.
         for (operator, channel) in self.channels.iter().enumerate() {
             let sent = channel.sent.as_ref().filter(|_| !self.is_out_of_reach(operator));
             labels.extend(sent.into_iter().flat_map(|sent| sent.labels.iter().copied()));
@@ -218,7 +216,8 @@ impl Controller {
         Some(labels)
     }
 
-    /// RSNodes that no group has serve until all answers have come, then are removed everywhere, then their ids rest.
+    /// An RSNode without groups keeps serving until its last request is answered. Then it is removed from all operators and its id is
+    /// quarantined.
     fn retire_old(&mut self) {
         let labels = self.labels_in_use();
         let is_label = |id: u16| labels.as_ref().is_none_or(|labels| labels.contains(&id));
@@ -247,7 +246,7 @@ impl Controller {
         }
     }
 
-    /// Whether there is an operator of which nobody knows what it has, and that may have something.
+    /// Whether there is an operator whose rules are unknown and that may have some.
     fn is_one_unheard(&self) -> bool {
         let mut channels = self.channels.iter().enumerate();
         channels.any(|(operator, channel)| {
@@ -256,7 +255,6 @@ impl Controller {
         })
     }
 
-    /// Whether an operator has a rule of this id, or may have one.
     fn may_be_known(&self, id: u16) -> bool {
         self.channels.iter().enumerate().any(|(operator, channel)| {
             let may = channel.state == State::Unknown || channel.may_have(Key::RsNode(id));
@@ -264,7 +262,7 @@ impl Controller {
         })
     }
 
-    /// Selectors weigh their own requests by how many selectors there are.
+    /// Tells selectors their number, by which they weigh their own requests.
     fn tell_number(&mut self) {
         let rsnodes: BTreeSet<usize> = self.target.iter().flatten().copied().collect();
         if self.selectors == rsnodes.len() {

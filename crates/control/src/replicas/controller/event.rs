@@ -1,4 +1,4 @@
-//! What a controller tells its driver.
+//! Events that a controller reports to its driver.
 
 use midflight_dataplane::replicas::Outcome;
 use midflight_placement::failure::Decision;
@@ -10,41 +10,41 @@ use midflight_wire::replicas::control::{Order, Term};
 pub enum Event {
     /// It takes over: operators that hear of this term obey no older one.
     TakesOver(Term),
-    /// It knows what is in force, and acts.
+    /// It knows the rules in force, and acts.
     IsActive(Term),
     /// It has heard of a later term, and is a standby.
     SteppedDown(Term),
-    /// An operator does not select any more (N6).
+    /// An operator no longer selects (N6).
     OperatorFailed {
-        /// Which one.
+        /// The operator.
         operator: usize,
-        /// Why.
+        /// The reason.
         why: Failure,
         /// Traffic groups that have lost their RSNode.
         groups: usize,
     },
-    /// An operator that was dead answers, one that was stuck carries out orders, or one that refused RSNodes knows them.
+    /// An operator works again: it answers, carries out orders, or knows the RSNodes that it refused.
     OperatorBack(usize),
     /// The driver should have this planned, and call [`super::Controller::planned`].
     PlanWanted(Box<PlanWanted>),
-    /// A plan was looked at.
+    /// A plan was compared with the one in force.
     PlanDecided(Decision),
     /// All labels are those of the plan.
     Deployed,
-    /// An accelerator got too much: the groups that it selected for are degraded until the next plan.
+    /// An accelerator is overloaded: the groups that it selected for are degraded until the next plan.
     Overloaded {
-        /// Its place in the topology's list.
+        /// Its index in the topology.
         accelerator: usize,
         /// Traffic groups.
         groups: usize,
     },
-    /// An operator did not carry out an order: it has no room for it, or its configuration has other bounds.
+    /// An operator refused an order, for lack of room or because of other bounds.
     OrderRefused {
         /// The operator.
         operator: usize,
         /// The order.
         order: Box<Order>,
-        /// What its core said; `None`: nothing that we know.
+        /// The outcome in its core; `None`: one that this version does not know.
         outcome: Option<Outcome>,
     },
     /// An operator reported an impossible term. The controller ignores the report.
@@ -54,95 +54,95 @@ pub enum Event {
         /// The term.
         term: Term,
     },
-    /// An operator does not take the term of this controller.
+    /// An operator rejects the term of this controller.
     Refused {
         /// The operator.
         operator: usize,
         /// The term that it follows.
         term: Term,
     },
-    /// All RSNode ids are in use, or were until a moment ago.
+    /// All RSNode ids are in use or quarantined.
     NoFreeId,
 }
 
-/// Why an operator does not select any more.
+/// Why an operator no longer selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It has not answered for too long.
     Silent,
-    /// It was started again, and had no rules.
+    /// It was restarted, and had no rules.
     Restarted,
-    /// There is no selector beside it.
+    /// It has no selector.
     NoSelector,
     /// An operator refused to know it as an RSNode.
     Refuses,
-    /// It refused to know several RSNodes: it has failed, and not they.
+    /// It refused to know several RSNodes, so it has failed, not they.
     RefusesOthers,
     /// It answers questions, but has carried out no orders for too long.
     Stuck,
 }
 
-/// What a plan is wanted for.
+/// A request for a plan.
 #[derive(Clone, Debug)]
 pub struct PlanWanted {
-    /// Which one: the answer repeats it.
+    /// Its number, which the answer repeats.
     pub number: u64,
     /// Network, traffic, limits.
     pub instance: Instance,
 }
 
 impl PlanWanted {
-    /// Plans, for as long as the options say: not for the thread that drives the controller.
+    /// Plans within the time that the options allow; not on the thread that drives the controller.
     #[must_use]
     pub fn solve(&self, options: &Options) -> Plan {
         solve_or_degrade(&self.instance, options).solved.plan
     }
 }
 
-/// Why a plan was not looked at.
+/// Why a plan was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanRefused {
-    /// Another one was asked for since, or none.
+    /// Another plan was requested since, or none.
     #[error(
         "plan {0} is not wanted: it is too late, operators have failed, or an accelerator got too much, since it was asked for"
     )]
     NotWanted(u64),
-    /// It breaks a constraint (N4).
+    /// It violates a constraint (N4).
     #[error("plan {number} breaks a constraint: {first}")]
     Violates {
-        /// Which one.
+        /// The plan's number.
         number: u64,
-        /// The first constraint.
+        /// The first violation.
         first: String,
     },
 }
 
-/// What became of messages, plans and statistics.
+/// Counters of messages, plans and statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControllerCounters {
-    /// Reports that were taken.
+    /// Reports that were accepted.
     pub reports: u64,
-    /// Messages that came too late: after a newer one, or to a question of long ago.
+    /// Messages that came too late: after a newer one, or to an old question.
     pub stale: u64,
-    /// Messages that no operator sends, or of an operator that does not exist.
+    /// Messages that no operator sends, or of an unknown operator.
     pub foreign: u64,
-    /// Messages of operators that follow a term which cannot be: not taken.
+    /// Messages of operators that follow an impossible term: not accepted.
     pub terms_absurd: u64,
     /// Messages that operators refused.
     pub refused: u64,
-    /// Orders that operators did not carry out; those that were refused before are not counted again.
+    /// Orders that operators did not carry out; a repeated refusal is counted once.
     pub orders_refused: u64,
     /// SETs that were sent.
     pub sets: u64,
-    /// SETs that were sent again.
+    /// SETs that were repeated.
     pub repeats: u64,
     /// Operators that failed.
     pub failures: u64,
-    /// Times that it took over.
+    /// Takeovers by this controller.
     pub takeovers: u64,
     /// Times that it heard of a later term.
     pub steps_down: u64,
-    /// Plans that were asked for.
+    /// Plans that were requested.
     pub plans_wanted: u64,
     /// Plans that were taken.
     pub plans_taken: u64,
@@ -154,11 +154,11 @@ pub struct ControllerCounters {
     pub plans_late: u64,
     /// Counters of operators that went backwards: not used.
     pub statistics_backwards: u64,
-    /// Rates that nobody believes: not used.
+    /// Absurd rates: not used.
     pub statistics_absurd: u64,
     /// Counts of traffic groups that the operator does not label: not used.
     pub statistics_foreign: u64,
-    /// Accelerators that got too much.
+    /// Accelerators that were overloaded.
     pub overloads: u64,
     /// RSNodes that were wanted while no id was free.
     pub no_free_id: u64,

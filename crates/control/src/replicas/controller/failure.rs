@@ -1,5 +1,4 @@
-//! Who is dead, and what follows (N6): first the operators of the racks are told to send nothing to the dead RSNode any more, then its
-//! groups move, by Algorithm 1.
+//! Failures of operators (N6): the racks' operators first stop sending to the dead RSNode, then its groups move, by Algorithm 1.
 
 use super::super::order::Key;
 use super::channel::{Barred, State};
@@ -13,17 +12,16 @@ use midflight_placement::Plan;
 use midflight_placement::failure::rearrange;
 use std::collections::BTreeSet;
 
-/// Orders may be lost so often before an operator that answers questions only is stuck.
+/// Orders may be lost this often before an operator that only answers questions is stuck.
 const OWES_REPEATS: u64 = 5;
 
 impl Controller {
-    /// An operator has answered a question.
     pub(super) fn is_alive(&mut self, operator: usize, question: Question) {
         self.questions.hear();
         let channel = &mut self.channels[operator];
         let is_first = channel.answered == 0;
         channel.answered = channel.answered.max(question.number);
-        // An answer to a question of long ago: it would be dead again at the next look.
+        // An answer to an old question: the operator would be dead again at the next check.
         let is_late = self.questions.listened().saturating_sub(question.listened) > self.config.dead_after;
         if channel.is_dead && is_late {
             return;
@@ -32,14 +30,14 @@ impl Controller {
         channel.heard_listened = channel.heard_listened.max(question.listened);
         if channel.is_dead {
             channel.is_dead = false;
-            // One that was never heard of has not failed: it was started later than this controller.
+            // An operator that was never heard has not failed: it was started later than this controller.
             channel.barred = if is_first { Barred::No } else { Barred::Back(self.now) };
             self.event(Event::OperatorBack(operator));
             self.step();
         }
     }
 
-    /// Operators that have failed, each for one reason.
+    /// Fails operators, each for one reason.
     pub(super) fn find_the_dead(&mut self) {
         let now = self.questions.listened();
         for operator in 0..self.channels.len() {
@@ -56,14 +54,13 @@ impl Controller {
         }
     }
 
-    /// Why an operator has failed, if it has since it was looked at last.
     fn find_failure(&mut self, operator: usize) -> Option<Failure> {
         let now = self.questions.listened();
         let for_longer = |since: Nanos, than: Nanos| now.saturating_sub(since) > than;
         let config = &self.config;
         let channel = &mut self.channels[operator];
         if channel.is_dead {
-            // What it owes, it owes from its return on.
+            // Its debts count from its return on.
             channel.owes_since = channel.owes_since.map(|_| now);
             return None;
         }
@@ -81,7 +78,7 @@ impl Controller {
         (is_gone && channel.barred != Barred::Failed).then_some(Failure::NoSelector)
     }
 
-    /// An operator was started again: it has no rules.
+    /// A restarted operator has no rules.
     pub(super) fn restarted(&mut self, operator: usize, incarnation: u64) {
         let channel = &mut self.channels[operator];
         if !planted(265) {
@@ -103,7 +100,6 @@ impl Controller {
         self.fail(operator, Failure::Restarted);
     }
 
-    /// An operator says which selector is beside it.
     pub(super) fn selector_is(&mut self, operator: usize, selector: Option<u64>) {
         let (now, listened) = (self.now, self.questions.listened());
         let channel = &mut self.channels[operator];
@@ -126,7 +122,6 @@ impl Controller {
         }
     }
 
-    /// To the selector beside an operator, unless it has them.
     pub(super) fn give_replica_groups(&mut self, operator: usize) {
         let channel = &mut self.channels[operator];
         if channel.state != State::Open || channel.selector.is_none() || channel.grouped == channel.selector {
@@ -139,7 +134,6 @@ impl Controller {
         channel.need(Key::Selectors);
     }
 
-    /// An operator does not select any more.
     pub(super) fn fail(&mut self, operator: usize, why: Failure) {
         self.counters.failures += 1;
         self.traffic.forget_load(operator);
@@ -163,11 +157,11 @@ impl Controller {
                     let failed = BTreeSet::from([operator]);
                     self.target = rearrange(&instance, &plan, &failed).plan.rsnodes;
                 }
-                // Without statistics nobody knows what another operator has room for.
+                // Without statistics, no other operator is known to have room.
                 None => self.target.iter_mut().filter(|target| **target == Some(operator)).for_each(|at| *at = None),
             }
         }
-        // A plan that is being made without it stays wanted: one that fails and returns all the time keeps nobody from planning.
+        // The requested plan stays wanted: otherwise an operator that fails repeatedly would prevent all plans.
         let may_be_planned = self.asked.as_ref().is_some_and(|asked| asked.may_use(operator));
         if groups > 0 || may_be_planned {
             self.plan_anew();
@@ -175,7 +169,6 @@ impl Controller {
         self.step();
     }
 
-    /// What an operator has that cannot be reached for very long does not count any more.
     pub(super) fn forget_the_unreachable(&mut self) {
         let Role::Active(_) = self.role else { return };
         for operator in 0..self.channels.len() {
@@ -187,14 +180,14 @@ impl Controller {
                     self.labels[group].in_force = Some(None);
                 }
             }
-            // One that answers, and does not obey, has waiting orders instead.
+            // An operator that answers but does not obey has waiting orders instead.
             if self.channels[operator].is_dead && self.channels[operator].state == State::Open {
                 self.channels[operator].close();
             }
         }
     }
 
-    /// Whether an operator could not be reached, or told, for so long that it is taken to have no rules.
+    /// Whether it was out of reach, or did not obey, for so long that it is assumed to have no rules.
     pub(super) fn is_out_of_reach(&self, operator: usize) -> bool {
         let channel = &self.channels[operator];
         let since = if channel.is_dead { Some(channel.heard_listened) } else { channel.stuck_since };

@@ -1,26 +1,24 @@
-//! RSNode ids. One is used again only after all others were: an operator that was out of reach for a while meets an id that it does not
-//! know, not one that means another RSNode by now.
+//! RSNode ids. An id is reused only after all others, so that an operator that was out of reach meets an unknown id, not one that now means
+//! another RSNode.
 
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an id is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Operators learn of it.
     Preparing,
     /// Groups may be labelled with it.
     Serving,
-    /// No group has it since then.
+    /// No group has had it since this time.
     Retiring(Nanos),
-    /// Operators forget it.
+    /// Operators remove it.
     Removing,
-    /// No operator has it since then.
+    /// Quarantined: no operator has had it since this time.
     Resting(Nanos),
 }
 
-/// An RSNode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RsNode {
     /// `None`: no operator that this controller knows.
@@ -29,7 +27,6 @@ pub(super) struct RsNode {
 }
 
 impl RsNode {
-    /// Whether operators should know it.
     pub(super) fn is_known(&self) -> bool {
         matches!(self.used, Use::Preparing | Use::Serving | Use::Retiring(_))
     }
@@ -38,7 +35,6 @@ impl RsNode {
 #[derive(Debug)]
 pub(super) struct Ids {
     nodes: BTreeMap<u16, RsNode>,
-    /// The same by operator.
     of: BTreeMap<usize, BTreeSet<u16>>,
     newest: u16,
     most: u16,
@@ -83,14 +79,13 @@ impl Ids {
         }
     }
 
-    /// An id that others have used: new ones come after it.
+    /// Records an id that others have used: new ones come after it.
     pub(super) fn note_newest(&mut self, id: u16) {
         if id != 0 && (self.newest == 0 || is_after(id, self.newest, self.most)) {
             self.newest = id;
         }
     }
 
-    /// A fresh one, for this operator.
     pub(super) fn allocate(&mut self, operator: usize) -> Option<u16> {
         let next = |id: u16| if id >= self.most { 1 } else { id + 1 };
         let mut ids = std::iter::successors(Some(next(self.newest)), |&id| Some(next(id))).take(self.most.into());
@@ -100,13 +95,12 @@ impl Ids {
         Some(id)
     }
 
-    /// The id with which an operator is or becomes an RSNode.
     pub(super) fn of(&self, operator: usize, is_it: impl Fn(Use) -> bool) -> Option<u16> {
         self.of.get(&operator)?.iter().copied().find(|&id| self.get(id).is_some_and(|node| is_it(node.used)))
     }
 }
 
-/// Whether `id` comes within the half of the circle after `other`.
+/// Whether `id` is within the half of the circle after `other`.
 fn is_after(id: u16, other: u16, most: u16) -> bool {
     let most = u32::from(most.max(1));
     // Operators may know larger ids, of a configuration that had more.
@@ -129,7 +123,7 @@ mod tests {
         assert_eq!(ids.allocate(0), Some(3));
     }
 
-    /// 60,000 is from a time when there were more.
+    /// 60,000 is from an earlier configuration with more ids.
     #[test]
     fn n8_ids_of_a_larger_configuration_break_nothing() {
         let mut ids = Ids::new(4_096);

@@ -1,19 +1,19 @@
-//! The controller: it knows what is in force at each operator, what should be, and sends the difference.
+//! The controller: it compares the rules in force at each operator with the wanted ones, and sends the difference.
 //!
 //! | where | what |
 //! |---|---|
-//! | `channel` | one operator as the controller sees it: alive or not, which rules it lacks |
-//! | `orders` | what an operator lacks is sent, and what it answers |
-//! | `ids` | RSNode ids: prepared, serving, retired, resting until they may be used again |
-//! | `claim` | standby, taking over, learning the state from operators |
-//! | `questions` | what was asked when; for how long operators have been silent |
-//! | `failure` | who is dead, and what follows |
+//! | `channel` | the state of one operator: whether it is alive, which rules it lacks |
+//! | `orders` | sends the rules that an operator lacks, and takes its answers |
+//! | `ids` | RSNode ids: prepared, serving, retired, quarantined before reuse |
+//! | `claim` | standby, takeover, learning the state from operators |
+//! | `questions` | when questions were asked; for how long operators have been silent |
+//! | `failure` | dead operators, and the consequences |
 //! | `deploy` | from the labels in force to those of the plan |
-//! | `statistics` | counts to rates; accelerators that get too much |
-//! | `plans` | asking for plans, and taking them or not |
+//! | `statistics` | counts to rates; overloaded accelerators |
+//! | `plans` | requests for plans, and decisions about them |
 //!
-//! A driver's turn: `handle` each message that arrived, `handle_timeout` if it is due; then `poll_event` and `poll_transmit` until
-//! `None`; then sleep until `poll_timeout`. Messages to an operator that cannot be reached may be dropped: they are repeated.
+//! A driver calls `handle` for each message that arrived, and `handle_timeout` if it is due; then `poll_event` and `poll_transmit` until
+//! `None`; then sleeps until `poll_timeout`. It may drop messages to an operator that is out of reach: they are repeated.
 
 mod channel;
 mod claim;
@@ -44,12 +44,10 @@ use statistics::Traffic;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The label of a traffic group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Label {
-    /// What its operator is known to have; `None`: that is not known.
+    /// What its operator is known to have; `None`: unknown.
     in_force: Option<Option<u16>>,
-    /// What its operator is told to have.
     wanted: Option<u16>,
 }
 
@@ -64,22 +62,19 @@ pub struct Controller {
     next_tick: Nanos,
     questions: Questions,
     role: Role,
-    /// The highest that it has heard of.
     highest: Term,
     quiet_since: Option<Nanos>,
-    /// When it took over.
     claimed: Nanos,
     /// The last question before that.
     claimed_after: Question,
-    /// When an operator last said what it had from another controller.
+    /// When an operator last reported rules from another controller.
     learned_at: Nanos,
     /// Whether any operator had an RSNode id from another controller.
     were_ids_used: bool,
     channels: Vec<Channel>,
     ids: Ids,
-    /// By traffic group.
     labels: Vec<Label>,
-    /// By traffic group: which operator should select for it.
+    /// By traffic group: the operator that should select for it.
     target: Vec<Option<usize>>,
     flipping: Option<usize>,
     is_deployed: bool,
@@ -139,7 +134,7 @@ impl Controller {
         self.out.pop_front()
     }
 
-    /// What has happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -150,7 +145,7 @@ impl Controller {
         self.next_tick
     }
 
-    /// The time has come.
+    /// Acts on the time.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         if self.now < self.next_tick {
@@ -173,7 +168,6 @@ impl Controller {
         self.send_all();
     }
 
-    /// Asks every operator how it is.
     fn ask_all(&mut self) {
         let number = self.questions.ask(self.now);
         let term = self.role.term();
@@ -184,7 +178,7 @@ impl Controller {
         }
     }
 
-    /// A message of an operator.
+    /// Takes a message of an operator.
     pub fn handle(&mut self, now: Nanos, operator: usize, message: &ControlMessage) {
         self.now = self.now.max(now);
         let term = match message {
@@ -228,8 +222,8 @@ impl Controller {
         self.send_all();
     }
 
-    /// Terms count takeovers, so a number that is far beyond what this controller and most operators know is wrong: obeyed, it would leave
-    /// no term for anybody.
+    /// The highest plausible term. Terms count takeovers, so a number far beyond those of this controller and most operators is wrong, and
+    /// obeying it would exhaust the terms.
     fn plausible_term(&self) -> u64 {
         let mut numbers: Vec<u64> = self.channels.iter().map(|channel| channel.term.number).collect();
         let (_, median, _) = numbers.select_nth_unstable((self.channels.len() - 1) / 2);

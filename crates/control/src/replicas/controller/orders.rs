@@ -1,4 +1,4 @@
-//! The orders to an operator: what it should have is worked out when it is sent, so an order that waits for its turn is never an old one.
+//! Orders to operators. An order's content is computed when it is sent, so a waiting order is never out of date.
 
 use super::super::order::{Key, order, rule};
 use super::channel::{Barred, Sent, State};
@@ -8,12 +8,11 @@ use midflight_dataplane::replicas::{Outcome, Rule};
 use midflight_wire::replicas::control::{ControlMessage, Done, Order, Refusal, Refused, Set};
 use std::collections::BTreeMap;
 
-/// As the operator's core numbers outcomes; `None`: nothing that we know.
+/// `None`: an unknown number.
 fn outcome_of(number: u8) -> Option<Outcome> {
     [Outcome::Done, Outcome::NoRoom, Outcome::Bad].into_iter().find(|outcome| *outcome as u8 == number)
 }
 
-/// The label that an order sets.
 fn label_of(order: &Order) -> Option<u16> {
     let Order::Rule(record) = order else { return None };
     let Some(Rule::Group { rsnode, .. }) = rule(record) else { return None };
@@ -21,7 +20,6 @@ fn label_of(order: &Order) -> Option<u16> {
 }
 
 impl Controller {
-    /// What an operator should have under a key.
     fn order_for(&self, operator: usize, key: Key) -> Option<Order> {
         let network = &self.network;
         Some(match key {
@@ -73,7 +71,6 @@ impl Controller {
         keys
     }
 
-    /// Sends to each operator what it lacks, and repeats what has had no answer.
     pub(super) fn send_all(&mut self) {
         let Role::Active(term) = self.role else { return };
         for operator in 0..self.channels.len() {
@@ -110,7 +107,7 @@ impl Controller {
         }
     }
 
-    /// Sends again what operators have refused. That may have had a reason that has passed: there was no room for it.
+    /// The reason may be temporary, such as a lack of room.
     pub(super) fn retry_refused(&mut self) {
         for channel in &mut self.channels {
             let is_loaded = channel.is_live() && !channel.is_loading;
@@ -121,7 +118,6 @@ impl Controller {
         }
     }
 
-    /// Orders were carried out.
     pub(super) fn done(&mut self, operator: usize, done: &Done) {
         let channel = &mut self.channels[operator];
         let is_its = |sent: &mut Sent| {
@@ -132,7 +128,7 @@ impl Controller {
             return;
         };
         channel.owes_since = None;
-        // Nothing waits for hosts, racks and the like, of which there are most.
+        // Deployment does not wait for hosts, racks and the like, of which there are most.
         let changes_plan =
             |key: &Key| (Key::ReplicaGroup(0)..Key::Host(std::net::Ipv4Addr::UNSPECIFIED.into())).contains(key);
         let may_go_on = channel.is_stuck() || sent.set.complete || sent.keys.iter().any(changes_plan);
@@ -150,7 +146,7 @@ impl Controller {
         let channel = &mut self.channels[operator];
         if channel.is_loading && sent.set.complete {
             (channel.is_loading, channel.is_fresh) = (false, false);
-            // What was in the way is removed now: rules of the term before.
+            // Rules of the previous term, which took room, are removed now.
             channel.retry_at = self.now.saturating_add(self.config.plan_every);
             channel.retry_refused();
         }
@@ -160,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// Which of the orders were refused; labels that were set are in force.
+    /// Records refused orders; the other labels among them are in force.
     fn take_outcomes(&mut self, operator: usize, sent: &Sent, refused: &[(u16, u8)]) {
         let refused: BTreeMap<usize, u8> = refused.iter().map(|&(place, why)| (place.into(), why)).collect();
         self.counters.foreign += refused.range(sent.keys.len()..).count() as u64;
@@ -182,7 +178,6 @@ impl Controller {
         }
     }
 
-    /// Orders were not carried out.
     pub(super) fn refused(&mut self, operator: usize, refused: &Refused) {
         if self.channels[operator].incarnation != Some(refused.incarnation) {
             if self.channels[operator].former == Some(refused.incarnation) {
@@ -190,7 +185,7 @@ impl Controller {
                 return;
             }
             if refused.why == Refusal::OtherIncarnation && self.channels[operator].state == State::Open {
-                // The inventory says which one it is now.
+                // The inventory has the current one.
                 self.reload(operator);
             }
             return;
@@ -200,13 +195,13 @@ impl Controller {
             let (sent, last) = (sent.set.number, refused.last);
             sent.loading == last.loading && sent.sequence > last.sequence.saturating_add(1)
         });
-        // Else it refuses a copy of earlier orders.
+        // Otherwise it refuses a copy of earlier orders.
         if refused.why == Refusal::OutOfSequence && is_gap {
             self.reload(operator);
         }
     }
 
-    /// What an operator has is not known any more: it is asked, and gets all its rules.
+    /// Asks for an inventory, then sends all rules.
     fn reload(&mut self, operator: usize) {
         self.channels[operator].close();
         for group in 0..self.labels.len() {

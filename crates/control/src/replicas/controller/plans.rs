@@ -1,5 +1,4 @@
-//! Asking for plans, and taking them or not. Planning takes long, so it is done elsewhere: what comes back is checked as if anybody had
-//! made it.
+//! Requests for plans, and decisions about them. Planning takes long, so it runs elsewhere; its result is untrusted input.
 
 use super::Controller;
 use super::config::Start;
@@ -11,7 +10,6 @@ use midflight_placement::failure::{Decision, decide};
 use midflight_placement::{Instance, Plan, violations};
 use std::collections::BTreeSet;
 
-/// A plan that was asked for.
 #[derive(Debug)]
 pub(super) struct Asked {
     number: u64,
@@ -21,14 +19,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether the plan may use an operator.
     pub(super) fn may_use(&self, operator: usize) -> bool {
         !self.barred.contains(&operator)
     }
 }
 
 impl Controller {
-    /// Operators that no plan may use: also those that would need an id, while none may be given out for long.
+    /// Operators that no plan may use, including those that need an id while none may be allocated.
     pub(super) fn barred(&self) -> BTreeSet<usize> {
         let are_ids_held_back = self.are_ids_held_back();
         let is_barred = |operator: &usize| {
@@ -38,7 +35,7 @@ impl Controller {
         (0..self.channels.len()).filter(is_barred).collect()
     }
 
-    /// What a plan depends on. `None`: the traffic of a rack that answers is not known yet, or there is none at all.
+    /// The input of a plan. `None`: the traffic of a live rack is unknown, or there is none.
     pub(super) fn instance(&self, barred: &BTreeSet<usize>) -> Option<Instance> {
         let groups = 0..self.labels.len();
         let is_missing = |group: usize| {
@@ -58,8 +55,7 @@ impl Controller {
         (0..self.labels.len()).any(|group| self.traffic.rate(group) > 0.0)
     }
 
-    /// Without traffic there is no plan. Groups whose operator has failed then begin again as at the start, as soon as it works again:
-    /// nobody loses anything if it fails once more.
+    /// Without traffic there is no plan, so a group whose operator failed returns to its initial one when that works again.
     pub(super) fn begin_again(&mut self) {
         if self.config.start != Start::OwnRack || self.target.iter().all(Option::is_some) || self.has_traffic() {
             return;
@@ -76,13 +72,12 @@ impl Controller {
         self.network.hosts().iter().any(|host| host.group.map(usize::from) == Some(group))
     }
 
-    /// What was asked for is not what is wanted any more.
+    /// Discards the plan that was requested, which is out of date.
     pub(super) fn plan_anew(&mut self) {
         self.asked = None;
         self.next_plan = self.now;
     }
 
-    /// Asks for a plan, if it is time.
     pub(super) fn ask_for_plan(&mut self) {
         if let Some(asked) = &self.asked {
             if self.now.saturating_sub(asked.at) <= self.config.plan_timeout {
@@ -91,7 +86,7 @@ impl Controller {
             self.counters.plans_late += 1;
             self.asked = None;
         }
-        // Who hears of few operators only is probably cut off itself: no time for plans.
+        // A controller that hears few operators is probably cut off itself.
         if self.now < self.next_plan || !self.heard_of_most() {
             return;
         }
@@ -105,10 +100,10 @@ impl Controller {
         self.event(Event::PlanWanted(Box::new(PlanWanted { number, instance })));
     }
 
-    /// A plan that was wanted. Takes it if it is better than what is in force by more than the hysteresis.
+    /// Takes a requested plan if it is better than the one in force by more than the hysteresis.
     ///
     /// # Errors
-    /// If it is not the one that is wanted now, or breaks a constraint. Nothing has changed then.
+    /// If it is not the one that is wanted now, or violates a constraint. Nothing has changed then.
     pub fn planned(&mut self, now: Nanos, number: u64, plan: &Plan) -> Result<Decision, PlanRefused> {
         self.now = self.now.max(now);
         let Some(asked) = self.asked.take_if(|asked| asked.number == number) else {

@@ -1,13 +1,13 @@
-//! What was asked when, and for how long operators have been silent.
+//! When questions were asked, and for how long operators have been silent.
 //!
-//! Silence is measured by a clock that stands while nobody answers. A controller that stood still itself, or has lost its own links,
-//! hears of nobody for as long; it must not take all operators for dead, and could not tell anybody if it did.
+//! Silence is measured by a clock that stops while no operator answers: a controller that was paused, or has lost its own links, must not
+//! consider all operators dead.
 
 use super::config::ControllerConfig;
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
-/// Questions are numbered: an answer says when its sender was alive.
+/// A numbered question: the answer shows when its sender was alive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Question {
     pub(super) number: u64,
@@ -38,10 +38,9 @@ impl Questions {
         }
     }
 
-    /// The number of a new question.
     pub(super) fn ask(&mut self, now: Nanos) -> u64 {
         let Question { number, at, listened } = self.newest;
-        // What is longer than it should be, is time in which nobody listened.
+        // Time beyond the interval does not count, because the controller did not listen.
         let passed = if self.has_heard { now.saturating_sub(at).min(self.ask_every) } else { 0 };
         self.has_heard = false;
         self.newest = Question { number: number + 1, at: now, listened: listened.saturating_add(passed) };
@@ -52,12 +51,10 @@ impl Questions {
         self.newest.number
     }
 
-    /// An operator has said something.
     pub(super) fn hear(&mut self) {
         self.has_heard = true;
     }
 
-    /// A question, if it was not asked too long ago.
     pub(super) fn get(&self, number: u64) -> Option<Question> {
         self.asked.iter().find(|question| question.number == number).copied()
     }
@@ -66,7 +63,6 @@ impl Questions {
         self.newest
     }
 
-    /// The clock of silence.
     pub(super) fn listened(&self) -> Nanos {
         self.newest.listened
     }

@@ -1,4 +1,4 @@
-//! Counts of operators become rates. What cannot be true is counted under its name, and changes nothing.
+//! Turns operators' counts into rates. Absurd counts are counted under their reason and change nothing.
 
 use super::event::Event;
 use super::{Controller, Role};
@@ -7,10 +7,9 @@ use midflight_placement::Rate;
 use midflight_wire::replicas::control::Report;
 use std::collections::BTreeMap;
 
-/// A rate moves by this part of its difference to that of the last window.
+/// Weight of the last window in a rate's moving average.
 const WEIGHT: f64 = 0.25;
 
-/// Counts at the beginning of a window.
 #[derive(Clone, Debug)]
 struct Base {
     at_ns: Nanos,
@@ -22,11 +21,11 @@ struct Base {
 #[derive(Debug)]
 pub(super) struct Traffic {
     bases: Vec<Option<Base>>,
-    /// By traffic group: requests a second by tier; `None`: not known yet.
+    /// By traffic group: requests per second by tier; `None`: unknown.
     rates: Vec<Option<[f64; 4]>>,
-    /// By operator: packets a second that its selector gets.
+    /// By operator: packets per second of its selector.
     pub(super) loads: Vec<f64>,
-    /// By accelerator: windows in succession in which it got too much.
+    /// By accelerator: consecutive windows with too much load.
     over: BTreeMap<usize, u32>,
     tiers: usize,
 }
@@ -42,18 +41,17 @@ impl Traffic {
         }
     }
 
-    /// An operator was started again: it counts from 0.
+    /// An operator was restarted: it counts from 0.
     pub(super) fn forget(&mut self, operator: usize) {
         self.bases[operator] = None;
         self.forget_load(operator);
     }
 
-    /// An operator selects for nobody any more: whose accelerator it shares is not overloaded by what it did.
+    /// Its load no longer counts for a shared accelerator.
     pub(super) fn forget_load(&mut self, operator: usize) {
         self.loads[operator] = 0.0;
     }
 
-    /// Requests a second of a traffic group, as far as is known.
     pub(super) fn rate(&self, group: usize) -> f64 {
         self.rates[group].map_or(0.0, |tiers| tiers.iter().sum())
     }
@@ -62,7 +60,6 @@ impl Traffic {
         self.rates[group].is_some()
     }
 
-    /// As the planner takes it.
     pub(super) fn by_tier(&self, group: usize) -> Vec<Rate> {
         let tiers = self.rates[group].unwrap_or_default();
         tiers[..self.tiers.min(4)].iter().map(|&rate| Rate::from_per_s(rate).unwrap_or(Rate::ZERO)).collect()
@@ -70,7 +67,6 @@ impl Traffic {
 }
 
 impl Controller {
-    /// Takes the counts of a report.
     pub(super) fn count(&mut self, operator: usize, report: &Report) {
         let new = Base {
             at_ns: report.at_ns,
@@ -118,7 +114,7 @@ impl Controller {
         let beyond = |tiers: &[f64; 4]| {
             is_absurd(tiers.iter().sum()) || tiers[self.traffic.tiers.min(4)..].iter().any(|&rate| rate > 0.0)
         };
-        // Of an operator that says one such thing nothing is believed.
+        // A report with one absurd value is ignored as a whole.
         if rates.iter().any(|(_, rate)| beyond(rate)) || !load.is_finite() {
             self.counters.statistics_absurd += 1;
             return;
@@ -135,7 +131,7 @@ impl Controller {
         }
     }
 
-    /// Whether the accelerator beside an operator gets too much (section III-C).
+    /// Section III-C.
     fn check_load(&mut self, operator: usize) {
         let topology = self.network.topology();
         let accelerator = topology.operators()[operator].accelerator;
@@ -147,7 +143,7 @@ impl Controller {
             *windows = 0;
             return;
         }
-        // Those that share it report in turn.
+        // The operators that share it report in turn.
         *windows += 1;
         if *windows < self.config.overload_windows.saturating_mul(sharers.len() as u32) {
             return;

@@ -1,4 +1,4 @@
-//! What a controller shows of itself.
+//! The status of a controller.
 
 use super::Controller;
 use super::channel::State;
@@ -7,13 +7,13 @@ use super::ids::Use;
 use midflight_endpoint::Nanos;
 use midflight_wire::replicas::control::Term;
 
-/// What a controller is.
+/// The role of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// It listens.
     #[default]
     Standby,
-    /// It learns what is in force, with this term.
+    /// It learns the rules in force, with this term.
     Claiming(Term),
     /// It gives orders, with this term.
     Active(Term),
@@ -30,7 +30,7 @@ impl Role {
     }
 }
 
-/// What an RSNode id is used for.
+/// The state of an RSNode id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseOfId {
     /// Operators learn of it.
@@ -39,9 +39,9 @@ pub enum UseOfId {
     Serving,
     /// No group is labelled with it any more; answers may still come.
     Retiring,
-    /// Operators forget it.
+    /// Operators remove it.
     Removing,
-    /// No operator has it; it is not used again yet.
+    /// Quarantined: no operator has it, and it may not be reused yet.
     Resting,
 }
 
@@ -50,51 +50,51 @@ pub enum UseOfId {
 pub struct OperatorStatus {
     /// It answers.
     pub is_alive: bool,
-    /// What rules of the plan it has is known.
+    /// Its rules of the plan are known.
     pub is_known: bool,
     /// It has all rules that it should have.
     pub is_up_to_date: bool,
     /// It is in no plan.
     pub is_barred: bool,
-    /// Orders that it has refused, and that it should carry out.
+    /// Orders that it has refused, and should carry out.
     pub refused: usize,
-    /// Time since it last said anything; `None`: it never has.
+    /// Time since its last message; `None`: it has sent none.
     pub heard: Option<Nanos>,
-    /// Packets a second that its selector gets, as last reported.
+    /// Packets per second of its selector, as last reported.
     pub load_per_s: u64,
 }
 
 /// A controller at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What it is.
+    /// Its role.
     pub role: Role,
     /// By operator.
     pub operators: Vec<OperatorStatus>,
-    /// By traffic group: the RSNode id that its requests are labelled with, as far as is known.
+    /// By traffic group: the RSNode id of its label, as far as is known.
     pub labels: Vec<Option<u16>>,
     /// By traffic group: the operator that should select for it.
     pub target: Vec<Option<usize>>,
     /// RSNode ids with their operators.
     pub ids: Vec<(u16, Option<usize>, UseOfId)>,
-    /// By traffic group: requests a second, as far as is known.
+    /// By traffic group: requests per second, as far as is known.
     pub requests_per_s: Vec<u64>,
-    /// All labels are those of the plan.
+    /// Whether all labels are those of the plan.
     pub is_deployed: bool,
-    /// Time since an operator heard of an active controller, as far as a standby knows; `None`: none has, or this one is not a standby.
+    /// Of a standby: time since an operator heard of an active controller; `None`: none has.
     pub other_heard: Option<Nanos>,
-    /// What became of messages, plans and statistics.
+    /// Counters of messages, plans and statistics.
     pub counters: ControllerCounters,
 }
 
 impl Controller {
-    /// What it is.
+    /// Its role.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// What it knows.
+    /// Its status.
     #[must_use]
     pub fn status(&self) -> Status {
         let since = |then: Nanos| self.now.saturating_sub(then);
