@@ -22,7 +22,6 @@ pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(
 /// Disables frame merging (GRO) and oversized frames on an interface, so that a reader of raw frames, such as a switch, gets each frame as
 /// it was sent. This covers only this end of a veth.
 ///
-///
 /// # Errors
 /// If there is no such interface, without CAP_NET_ADMIN, or if the interface does not know the setting.
 pub fn single_frames(interface: &str) -> Result<(), LabError> {

@@ -1,4 +1,4 @@
-//! Each rule can fail: for each row of each figure there are results, with a value for the row, by which it fails.
+//! Each rule can fail: for each row of each figure there are results with a value that fail it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,9 +11,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::BTreeSet;
 
-/// More than enough for each rule; the search ends as soon as all have failed.
+/// More than enough for each rule; the search ends once all have failed.
 const DRAWS: u64 = 1_000;
-/// What the reductions read.
+/// Counters that the reductions read.
 const COUNTERS: [&str; 9] = [
     "submit.tasks",
     "submit.passes",
@@ -23,11 +23,11 @@ const COUNTERS: [&str; 9] = [
     "emptied.passes",
     "vain.passes",
     "level4.passes",
-    // And of traces.
+    // Counters of traces.
     "trace.rate_ppm",
 ];
 
-/// From a microsecond to a minute, as likely in each decade.
+/// From a microsecond to a minute, log-uniform.
 fn ms(random: &mut Pcg64) -> f64 {
     10f64.powf(random.random_range(-3.0..4.8))
 }
@@ -80,7 +80,7 @@ fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
     }
 }
 
-/// The figure's findings if each case came out in some way, the same with each of so many seeds.
+/// The figure's findings for a random result of each case, the same for every seed.
 fn findings(figure: &Figure, seeds: usize, random: &mut Pcg64) -> Findings {
     let cases = figure.cases(Effort::Full, &TRACES);
     let drawn = cases.iter().map(|case| (case.name.as_str(), outcome(case, random)));

@@ -1,4 +1,4 @@
-//! Who takes part in a figure, and what the papers' clusters were: shared by the figures.
+//! The contenders and the papers' clusters, shared by the figures.
 
 use super::Effort;
 use super::results::{Case, Results, delay};
@@ -7,12 +7,12 @@ use crate::cell::{Cell, Cluster, Linux, Load, Pipelined, Polling, Program, Sampl
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
 use crate::findings::{Band, Class, Holds, Paper, RATIO_WITHIN, Row, Unit};
 
-/// One of those that are compared.
+/// A scheme that takes part in a figure.
 #[derive(Clone, Copy)]
 pub(super) struct Contender {
-    /// The beginning of its cases' names.
+    /// Prefix of its cases' names.
     pub key: &'static str,
-    /// In legends.
+    /// Name in legends.
     pub label: &'static str,
     pub hue: Hue,
     pub scheme: fn() -> Scheme,
@@ -22,21 +22,21 @@ const fn contender(key: &'static str, label: &'static str, hue: Hue, scheme: fn(
     Contender { key, label, hue, scheme }
 }
 
-/// The production code, in the switch: no Tofino can run it, so that this is hypothetical.
+/// The production code in the switch. Hypothetical, as no Tofino can run it.
 pub(super) const MIDFLIGHT: Contender =
     contender("midflight", "Midflight at Tofino times (hypothetical)", Hue::Ours, || Scheme::Midflight);
-/// The production code in the kernel of a Linux machine, on Linux hosts.
+/// The production code in the kernel of a Linux machine, with Linux hosts.
 pub(super) const MIDFLIGHT_KERNEL: Contender =
     contender("midflight-kernel", "Midflight in the kernel (measured costs)", Hue::OursKernel, || {
         Scheme::MidflightKernel(Linux::default())
     });
-/// The production code, as a server with the costs of Bolt-Server's.
+/// The production code as a server, with Bolt-Server's costs.
 pub(super) const MIDFLIGHT_SERVER: Contender =
     contender("midflight-server", "Midflight as a server (hypothetical)", Hue::OursServer, || Scheme::MidflightServer);
-/// The production endpoints at a pipeline with our program.
+/// The production endpoints with our program on a pipeline.
 pub(super) const ASIC_SAFE: Contender =
     contender("asic-safe", "Midflight, asic-safe (hypothetical)", Hue::AsicSafe, || pipelined(Program::Safe));
-/// And with the papers'.
+/// The same, with the papers' program.
 pub(super) const ASIC_PUBLISHED: Contender =
     contender("asic-published", "Midflight, asic-published (hypothetical)", Hue::AsicPublished, || {
         pipelined(Program::Published)
@@ -44,7 +44,7 @@ pub(super) const ASIC_PUBLISHED: Contender =
 /// The published protocol, which Falcon and Bolt share.
 pub(super) const BOLT: Contender =
     contender("bolt", "Bolt as published", Hue::Published, || Scheme::Bolt(Polling::default()));
-/// Falcon's clients and executors are Sparrow's, changed (Falcon §3.4): Java programs.
+/// Falcon's clients and executors are modified Sparrow (Falcon §3.4): Java programs.
 pub(super) const FALCON: Contender = Contender {
     label: "Falcon as published",
     scheme: || Scheme::Bolt(Polling { program_us: SPARROW_JAVA_COSTS.worker / 1_000, ..Polling::default() }),
@@ -62,18 +62,18 @@ pub(super) const SPARROW_TWO: Contender = contender("sparrow-2", "Sparrow, two s
     Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() })
 });
 
-/// Its slots poll 50 microseconds after a no-op (Bolt §5.4).
+/// Slots poll 50 microseconds after a no-op (Bolt §5.4).
 fn pipelined(program: Program) -> Scheme {
     Scheme::MidflightAsic(Pipelined { program, interval_us: 50 })
 }
 
 impl Contender {
-    /// The name of its case in one place of the figure.
+    /// Name of its case at a place of the figure.
     pub(super) fn at(&self, place: impl std::fmt::Display) -> String {
         format!("{}@{place}", self.key)
     }
 
-    /// Its case there.
+    /// Its case at that place.
     pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: RunTime) -> Case {
         let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
@@ -84,19 +84,19 @@ impl Contender {
     }
 }
 
-/// Our switches that stand beside the published one, with the classes of their rows.
+/// Our switches compared with the published one, and the classes of their rows.
 pub(super) const OURS: [(Contender, Class); 2] =
     [(MIDFLIGHT_KERNEL, Class::Measured), (ASIC_SAFE, Class::Hypothetical)];
-/// From this share of another one's speed on, a scheme is as fast.
+/// A scheme is as fast as another from this share of its speed.
 pub(super) const AS_FAST: f64 = 1.0 / RATIO_WITHIN;
 
-/// Rows of one of ours beside the published switch, by their medians at one place: its own, held against the paper's value of that switch, and
-/// that switch's here by its own. The end of names and the words for people say which place it is.
+/// Rows that compare one of our switches with the published one, by medians at one place: ours against the paper's value, and the published
+/// switch here against ours. The name and word endings identify the place.
 pub(super) struct Beside<'a> {
     pub published: &'a Contender,
-    /// The paper's median of it, in nanoseconds.
+    /// The paper's median for the published switch, in nanoseconds.
     pub paper_ns: f64,
-    /// Who must be slower, for the order to be right.
+    /// Must be slower for the order to be right.
     pub slower: &'a Contender,
     pub place: &'a str,
     pub name_end: &'a str,
@@ -138,7 +138,7 @@ pub(super) struct RunTime {
     pub drain_ms: u64,
 }
 
-/// SW1: a second until queues have settled, then so many tasks that the 95th percentile stands still.
+/// SW1: one second to settle, then enough tasks for a stable 95th percentile.
 pub(super) fn sw1_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
@@ -160,16 +160,16 @@ pub(super) fn computing() -> Cluster {
     Cluster::uniform(11, 16)
 }
 
-/// And for tasks that sleep: 11 nodes with 200.
+/// Bolt's cluster for tasks that sleep: 11 nodes with 200 executors.
 pub(super) fn sleeping() -> Cluster {
     Cluster::uniform(11, 200)
 }
 
-/// The trace's share of the cluster's time in figures 13a, 13b and 14. The thesis gives none; at this one bursts begin to wait for
-/// executors between the 90th and the 95th percentile, as in the thesis's 13a.
+/// The trace's share of the cluster's time in figures 13a, 13b and 14. The thesis gives none. At this value bursts begin to wait for
+/// executors between the 90th and 95th percentile, as in the thesis's 13a.
 pub(super) const TRACE_LOAD: f64 = 0.195;
 
-/// The thesis's trace takes three minutes (Bolt §5.1.3), here after a warm-up.
+/// The thesis's trace takes three minutes (Bolt §5.1.3); here they follow a warm-up.
 pub(super) fn trace_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
@@ -177,7 +177,7 @@ pub(super) fn trace_time(effort: Effort) -> RunTime {
     )
 }
 
-/// The trace: the generator's, as no file of the papers is public; its median is the papers'.
+/// A generated trace, as the papers published no file; its median is the papers'.
 pub(super) fn trace(load: f64, work: Work, priorities: bool) -> Load {
     Load::Trace { file: None, sample: SAMPLE_TASKS, median_ms: 5.0, load, priorities, clients: 2, work }
 }
@@ -191,7 +191,7 @@ pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Wo
     utilisations.iter().flat_map(at).collect()
 }
 
-/// The median over utilisations, with whiskers from the 5th to the 95th percentile.
+/// Medians over utilisations, with whiskers from the 5th to the 95th percentile.
 pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: &[f64], marks: Vec<Mark>) -> Plot {
     let curve = |contender: &Contender| {
         let points = places.iter().map(|&place| {
@@ -210,7 +210,7 @@ pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: 
     }
 }
 
-/// The cumulative distributions of the delay.
+/// Cumulative distributions of the delay.
 pub(super) fn delays_plot(results: &Results, contenders: &[Contender], place: &str, marks: Vec<Mark>) -> Plot {
     let curve = |who: &Contender| results.distribution(&who.at(place), who.label, who.hue, |one| Some(&one.delay));
     Plot {

@@ -1,4 +1,4 @@
-//! Beyond the papers: what happens as the cluster grows to a million executors.
+//! Beyond the papers: a cluster that grows to a million executors.
 
 use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
@@ -28,11 +28,11 @@ pub(super) const FIGURE: Figure = Figure {
 const SIZES: [(u32, u32); 4] = [(1_000, 1), (10_000, 1), (100_000, 7), (1_000_000, 64)];
 const QUICK: [(u32, u32); 3] = [(1_000, 1), (8_000, 1), (64_000, 5)];
 const EXECUTORS_PER_NODE: u32 = 64;
-/// Delay of the largest cluster by that of the smallest, for it to be called flat.
+/// Flat: the largest cluster's delay is within this factor of the smallest's.
 const FLAT: f64 = 1.5;
-/// What the papers' switch passes, in packets a second (Bolt §5.2).
+/// Capacity of the papers' switch, in packets a second (Bolt §5.2).
 const SWITCH_LIMIT: f64 = 4.7e9;
-/// The counter of packets at the switches' programs.
+/// Counter of packets at the switches' programs.
 const PACKETS: &str = "switch.packets";
 
 fn cases(effort: Effort) -> Vec<Case> {

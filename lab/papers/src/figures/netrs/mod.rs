@@ -1,13 +1,13 @@
-//! The figures of NetRS: who takes part, and what their cells have in common.
+//! The figures of NetRS: contenders, and what their cells share.
 //!
 //! | where | figure |
 //! |---|---|
-//! | `clients`, `skew`, `utilisation`, `service` | 4 to 7 of the paper |
-//! | `change` | what the paper says of a new plan |
-//! | `flat` | a check against the public simulator of C3, without a network |
+//! | `clients`, `skew`, `utilisation`, `service` | figures 4 to 7 of the paper |
+//! | `change` | the paper's claim about a new plan |
+//! | `flat` | a check against C3's public simulator, without a network |
 //! | `selectors` | beyond the paper: all selectors at clients, racks and RSNodes |
 //!
-//! All rows are [seen](crate::findings::Class::Seen): their rules were written after results had been seen.
+//! All rows are [seen](crate::findings::Class::Seen): their rules were written after results were known.
 
 pub(super) mod change;
 pub(super) mod clients;
@@ -26,12 +26,12 @@ use std::fmt::Display;
 
 type Replicas = Results<CellResult>;
 
-/// Who chooses replicas.
+/// A scheme that takes part.
 #[derive(Clone, Copy)]
 struct Contender {
-    /// The beginning of its cases' names.
+    /// Prefix of its cases' names.
     key: &'static str,
-    /// In legends.
+    /// Name in legends.
     label: &'static str,
     hue: Hue,
     placement: Placement,
@@ -59,7 +59,7 @@ impl Contender {
         format!("{}@{place}", self.key)
     }
 
-    /// The paper's default cell with this placement, but for what `change` does.
+    /// The paper's default cell with this placement, modified by `change`.
     fn case(&self, place: impl Display, effort: Effort, change: impl FnOnce(&mut Cell)) -> Case {
         let mut cell = Cell { placement: self.placement, requests: requests(effort), seed: 0, ..Cell::default() };
         change(&mut cell);
@@ -67,13 +67,13 @@ impl Contender {
     }
 }
 
-/// All three schemes at each of these places.
+/// All three schemes at each place.
 fn sweep<P: Display + Copy>(effort: Effort, places: &[P], change: impl Fn(&mut Cell, P)) -> Vec<Case> {
     let of_place = |&place: &P| ALL.map(|contender| contender.case(place, effort, |cell| change(cell, place)));
     places.iter().flat_map(of_place).collect()
 }
 
-/// What is compared, and how the paper calls it.
+/// A compared quantity, with the paper's name.
 #[derive(Clone, Copy)]
 struct Quantity {
     key: &'static str,
@@ -85,7 +85,7 @@ const MEAN: Quantity = Quantity { key: "mean", label: "mean", of: |result| resul
 const P99: Quantity =
     Quantity { key: "p99", label: "99th percentile", of: |result| result.latency.at(0.99) * NS_PER_MS };
 
-/// By how much of `over`'s `under`'s is lower, seed by seed.
+/// By how much `under` is below `over`, seed by seed.
 fn reductions(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Vec<f64> {
     let both = results.of(over).iter().zip(results.of(under));
     both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
@@ -95,7 +95,7 @@ fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) ->
     Estimate::of(&reductions(results, over, under, quantity))
 }
 
-/// The mean of that over places, seed by seed.
+/// The mean reduction over places, seed by seed.
 fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
     let by_pair: Vec<Vec<f64>> = pairs.iter().map(|(over, under)| reductions(results, over, under, quantity)).collect();
     let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
@@ -117,8 +117,8 @@ fn against(results: &Replicas, other: Contender, place: &str, words: &str, quant
         .found(reduction(results, &other.at(place), &ILP.at(place), quantity), in_order(results, place, quantity))
 }
 
-/// The least and the most by which NetRS-ILP is below another scheme over a sweep, of which the paper gives the range. These rows were made
-/// when the results were known: before, each place had a row, which had to lie in the range, so that its own ends could only be unsure.
+/// The range over a sweep by which NetRS-ILP is below another scheme; the paper gives the range. These rows were made after the results
+/// were known. Previously each place had its own row that had to lie in the range, so the places at its ends could only be unsure.
 fn range(
     results: &Replicas,
     other: Contender,
@@ -140,7 +140,7 @@ fn range(
     [row("least", "at least", all.first(), least), row("most", "at most", all.last(), most)]
 }
 
-/// How a scheme's quantity at one place compares with that at another.
+/// A scheme's quantity at one place relative to another place.
 fn growth(
     results: &Replicas,
     contender: Contender,
@@ -158,7 +158,7 @@ fn growth(
     ))
 }
 
-/// By how much more a scheme is below another one at one place than at another, seed by seed.
+/// How much larger a scheme's reduction is at one place than at another, seed by seed.
 fn reduction_growth(
     results: &Replicas,
     (over, under): (Contender, Contender),
@@ -178,7 +178,7 @@ fn short(contender: Contender) -> &'static str {
     contender.label.split(':').next().unwrap_or_default()
 }
 
-/// A quantity of all three over a sweep.
+/// A quantity of all three schemes over a sweep.
 fn plot(
     results: &Replicas,
     name: &'static str,
@@ -212,7 +212,7 @@ fn plots(results: &Replicas, label: &'static str, places: &[(String, f64)]) -> V
     vec![plot(results, "mean", title(MEAN), label, MEAN, places), plot(results, "p99", title(P99), label, P99, places)]
 }
 
-/// How many RSNodes NetRS-ILP has at a place, for a note.
+/// Number of NetRS-ILP's RSNodes at a place, for a note.
 fn rsnodes(results: &Replicas, case: &str) -> String {
     let mean = |of: fn(&CellResult) -> u32| results.mean(case, |result| f64::from(of(result)));
     let bound = results.mean(case, |result| result.rsnodes_bound.map_or(f64::NAN, f64::from));
