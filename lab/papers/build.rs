@@ -98,7 +98,7 @@ const RULES: [&str; 3] =
     ["lab/papers/src/calibration.rs", "lab/papers/src/figures", "lab/papers/src/findings"];
 
 fn main() -> io::Result<()> {
-    // Read at run time: with a shared build directory, the script may have been compiled elsewhere.
+    // At run time: with a shared build directory, the script may have been compiled elsewhere.
     let directory = std::env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?;
     let root = Path::new(&directory).join("../..");
     let parts: Vec<&str> =
@@ -121,7 +121,6 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Hash of the lock file's entries for these libraries.
 fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
     let path = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", path.display());
@@ -133,12 +132,10 @@ fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a: it protects no secret and needs no library.
 fn fnv(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Hash of these files and folders.
 fn hash(root: &Path, sources: &[&str], left_out: &[&str]) -> io::Result<u64> {
     let mut files = Vec::new();
     for source in sources {

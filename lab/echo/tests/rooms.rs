@@ -12,7 +12,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-/// A datagram of the toy, with this number.
 fn datagram(number: u64) -> Vec<u8> {
     let mut bytes = vec![0; 32];
     bytes[..4].copy_from_slice(&[b'M', b'F', 3, 1]);
@@ -76,7 +75,7 @@ fn kernel() {
     assert_eq!(by(false, 2), frame(9, 2, &long(9)));
 }
 
-/// An Ethernet frame between two hosts, from or to the switch's port 7700, with a correct checksum.
+/// From or to the switch's port 7700, with a correct checksum.
 #[cfg(feature = "kernel")]
 fn frame(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let port = |host: u8| if host == 9 { 7700u16 } else { 7 };
@@ -153,7 +152,6 @@ fn transcript() {
     assert_eq!(run::<Words>(STORY, &mut start).unwrap(), STORY);
 }
 
-/// Sends a datagram every millisecond and records the numbers returned.
 struct Speaker {
     switch: SocketAddr,
     heard: Vec<u64>,

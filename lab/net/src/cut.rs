@@ -20,7 +20,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The names that `tc` uses at the host.
+    /// As `tc` names them at the host.
     fn directions(self) -> &'static [&'static str] {
         match self {
             Self::ToHost => &["ingress"],
@@ -40,12 +40,10 @@ impl Way {
     }
 }
 
-/// A place's addresses, as other places see them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(Ipv4Addr, Ipv6Addr);
 
 impl Peer {
-    /// The central switch.
     pub(crate) const SWITCH: Self = Self(SWITCH_IPV4, SWITCH_IPV6);
 
     pub(crate) fn new(host: &Host) -> Self {
@@ -53,7 +51,7 @@ impl Peer {
     }
 }
 
-/// Cuts the link of the host in whose namespace this thread runs: for one peer, or for all.
+/// On the host in whose namespace this thread runs.
 pub(crate) fn cut(way: Way, peer: Option<Peer>) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Tc, "cut a link");
     prepare(&mut batch, HOST_INTERFACE);
@@ -67,7 +65,6 @@ pub(crate) fn cut(way: Way, peer: Option<Peer>) -> Result<(), LabError> {
     batch.run(None).map_err(loss::needs_filters)
 }
 
-/// Removes all cuts of this host's link.
 pub(crate) fn mend() {
     let mut batch = Batch::forced(Tool::Tc, "mend a link");
     for direction in Way::Both.directions() {

@@ -19,13 +19,11 @@ pub struct Disorder {
     pub late: Loss,
 }
 
-/// Rate and queue length of the delayed datagrams; those that exceed the queue are lost.
+/// Datagrams that exceed the queue are lost.
 const SLOW_RATE: &str = "1mbit";
 const SLOW_QUEUE: u32 = 8;
-/// IP protocol number of UDP.
 const UDP: u32 = 17;
 
-/// Starts disorder on an interface of this namespace.
 pub(crate) fn begin(interface: &str, disorder: Disorder) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Tc, "bring packets into disorder (CONFIG_NET_SCH_HTB, CONFIG_NET_ACT_MIRRED)");
     prepare(&mut batch, interface);
@@ -50,7 +48,7 @@ pub(crate) fn end(interface: &str) {
     let _ = batch.run(None);
 }
 
-/// A filter that answers `chosen` for this part of UDP datagrams and `other` for the rest. It leaves TCP alone, which hides the effect.
+/// Ignores TCP, which hides the effect.
 fn some_datagrams(part: Loss, chosen: u32, other: u32) -> String {
     use Step::{Answer, AtLeast, Byte, Equal, Half, Jump, Random};
     bytecode(&[

@@ -114,7 +114,6 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`; `what` is the attempted action.
     pub(crate) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         |source| Self::Io { what: what.into(), source: source.into() }
     }

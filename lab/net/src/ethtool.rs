@@ -6,14 +6,12 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Enables GRO on an interface.
-///
 /// A veth receives frames redirected by XDP only if it has NAPI, and it has NAPI only with GRO or its own XDP program.
 pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
     switch(interface, (ETHTOOL_SGRO, ETHTOOL_GGRO), true).map_err(LabError::io(format!("switch on GRO of {interface}")))
 }
 
-/// Whether hardware completes the checksums of packets an interface sends. On a veth they stay incomplete, and the receiver is told.
+/// On a veth, checksums stay incomplete, and the receiver is told.
 pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
     let what = format!("switch checksums of {interface}");
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
@@ -64,7 +62,7 @@ pub(crate) fn await_queue(interface: &str) -> Result<(), LabError> {
     if has_link { Ok(()) } else { Err(LabError::io(format!("find a link at {interface}"))(none())) }
 }
 
-/// Sets an on/off setting and verifies it.
+/// Verifies the setting.
 fn switch(interface: &str, (set, get): (u32, u32), on: bool) -> io::Result<()> {
     let socket = any_socket()?;
     ethtool(&socket, interface, set, on.into())?;
@@ -95,7 +93,6 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Runs an ethtool command that takes or returns a number.
 fn ethtool(socket: &UdpSocket, interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = EthtoolValue { command, data };
     let mut request = request(interface, libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() });

@@ -3,10 +3,10 @@
 
 use crate::iproute::Batch;
 
-/// Results of a `direct-action` filter: continue with the next filter (`TC_ACT_UNSPEC`), or drop (`TC_ACT_SHOT`).
+/// `TC_ACT_UNSPEC` and `TC_ACT_SHOT`, for a `direct-action` filter.
 pub(crate) const GO_ON: u32 = u32::MAX;
 pub(crate) const DROP: u32 = 2;
-/// Results of a filter that only classifies: no match, or match.
+/// Results of a filter that only classifies.
 pub(crate) const NOT_MEANT: u32 = 0;
 pub(crate) const MEANT: u32 = u32::MAX;
 
@@ -22,7 +22,7 @@ pub(crate) const IPV6: u32 = 0x86dd;
 /// `SKF_AD_OFF + SKF_AD_RANDOM` of linux/filter.h: a random 32-bit number.
 const RANDOM: u32 = 0xffff_f000 + 56;
 
-/// An instruction. Jumps count from the next instruction.
+/// Jumps count from the next instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Reads a byte, two or four at an offset.
@@ -53,7 +53,6 @@ pub(crate) fn bytecode(steps: &[Step]) -> String {
     steps.join(",")
 }
 
-/// Creates the interface's `clsact` qdisc if it is missing.
 pub(crate) fn prepare(batch: &mut Batch, interface: &str) {
     batch.line(format!("qdisc replace dev {interface} clsact"));
 }

@@ -22,13 +22,11 @@ impl Tool {
     }
 }
 
-/// Lines for one run.
 #[derive(Debug)]
 pub(crate) struct Batch {
     tool: Tool,
-    /// The purpose, for error messages.
+    /// For error messages.
     what: &'static str,
-    /// Continue after a failing line.
     force: bool,
     lines: String,
 }
@@ -38,7 +36,7 @@ impl Batch {
         Self { tool, what, force: false, lines: String::new() }
     }
 
-    /// A batch that continues after a failing line.
+    /// Continues after a failing line.
     pub(crate) fn forced(tool: Tool, what: &'static str) -> Self {
         Self { force: true, ..Self::new(tool, what) }
     }

@@ -244,12 +244,11 @@ impl Lab {
         up.into_iter().chain(self.below(place).map(|host| host.name.clone())).collect()
     }
 
-    /// Hosts or racks connected to this switch.
     pub(crate) fn below(&self, place: Place) -> impl Iterator<Item = &Host> {
         self.linked().filter(move |host| host.above == place)
     }
 
-    /// Racks, then hosts: all places with an uplink, each after the switch above it.
+    /// Each after the switch above it.
     pub(crate) fn linked(&self) -> impl Iterator<Item = &Host> {
         self.racks.iter().chain(&self.hosts)
     }
@@ -383,7 +382,6 @@ impl Lab {
         Ok(())
     }
 
-    /// A lab that is kept when dropped.
     fn of_record(name: &str, record: Record) -> Self {
         let Record { hosts, racks, .. } = record;
         let above = |host| if racks == 0 { Place::Switch } else { Place::Rack(host * racks / hosts) };
@@ -408,7 +406,7 @@ impl Drop for Lab {
     }
 }
 
-/// Removes the lab and releases the lock; `false` if only the lock existed.
+/// `false` if only the lock existed.
 fn clear(name: &str, lock: Lock) -> Result<bool, LabError> {
     let found = setup::demolish(name, &lock)?;
     lock.remove()?;

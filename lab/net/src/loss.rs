@@ -72,13 +72,13 @@ impl FromStr for Loss {
 }
 
 impl fmt::Display for Loss {
-    /// In percent, rounded to hide binary fractions.
+    /// Rounded to hide binary fractions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
     }
 }
 
-/// Starts loss in both directions, for the host in whose namespace this thread runs.
+/// On the host in whose namespace this thread runs.
 pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
     if loss == Loss::NONE {
         return Ok(());
@@ -95,7 +95,6 @@ pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
     batch.run(None).map_err(needs_filters)
 }
 
-/// Adds what the kernel lacks.
 pub(crate) fn needs_filters(error: LabError) -> LabError {
     match error {
         LabError::Command { said, .. } => LabError::NoLoss { said },

@@ -9,7 +9,6 @@ use std::str::FromStr;
 pub const HOSTS_MAX: usize = 64;
 /// Maximum racks in a lab.
 pub const RACKS_MAX: usize = 16;
-/// Maximum length of a lab's name.
 pub(crate) const NAME_MAX: usize = 24;
 /// The switch's IPv4 address, the same for every host.
 pub const SWITCH_IPV4: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
@@ -72,17 +71,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host, by its number below [`HOSTS_MAX`].
     pub(crate) fn new(lab: &str, number: usize, above: Place) -> Self {
         Self::on_link(lab, Place::Host(number), number, above)
     }
 
-    /// A rack's switch, by its number below [`RACKS_MAX`].
     pub(crate) fn rack(lab: &str, number: usize) -> Self {
         Self::on_link(lab, Place::Rack(number), HOSTS_MAX + number, Place::Switch)
     }
 
-    /// Each link has a number, which determines its networks.
+    /// The link's number determines its networks.
     fn on_link(lab: &str, place: Place, link: usize, above: Place) -> Self {
         let link = u8::try_from(link).unwrap_or(u8::MAX);
         let ipv4 = |last| Ipv4Addr::new(10, 77, link, last);
@@ -103,13 +100,11 @@ pub(crate) fn namespace(lab: &str, place: Place) -> String {
     format!("mf-{lab}-{place}")
 }
 
-/// Lab and place of a network namespace, if it belongs to a lab.
 pub(crate) fn of_namespace(namespace: &str) -> Option<(&str, Place)> {
     let (lab, place) = namespace.strip_prefix("mf-")?.rsplit_once('-')?;
     Some((lab, place.parse().ok()?)).filter(|_| check(lab).is_ok())
 }
 
-/// Checks a lab's name.
 pub(crate) fn check(name: &str) -> Result<(), LabError> {
     let letters = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let ends = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');

@@ -17,7 +17,7 @@ pub(crate) fn path(namespace: &str) -> PathBuf {
     Path::new(DIRECTORY).join(namespace)
 }
 
-/// All namespaces named like a lab's, with their labs.
+/// With their labs.
 pub(crate) fn all() -> Result<Vec<(String, String)>, LabError> {
     let failed = || LabError::io(format!("list {DIRECTORY}"));
     let entries = match std::fs::read_dir(DIRECTORY) {
@@ -41,7 +41,7 @@ pub(crate) fn of(lab: &str) -> Result<Vec<String>, LabError> {
     Ok(all()?.into_iter().filter(|(owner, _)| owner == lab).map(|(_, namespace)| namespace).collect())
 }
 
-/// Moves the calling thread. Neither allocates nor locks, so it may run between fork and exec.
+/// Neither allocates nor locks, so it may run between fork and exec.
 fn enter(path: &CStr) -> io::Result<()> {
     let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
@@ -52,7 +52,7 @@ fn c_path(namespace: &str) -> CString {
     CString::new(format!("{DIRECTORY}/{namespace}")).unwrap_or_default()
 }
 
-/// Runs `act` on its own thread inside a namespace, and waits for it. Sockets stay where they were opened.
+/// On its own thread. Sockets stay where they were opened.
 pub(crate) fn within<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
     let path = c_path(namespace);
     let entered = std::thread::scope(|scope| {
@@ -62,7 +62,6 @@ pub(crate) fn within<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -
     entered.map_err(LabError::io(format!("enter the network namespace {namespace}")))
 }
 
-/// A command that enters the namespace before it runs.
 pub(crate) fn command(namespace: &str, program: &OsStr) -> Command {
     let path = c_path(namespace);
     let mut command = Command::new(program);

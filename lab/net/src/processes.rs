@@ -8,10 +8,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// Time for processes to exit, after SIGTERM and again after SIGKILL.
+/// After SIGTERM, and again after SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Device and inode, which identify a namespace.
+/// Device and inode.
 type Identity = (u64, u64);
 
 fn identity(file: &Metadata) -> Identity {
@@ -22,12 +22,11 @@ fn namespace_of(process: &str) -> Option<Identity> {
     std::fs::metadata(format!("/proc/{process}/ns/net")).ok().as_ref().map(identity)
 }
 
-/// Identities of the namespaces that still exist.
+/// Of the namespaces that still exist.
 fn identities(namespaces: &[String]) -> Vec<Identity> {
     namespaces.iter().filter_map(|name| std::fs::metadata(netns::path(name)).ok()).map(|file| identity(&file)).collect()
 }
 
-/// Whether this process runs in one of them.
 pub(crate) fn we_are_inside(namespaces: &[String]) -> bool {
     namespace_of("self").is_some_and(|ours| identities(namespaces).contains(&ours))
 }
@@ -63,7 +62,6 @@ fn inside(namespaces: &[Identity]) -> Result<Vec<OwnedFd>, LabError> {
     Ok(found)
 }
 
-/// Waits until all have exited, or times out.
 fn wait_for(processes: &[OwnedFd]) {
     let deadline = Instant::now() + PATIENCE;
     for process in processes {

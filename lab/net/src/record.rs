@@ -12,15 +12,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Its parent is removed too when empty.
+/// The parent is removed too when empty.
 const DIRECTORY: &str = "/run/midflight/labs";
-/// Maximum size of a record, in bytes.
 const RECORD_MAX: u64 = 64 << 10;
 /// Timeout for the lock, and the polling interval.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A complete lab.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Record {
     pub(crate) hosts: usize,
@@ -35,7 +33,7 @@ fn path(lab: &str) -> PathBuf {
     Path::new(DIRECTORY).join(lab)
 }
 
-/// Reads a lab's record: `None` if there is none, [`LabError::Incomplete`] if the lab is incomplete.
+/// `None` if there is no lab.
 pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
     let whole = |text: Vec<u8>| {
         let record: Option<Record> = serde_json::from_slice(&text).ok();
@@ -48,7 +46,6 @@ pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
     }
 }
 
-/// All labs that have a file.
 pub(crate) fn names() -> Result<Vec<String>, LabError> {
     let files = |entries: std::fs::ReadDir| {
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<io::Result<Vec<_>>>()
@@ -63,7 +60,7 @@ pub(crate) fn names() -> Result<Vec<String>, LabError> {
     }
 }
 
-/// The lock required to set up or take down a lab.
+/// Required to set up or take down a lab.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -71,7 +68,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, waiting up to `PATIENCE`. Creates the file if it is missing.
+    /// Waits up to `PATIENCE`. Creates the file if it is missing.
     pub(crate) fn take(lab: &str) -> Result<Self, LabError> {
         let path = path(lab);
         let deadline = Instant::now() + PATIENCE;
@@ -93,12 +90,11 @@ impl Lock {
         Err(LabError::Busy(lab.to_owned()))
     }
 
-    /// The open file that holds the lock. A process that inherits it also holds the lock.
+    /// A process that inherits the open file also holds the lock.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Records that the lab is complete.
     pub(crate) fn complete(&self, record: Record) -> Result<(), LabError> {
         let failed = || LabError::io(format!("write {}", self.path.display()));
         self.incomplete()?;
@@ -106,12 +102,10 @@ impl Lock {
         (&self.file).write_all(&text).map_err(failed())
     }
 
-    /// Records that the lab is incomplete.
     pub(crate) fn incomplete(&self) -> Result<(), LabError> {
         self.file.set_len(0).map_err(LabError::io(format!("write {}", self.path.display())))
     }
 
-    /// Removes the record of a removed lab.
     pub(crate) fn remove(self) -> Result<(), LabError> {
         std::fs::remove_file(&self.path).map_err(LabError::io(format!("remove {}", self.path.display())))?;
         // Fails, as intended, if they are not empty.
@@ -121,7 +115,6 @@ impl Lock {
     }
 }
 
-/// Whether the file is still the one at this path.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(ours), Ok(theirs)) => (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()),

@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Interface group of the switch's links, to delete them with one command.
+/// Lets one command delete all links.
 const LINK_GROUP: u32 = 77;
 
 /// Disables duplicate address detection (which makes addresses unusable for a second) and router solicitation.
@@ -18,7 +18,6 @@ const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
 ];
-/// Makes the switch's namespace a router.
 const FORWARD: [(&str, &str); 3] =
     [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
 
@@ -55,7 +54,6 @@ pub(crate) fn raise(lab: &Lab, lock: &Lock, go_on: &dyn Fn() -> Result<(), LabEr
     go_on()
 }
 
-/// Deletes and recreates a host's link.
 pub(crate) fn renew_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "delete a link");
     batch.line(format!("link delete {}", host.name));
@@ -103,7 +101,7 @@ fn lead_to_racks(lab: &Lab, lock: &Lock) -> Result<(), LabError> {
     batch.run(Some(lock.file()))
 }
 
-/// Configures both ends of a host's link, which carries frames on return.
+/// The link carries frames on return.
 fn configure_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     lab.within(host.above, || configure_gateway(host, lock))??;
     let is_rack = lab.racks().contains(host);
@@ -160,7 +158,7 @@ fn set(&(key, value): &(&str, &str)) -> Result<(), LabError> {
     })
 }
 
-/// Ends a lab's processes and removes what is left of it; `false` if there was nothing.
+/// `false` if there was nothing.
 pub(crate) fn demolish(lab: &str, lock: &Lock) -> Result<bool, LabError> {
     let namespaces = netns::of(lab)?;
     if namespaces.is_empty() {

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Attaches it in native mode to the host in whose namespace this thread runs.
+/// In native mode, on the host in whose namespace this thread runs.
 pub(crate) fn pass_all() -> Result<(), LabError> {
     load().and_then(|program| attach(&program, HOST_INTERFACE)).map_err(|source| LabError::NoXdp { source })
 }

@@ -10,7 +10,6 @@ use midflight_net::{Disorder, Lab, LabError, Loss, Place, SWITCH_IPV4, SWITCH_IP
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-/// One socket per address family at a place.
 fn sockets(lab: &Lab, place: Place) -> [UdpSocket; 2] {
     let addresses: [IpAddr; 2] = match place {
         Place::Switch => [SWITCH_IPV4.into(), SWITCH_IPV6.into()],
@@ -24,7 +23,7 @@ fn sockets(lab: &Lab, place: Place) -> [UdpSocket; 2] {
     })
 }
 
-/// Whether datagrams arrive, in both families or in neither. The first one to a new neighbour may be lost.
+/// Of both families or of neither. The first datagram to a new neighbour may be lost.
 fn passes(from: &[UdpSocket; 2], to: &[UdpSocket; 2]) -> bool {
     let arrives = |(from, to): (&UdpSocket, &UdpSocket)| {
         (0..2).any(|_| {

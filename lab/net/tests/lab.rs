@@ -18,7 +18,6 @@ fn socket(lab: &Lab, place: Place, address: IpAddr) -> UdpSocket {
     lab.within(place, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
 }
 
-/// `asking` sends a datagram; `asked` sees the sender's address and answers.
 fn speak(asking: &UdpSocket, asked: &UdpSocket) {
     let to = asked.local_addr().unwrap();
     std::thread::scope(|scope| {

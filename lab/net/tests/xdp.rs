@@ -12,7 +12,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// From linux/bpf.h.
+/// linux/bpf.h
 mod uapi {
     pub(super) const PROG_LOAD: libc::c_long = 5;
     pub(super) const LINK_CREATE: libc::c_long = 28;
@@ -21,12 +21,11 @@ mod uapi {
     pub(super) const XDP_NATIVE: u32 = 1 << 2;
 }
 
-/// An instruction: code, registers (source in the upper half), offset, operand.
+/// Code, registers (source in the upper half), offset, operand.
 const fn op(code: u8, registers: u8, offset: i16, operand: i32) -> u64 {
     code as u64 | (registers as u64) << 8 | (offset as u16 as u64) << 16 | (operand as u32 as u64) << 32
 }
 
-/// How the program returns a frame.
 #[derive(Clone, Copy, Debug)]
 enum Back {
     Transmit,
@@ -93,7 +92,6 @@ fn attach(program: &OwnedFd, interface: &str) -> io::Result<OwnedFd> {
     bpf(uapi::LINK_CREATE, &[program, index, uapi::ATTACH_XDP, uapi::XDP_NATIVE])
 }
 
-/// A lab whose switch runs the reflector natively.
 struct Reflecting {
     lab: Lab,
     /// Closing these detaches the programs.

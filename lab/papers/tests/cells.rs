@@ -99,7 +99,6 @@ fn t5_resources_are_kept_by_those_who_have_them() {
     }
 }
 
-/// A kernel core processes packets and their records sequentially.
 #[test]
 fn the_kernel_s_one_core_bounds_what_many_executors_get() {
     let load = || Load::Noop { clients: 8, backlog: 32 };
@@ -114,7 +113,6 @@ fn the_kernel_s_one_core_bounds_what_many_executors_get() {
     assert!(rate(Scheme::Midflight, 48) > 2.0 * many, "a pipeline is not faster than {many} a second");
 }
 
-/// The hosts of a lab share a machine's cores.
 #[test]
 fn hosts_that_share_few_cores_wait_for_each_other() {
     let load = || Load::Sw1 { clients: 2, utilisation: 0.5, work: Work::Sleep };

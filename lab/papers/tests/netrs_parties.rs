@@ -19,8 +19,7 @@ use parties::{Kind, Real};
 const SELECTORS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastOutstanding, Algorithm::C3];
 const PLACES: [At; 4] = [At::Clients, At::Racks, At::Pods, At::Core];
 
-/// 10 clients and 6 servers in a fat-tree of 16 hosts. Each server changes its speed every 5 ms, independently. They are so fast that at a
-/// utilisation of 0.9 one accelerator is busy about half of the time.
+/// Each server changes its speed every 5 ms. They are so fast that at a utilisation of 0.9 one accelerator is busy about half of the time.
 fn cell(select: Algorithm, utilisation: f64, requests: u32, seed: u64) -> Cell {
     Cell {
         selector: Selects::Really(select),
@@ -43,7 +42,7 @@ fn differ(compact: &[Nanos], real: &[Nanos]) -> usize {
     compact.iter().zip(real).filter(|(compact, real)| compact != real).count()
 }
 
-/// Packets without length, switches without delay, and equal tie-breaks: no difference between the worlds remains.
+/// Packets without length, switches without delay, equal tie-breaks.
 #[test]
 fn each_read_takes_the_same_time_to_the_nanosecond() {
     for (select, at) in SELECTORS.into_iter().flat_map(|select| PLACES.map(|at| (select, at))) {
@@ -58,7 +57,6 @@ fn each_read_takes_the_same_time_to_the_nanosecond() {
     }
 }
 
-/// A difference planted in the otherwise equal real world shows in the first reads it affects.
 #[test]
 fn a_planted_difference_is_seen_in_single_reads() {
     let of = |select, at, plant: fn(&mut Real)| {
@@ -76,8 +74,8 @@ fn a_planted_difference_is_seen_in_single_reads() {
     assert!(of(Algorithm::RoundRobin, At::Clients, |real| real.service_percent = 110) > 450);
 }
 
-/// Links of 10 Gbit/s and switches that take 400 ns, with idle servers: they lengthen a read by their delays, and the accelerator may
-/// process another packet first, or no longer.
+/// With idle servers, links of 10 Gbit/s and switches of 400 ns lengthen a read by their delays, and the accelerator may process another
+/// packet first, or no longer.
 #[test]
 fn what_real_links_and_switches_add_is_bounded() {
     const PASS: i64 = parties::PASS as i64;
@@ -103,10 +101,10 @@ fn what_real_links_and_switches_add_is_bounded() {
     }
 }
 
-/// The real world's value relative to the compact world's, over seeds.
+/// Real world relative to compact world, over seeds.
 #[derive(Clone, Copy, Debug)]
 struct Ratio {
-    /// The 99 % interval of its mean, in per cent above 1.
+    /// 99 % interval of the mean, in per cent above 1.
     low: f64,
     high: f64,
 }
@@ -124,15 +122,14 @@ impl Ratio {
         Self { low: percent(mean - half), high: percent(mean + half) }
     }
 
-    /// Whether it contains 1 or lies within 3 %, and is meaningful: no wider than `most` per cent.
+    /// It contains 1 or lies within 3 %, and is no wider than `most` per cent.
     fn agrees(self, most: f64) -> bool {
         let (contains, within) = (self.low <= 0.0 && self.high >= 0.0, self.low >= -3.0 && self.high <= 3.0);
         (contains || within) && self.high - self.low <= most
     }
 }
 
-/// Means and 99th percentiles without warm-up, over 10 seeds: links and switches take as long as in the compact world in total; each world
-/// has its own tie-breaks.
+/// Without warm-up, over 10 seeds: links and switches take as long as in the compact world in total; each world has its own tie-breaks.
 fn ratios(of: impl Fn(u64) -> Cell, select: Algorithm, at: At, plant: fn(&mut Real)) -> [Ratio; 2] {
     let pairs: Vec<[(f64, f64); 2]> = (1..=10)
         .map(|seed| {
@@ -177,7 +174,6 @@ fn at_high_load_means_and_tails_agree() {
     agree(1.5, 900, [17.0, 36.0]);
 }
 
-/// A planted difference: name, scenario, and how it is made.
 type Planted = (&'static str, Algorithm, At, f64, fn(&mut Real));
 
 #[test]
@@ -194,7 +190,6 @@ fn planted_differences_are_seen_in_means() {
     }
 }
 
-/// This test's compact world is the one of the figures.
 #[test]
 fn the_public_entry_has_the_same_latencies() {
     for (placement, at) in [(Placement::Clients, At::Clients), (Placement::Tor, At::Racks)] {

@@ -79,7 +79,6 @@ fn bolt_11_one_scheduler_is_full_from_150_executors_and_four_are_not() {
     within(1.1, "four schedulers, 720 executors", noop(unprobed(4), 720), 1.9);
 }
 
-/// Delays of the trace on 11 nodes with this many executors.
 fn bursty(scheme: Scheme, executors: u32, work: Work, warmup_ms: u64, duration_ms: u64) -> Percentiles {
     let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
     let load = Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work };
@@ -87,7 +86,7 @@ fn bursty(scheme: Scheme, executors: u32, work: Work, warmup_ms: u64, duration_m
     run(&Cell { scheme, cluster, load, seed: 1, warmup_ms, duration_ms, drain_ms: 5_000 }).unwrap().delay
 }
 
-/// Tests the effect of job size; nothing in figure 13b was used for calibration.
+/// Nothing in figure 13b was used for calibration.
 #[test]
 fn bolt_13b_larger_jobs_take_longer_to_send_and_to_probe_for() {
     let two = Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() });

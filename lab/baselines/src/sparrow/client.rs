@@ -61,7 +61,6 @@ pub enum SubmitError {
 
 #[derive(Debug)]
 struct Job {
-    /// Tasks whose end was not reported.
     open: Vec<bool>,
     left: u32,
     parts: Vec<u64>,

@@ -38,7 +38,7 @@ struct Pending<W> {
     due: Nanos,
 }
 
-/// Requests by number. `W` is what is needed to write the packet.
+/// `W` is what is needed to write the packet.
 #[derive(Debug)]
 pub(super) struct Requests<W> {
     config: RetryConfig,
@@ -50,7 +50,6 @@ pub(super) struct Requests<W> {
 }
 
 impl<W> Requests<W> {
-    /// Numbers begin at `first`.
     pub(super) fn new(config: RetryConfig, first: u64) -> Self {
         let (pending, due, to_send) = (HashMap::new(), BTreeSet::new(), VecDeque::new());
         Self { config, pending, due, to_send, next: first, repeated: 0 }
@@ -64,7 +63,7 @@ impl<W> Requests<W> {
         number
     }
 
-    /// Removes an answered request and returns its content. The answer must come from the request's destination.
+    /// `from` must be the request's destination.
     pub(super) fn answered(&mut self, number: u64, from: SocketAddr) -> Option<W> {
         if self.pending.get(&number)?.to != from {
             return None;
@@ -72,7 +71,6 @@ impl<W> Requests<W> {
         self.forget(number)
     }
 
-    /// Removes a request whose answer is no longer needed.
     pub(super) fn forget(&mut self, number: u64) -> Option<W> {
         let pending = self.pending.remove(&number)?;
         self.due.remove(&(pending.due, number));
@@ -91,7 +89,7 @@ impl<W> Requests<W> {
         }
     }
 
-    /// Queues the requests due for retransmission. Returns those out of tries, oldest deadline first.
+    /// Queues due requests. Returns those out of tries, oldest deadline first.
     pub(super) fn expire(&mut self, now: Nanos) -> Vec<(u64, W)> {
         let mut given_up = Vec::new();
         while let Some(&(due, number)) = self.due.first()

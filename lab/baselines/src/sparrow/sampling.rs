@@ -8,7 +8,7 @@ pub(super) fn reservations(tasks: usize, ratio: f64) -> usize {
     (tasks as f64 * ratio - 1e-9).ceil() as usize
 }
 
-/// Draws executors. `pool` keeps its order between draws; any order is as good.
+/// `pool` keeps its order between draws; any order is as good.
 #[derive(Debug)]
 pub(super) struct Sampler {
     pool: Vec<u32>,
@@ -19,7 +19,7 @@ impl Sampler {
         Self { pool: (0..executors as u32).collect() }
     }
 
-    /// Draws `count` executors: distinct, or each once before any repeats.
+    /// Distinct, or each once before any repeats.
     pub(super) fn draw(&mut self, count: usize, random: &mut Pcg64, mut each: impl FnMut(u32)) {
         let mut left = count;
         while left > 0 {

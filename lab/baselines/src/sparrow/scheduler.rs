@@ -78,7 +78,6 @@ enum Answer {
 #[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
-    /// Worker of each executor.
     executors: Vec<u32>,
     sampler: Sampler,
     random: Pcg64,
@@ -87,7 +86,7 @@ pub struct Scheduler {
     ended: HashMap<u64, EndedJobs>,
     clients: VecDeque<u64>,
     next_job: u64,
-    /// When an incomplete job expires, in the order of the jobs' first packets.
+    /// In the order of the jobs' first packets.
     incomplete: VecDeque<(Nanos, u64)>,
     reservations: HashMap<u64, Reservation>,
     next_reservation: u64,
@@ -187,7 +186,7 @@ impl Scheduler {
         self.answers.push_back((from, request, Answer::Ack(Operation::SubmitAck)));
     }
 
-    /// Finds or creates the job; `None` if there is no room.
+    /// `None` if there is no room.
     fn job(&mut self, now: Nanos, name: (u64, u32), address: SocketAddr, total: usize) -> Option<u64> {
         if let Some(&key) = self.by_client.get(&name) {
             return Some(key);
@@ -255,7 +254,7 @@ impl Scheduler {
         self.counters.reservations += count as u64;
     }
 
-    /// A slot asks for its reservation's task. A repeated request gets the same answer.
+    /// A repeated request gets the same answer.
     fn on_get_task(&mut self, from: SocketAddr, request: u64, number: u64) {
         let task = if number == 0 { self.any_task(from, request) } else { self.task_of(from, request, number) };
         self.answers.push_back((from, request, Answer::Task(task)));
@@ -311,7 +310,7 @@ impl Scheduler {
         }
     }
 
-    /// Proactive cancellation: no task is left for the reservations that have not asked.
+    /// Proactive cancellation.
     fn cancel_rest(&mut self, key: u64) {
         let Some(job) = self.jobs.get(&key) else { return };
         let mut by_worker: BTreeMap<u32, Vec<u64>> = BTreeMap::new();

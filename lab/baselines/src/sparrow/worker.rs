@@ -107,7 +107,6 @@ pub struct Worker {
     free: Vec<u32>,
     /// Includes cancelled reservations; `waiting` does not.
     queue: VecDeque<(SocketAddr, u64)>,
-    /// Arrival time of each.
     waiting: HashMap<(SocketAddr, u64), Nanos>,
     /// Without probing: slots waiting to poll.
     sleeping: BTreeSet<(Nanos, u32)>,
@@ -214,7 +213,6 @@ impl Worker {
         self.acks.push_back((from, request, Operation::CancelAck));
     }
 
-    /// Sends requests for the oldest reservations from free slots.
     fn fill(&mut self, now: Nanos) {
         while let Some(&slot) = self.free.last() {
             let (scheduler, number, reserved) = if self.config.ask.is_empty() {

@@ -9,10 +9,8 @@ use rustix::net::RecvFlags;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Timeout for a datagram.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A lab that lives as long as the test.
 pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     labs_work().then(|| Lab::up(&Options::temporary(hosts)).unwrap())
 }
@@ -31,13 +29,13 @@ pub(crate) fn ask(socket: &UdpSocket, to: SocketAddr, question: &[u8]) -> Option
     None
 }
 
-/// Whether `got` is this part of `sent`, within seven standard deviations.
+/// Within seven standard deviations.
 pub(crate) fn about(part: f64, got: u32, sent: u32) -> bool {
     let (got, sent) = (f64::from(got), f64::from(sent));
     (got / sent - part).abs() < 7.0 * (part * (1.0 - part) / sent).sqrt()
 }
 
-/// How many of `count` datagrams arrive. Limits those in flight, so that no buffer overflows.
+/// Limits the datagrams in flight, so that no buffer overflows.
 pub(crate) fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) -> u32 {
     // Datagrams sent before neighbour discovery ends may be dropped, so send until one arrives.
     let deadline = Instant::now() + PATIENCE;
@@ -57,7 +55,7 @@ pub(crate) fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, 
     received + arrived(receiver, 4)
 }
 
-/// Drains the socket and counts datagrams of this length, without blocking or changing how the socket sends.
+/// Neither blocks nor changes how the socket sends.
 fn arrived(receiver: &UdpSocket, length: usize) -> u32 {
     let mut buffer = [0; 16];
     let waiting = std::iter::from_fn(|| rustix::net::recv(receiver, &mut buffer[..], RecvFlags::DONTWAIT).ok());

@@ -3,14 +3,13 @@
 use super::{Cell, Load};
 use midflight_endpoint::Nanos;
 
-/// Tasks of a job in a closed loop: as many as fit in a packet.
+/// As many tasks as fit in a packet.
 const JOB: u32 = 32;
 
-/// A client's share of the closed loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closed {
     tasks: u32,
-    /// Tasks to submit: they have ended, or were never submitted.
+    /// Tasks that ended or were never submitted.
     pub(crate) owed: u32,
     until: Nanos,
 }

@@ -15,7 +15,7 @@ struct Dealer {
     hands: Vec<VecDeque<DrawnJob>>,
 }
 
-/// The jobs of one client at one shard, in time order.
+/// The jobs of one client at one shard.
 pub(super) struct Hand {
     dealer: Rc<RefCell<Dealer>>,
     number: usize,

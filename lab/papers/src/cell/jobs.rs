@@ -60,18 +60,18 @@ struct Periodic {
 #[derive(Clone)]
 struct Trace {
     workload: Rc<Workload>,
-    /// Order of the jobs after the end of the trace.
+    /// After the end of the trace.
     order: Vec<u32>,
     /// The first job. For a file it depends on the seed; a generated trace itself differs by seed.
     first: usize,
-    /// From the first arrival to that of the next pass.
+    /// Time of one pass.
     period: Nanos,
     jobs: u64,
     clients: u32,
     random: Pcg64,
 }
 
-/// Randomness for arrivals, one stream per purpose and client.
+/// One stream per purpose and client.
 pub(super) fn stream(seed: u64, index: u64) -> Pcg64 {
     Pcg64::new(u128::from(seed), 0xCE11_0000 + u128::from(index))
 }
@@ -199,8 +199,7 @@ impl Trace {
         Ok(Self { workload: Rc::new(workload), order, first, period, jobs: 0, clients: *clients, random })
     }
 
-    /// Sorted by time. The first pass keeps the jobs' order, starting at `first`. Later passes repeat the arrival times, with jobs in
-    /// random order.
+    /// The first pass keeps the jobs' order, from `first` on. Later passes repeat the arrival times with shuffled jobs.
     fn next(&mut self) -> Option<DrawnJob> {
         let jobs = self.workload.jobs();
         let (pass, place) = (self.jobs / jobs.len().max(1) as u64, self.jobs as usize % jobs.len().max(1));

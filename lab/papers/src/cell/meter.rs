@@ -5,9 +5,7 @@ use super::{Cell, CellResult, LevelResult, Series, Step};
 use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 
-/// Width of a throughput bucket.
 const BUCKET_MS: u64 = 500;
-/// Maximum steps of a sample.
 const STEPS: usize = Step::ALL.len();
 
 /// A task that starts.

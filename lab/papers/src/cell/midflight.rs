@@ -23,10 +23,8 @@ use midflight_wire::TaskInfo;
 use rand::RngExt;
 use std::net::SocketAddr;
 
-/// Maximum open tasks of a client.
 const OPEN_MAX: usize = 16 << 20;
 
-/// Maximum packets recirculating in a switch.
 const RECIRCULATING: u32 = 4_096;
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +69,6 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
     Ok(result)
 }
 
-/// Adds the switches' packet and requeue counts.
 fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult) {
     let process = |node| world.actor::<Costed>(node).map(|costed| &costed.switch);
     let switches = switches.iter().filter_map(|&node| world.actor::<Switch>(node).or_else(|| process(node)));
@@ -99,7 +96,7 @@ fn count_passes(tally: &Tally, result: &mut CellResult) {
     }
 }
 
-/// Pipelines with the parameters of Bolt's switch.
+/// With the parameters of Bolt's switch.
 fn pipelines(
     cell: &Cell,
     Pipelined { program, interval_us }: Pipelined,
@@ -202,8 +199,8 @@ fn executors(
     Ok(())
 }
 
-/// One client actor for each client and shard; a client's jobs go to the shards round robin. Writing a task into a packet costs as much as
-/// Bolt's; a packet's header counts as one or two tasks.
+/// One actor per client and shard; a client's jobs go to the shards round robin. Writing a task costs as much as Bolt's; a packet's header
+/// counts as one or two tasks.
 fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut World) -> Result<(), CellError> {
     let clients = cell.load.clients();
     let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
@@ -229,10 +226,10 @@ fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut Wo
     Ok(())
 }
 
-/// The switch as one core that processes packets sequentially, at a cost.
+/// The switch on one core, with a cost per packet.
 struct Costed {
     switch: Switch,
-    /// Cost of a packet with this many records.
+    /// By number of records.
     cost: fn(u8) -> Nanos,
 }
 
@@ -254,10 +251,9 @@ impl Actor for Costed {
     }
 }
 
-/// Offset of the record count in a packet's header.
+/// Offset in a packet's header.
 const RECORDS_AT: usize = 4;
 
-/// Cost in a thread of a process.
 fn in_a_process(records: u8) -> Nanos {
     SERVER_REQUEST_NS + Nanos::from(records) * SERVER_TASK_NS
 }
@@ -267,7 +263,6 @@ fn in_the_kernel(records: u8) -> Nanos {
     XDP_PACKET_NS + XDP_FRAME_NS + Nanos::from(records) * (XDP_RECORD_NS + XDP_FRAME_NS)
 }
 
-/// The production client, with a cell's jobs.
 struct Submitter {
     endpoint: Client,
     /// Lost when the actor restarts.
@@ -348,15 +343,12 @@ fn task(duration: Nanos, submitted: Nanos, level: u8, resources: u8) -> Task {
     Task { priority: level, resources, ..Task::new(0, Argument::Inline { bytes, length: 16 }) }
 }
 
-/// Reports this many tasks as submitted.
 struct Submitted(u64);
 
-/// Turns the world's events into measurements.
 struct Measurements {
     meter: Meter,
     /// By node.
     groups: Vec<usize>,
-    /// Whether executors poll.
     polled: bool,
     ways: Ways,
 }

@@ -10,7 +10,6 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;
 
-/// Tasks of a SUBMIT.
 const BATCH: usize = 32;
 /// Client and job; the programs ignore them.
 const CLIENT: (u32, u16) = (0x0A00_0001, 7_700);
@@ -56,32 +55,30 @@ pub(super) fn run(cell: &Cell, program: Program) -> Result<CellResult, CellError
     Ok(result)
 }
 
-/// The queue and the source of its tasks.
 struct Bench {
     switch: Switch,
     random: Pcg64,
-    /// Share of the tasks that [`SOME`] may not run.
+    /// Share of tasks that [`SOME`] may not run.
     unfit: f64,
 }
 
 impl Bench {
-    /// Submits random tasks at the highest level. Returns the passes taken.
+    /// Submits random tasks. Returns the passes.
     fn submit(&mut self, tasks: u64) -> u64 {
         let drawn: Vec<u8> = (0..tasks).map(|_| ASKED * u8::from(self.random.random_bool(self.unfit))).collect();
         drawn.chunks(BATCH).map(|batch| self.switch.submit(1, batch)).sum()
     }
 
-    /// Takes tasks off the head.
     fn take(&mut self, tasks: u64) {
         for _ in 0..tasks {
             self.switch.retrieve(ALL);
         }
     }
 
-    /// Retrieves until `retrievals` got a task, each time from a queue of freshly drawn tasks: replaces the tasks that a search passed
-    /// over. Returns the tasks, and the passes that got them.
+    /// Retrieves until `retrievals` got a task, each from a freshly drawn queue: replaces the tasks that a search passed over. Returns the
+    /// tasks and their passes.
     fn mixed(&mut self, length: u64, retrievals: u32) -> (u64, u64) {
-        /// Maximum failed retrievals per successful one: a short queue often has nothing to run.
+        /// Maximum failed retrievals per successful one: a short queue often has none.
         const IN_VAIN: u64 = 1_000;
         let (mut tasks, mut passes) = (0, 0);
         for _ in 0..u64::from(retrievals) * IN_VAIN {
@@ -99,7 +96,7 @@ impl Bench {
         (tasks, passes)
     }
 
-    /// One executor takes all it may run. Returns the tasks, and the passes that got them.
+    /// One executor takes all it may run. Returns the tasks and their passes.
     fn empty(&mut self) -> (u64, u64) {
         let (mut tasks, mut passes) = (0, 0);
         loop {
@@ -113,15 +110,12 @@ impl Bench {
     }
 }
 
-/// Result of a packet.
 struct End {
-    /// Whether a task was assigned.
     assigned: bool,
-    /// Passes of the packet and of all packets it caused.
+    /// Includes the packets it caused.
     passes: u64,
 }
 
-/// A program on its machine.
 struct Switch {
     program: Built,
     machine: Machine,
@@ -147,7 +141,7 @@ impl Switch {
         })
     }
 
-    /// Submits tasks of a level that require these resources. Returns the passes.
+    /// Returns the passes.
     fn submit(&mut self, level: u8, resources: &[u8]) -> u64 {
         let packet = match &self.program {
             Built::Safe(program) => {
@@ -164,7 +158,6 @@ impl Switch {
         self.run(packet).passes
     }
 
-    /// A RETRIEVE of an executor with these resources.
     fn retrieve(&mut self, resources: u8) -> End {
         let packet = match &self.program {
             Built::Safe(safe) => safe.retrieve(1, resources, 1),
@@ -173,7 +166,7 @@ impl Switch {
         self.run(packet)
     }
 
-    /// Runs a packet, and the packets it causes, until none recirculates.
+    /// Runs a packet until nothing recirculates.
     fn run(&mut self, packet: Packet) -> End {
         let (mut inside, mut end) = (VecDeque::from([packet]), End { assigned: false, passes: 0 });
         while let Some(packet) = inside.pop_front() {

@@ -44,7 +44,6 @@ impl Percentiles {
     }
 }
 
-/// Records times as they occur.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     histogram: Histogram<u64>,
@@ -75,7 +74,7 @@ impl Recorder {
     }
 }
 
-/// The histogram is no more precise, and results are stored as text.
+/// The histogram is no more precise.
 fn four_digits(ns: u64) -> u64 {
     let unit = 10_u64.pow(ns.checked_ilog10().unwrap_or(0).saturating_sub(3));
     (ns + unit / 2) / unit * unit

@@ -7,10 +7,9 @@ use rand_pcg::Pcg64;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Shares are counted in millionths, as counters are whole.
+/// Counters are whole, so shares are in millionths.
 const MILLION: f64 = 1e6;
 
-/// An endless sequence of jobs.
 #[derive(Clone)]
 pub(super) struct Sampled {
     sample: Sample,

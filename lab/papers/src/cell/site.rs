@@ -9,7 +9,7 @@ use midflight_sim::{Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, Worl
 pub(super) struct Site {
     hardware: Hardware,
     host: HostConfig,
-    /// If all clients and executors share a machine: its cores, and the machine once created.
+    /// If all share a machine: its cores, and the machine once created.
     shared: Option<(u32, Option<HostId>)>,
 }
 
@@ -28,7 +28,6 @@ impl Site {
         Self { hardware: hardware(), host: host(), shared: None }
     }
 
-    /// Linux machines, one of them the switch.
     pub(super) fn linux(linux: Linux, load: &Load) -> Self {
         let hardware = hardware();
         let link = LinkConfig { latency: LINUX_WAY_NS, ..hardware.link };
@@ -55,7 +54,6 @@ impl Site {
         self.host
     }
 
-    /// Adds a host for a program, or returns the shared one.
     pub(super) fn add_host(&mut self, world: &mut World, config: HostConfig) -> HostId {
         let Some((cores, machine)) = &mut self.shared else { return world.add_host(config) };
         *machine.get_or_insert_with(|| world.add_host(HostConfig { lanes: *cores, ..config }))

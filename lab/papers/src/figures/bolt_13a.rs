@@ -30,13 +30,11 @@ pub(super) const FIGURE: Figure = Figure {
 
 pub(super) const PLACE: &str = "176";
 const CONTENDERS: [Contender; 6] = [MIDFLIGHT, MIDFLIGHT_KERNEL, MIDFLIGHT_SERVER, BOLT, BOLT_SERVER, SPARROW];
-/// A run short enough for a polled pipeline: its idle polls, five million events a second, cannot be elided.
+/// Short enough for a pipeline, whose idle polls, five million events a second, cannot be elided.
 const SHORT: &str = "176-short";
-/// The contenders of the short run.
 const SHORTLY: [Contender; 3] = [ASIC_SAFE, BOLT, SPARROW];
 /// 95th percentile of Bolt's delay, which determined the load.
 const TAIL: f64 = 5e6;
-/// Medians within this factor count as close.
 const CLOSE: f64 = 3.0;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -71,12 +69,11 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes, ..Findings::default() }
 }
 
-/// Ours against Bolt, at one place.
 fn beside(place: &str) -> Beside<'_> {
     Beside { published: &BOLT, paper_ns: 0.04e6, slower: &SPARROW, place, name_end: "", words_end: "" }
 }
 
-/// Rows at one place: with the generated workload, or a real trace.
+/// With the generated workload or a real trace.
 fn rows(results: &Results, place: &str) -> Vec<Row> {
     let median = |contender: &Contender| results.estimate(&contender.at(place), delay(0.5));
     let by = |over: &Contender, under: &Contender, quantile| {

@@ -46,7 +46,6 @@ fn get_task(level: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     level_step(level, Step::GetTask, quantile)
 }
 
-/// How much longer get_task takes for one level than for another.
 fn longer(level: u8, than: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| get_task(level, quantile)(result) - get_task(than, quantile)(result)
 }

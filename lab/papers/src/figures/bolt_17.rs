@@ -30,12 +30,12 @@ const GROUP_NAMES: [&str; 3] = ["G1 (A)", "G2 (A, B)", "G3 (A, B, C)"];
 /// Executors of a node, and tasks a second that each can complete.
 const EXECUTORS: u32 = 18;
 const TASKS_PER_S: f64 = 50.0;
-/// A node is busy above this share of its capacity, and idle below the other.
+/// Shares of a node's capacity.
 const BUSY: f64 = 0.2;
 const IDLE: f64 = 0.02;
-/// By phase, the groups that may run its tasks, as in the thesis's figure.
+/// Groups that may run each phase's tasks, as in the thesis's figure.
 const MAY: [[bool; 3]; 3] = [[true, true, true], [false, true, true], [false, false, true]];
-/// End of the last task, in phases.
+/// In phases.
 const LAST_END: f64 = 110.0 / 30.0;
 /// More than the three phases: tasks waited for G3.
 const OVERLOADED: f64 = 3.1;
@@ -47,12 +47,12 @@ fn cases(effort: Effort) -> Vec<Case> {
     CONTENDERS.map(|contender| contender.case(PLACE, cluster(), Load::Sw2, time)).to_vec()
 }
 
-/// Length of a phase in milliseconds, from the 4,500 tasks submitted per second.
+/// From the 4,500 tasks submitted per second.
 fn phase_ms(result: &CellResult) -> f64 {
     result.submitted as f64 / 4_500.0 / 3.0 * 1e3
 }
 
-/// Mean throughput of a group's node in the middle half of a phase, as a share of its capacity.
+/// Of a node, in the middle half of a phase, as a share of its capacity.
 fn share_busy(result: &CellResult, group: usize, phase: usize) -> f64 {
     let Some(series) = result.groups.get(group) else { return f64::NAN };
     let phase_ms = phase_ms(result);
@@ -63,7 +63,6 @@ fn share_busy(result: &CellResult, group: usize, phase: usize) -> f64 {
     ended / (to - from) as f64 / (f64::from(EXECUTORS) * TASKS_PER_S)
 }
 
-/// Whether exactly the permitted groups are busy.
 fn as_drawn(result: &CellResult, phase: usize) -> bool {
     (0..3).all(|group| {
         let share = share_busy(result, group, phase);

@@ -7,7 +7,6 @@ use crate::cell::{Cell, Cluster, Linux, Load, Pipelined, Polling, Program, Sampl
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
 use crate::findings::{Band, Class, Holds, Paper, RATIO_WITHIN, Row, Unit};
 
-/// A scheme that takes part in a figure.
 #[derive(Clone, Copy)]
 pub(super) struct Contender {
     /// Prefix of its cases' names.
@@ -52,7 +51,7 @@ pub(super) const FALCON: Contender = Contender {
 };
 pub(super) const BOLT_SERVER: Contender =
     contender("bolt-server", "Bolt-Server", Hue::PublishedServer, || Scheme::BoltServer(Polling::default()));
-/// Falcon's evaluation runs two schedulers, on the clients' nodes.
+/// Falcon runs two schedulers, on the clients' nodes.
 pub(super) const SPARROW_JAVA: Contender = contender("sparrow", "Sparrow (Java)", Hue::Sparrow, || {
     Scheme::SparrowJava(Sampling { schedulers: 2, on_clients: true, ..Sampling::default() })
 });
@@ -68,12 +67,10 @@ fn pipelined(program: Program) -> Scheme {
 }
 
 impl Contender {
-    /// Name of its case at a place of the figure.
     pub(super) fn at(&self, place: impl std::fmt::Display) -> String {
         format!("{}@{place}", self.key)
     }
 
-    /// Its case at that place.
     pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: RunTime) -> Case {
         let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
@@ -84,14 +81,12 @@ impl Contender {
     }
 }
 
-/// Our switches compared with the published one, and the classes of their rows.
 pub(super) const OURS: [(Contender, Class); 2] =
     [(MIDFLIGHT_KERNEL, Class::Measured), (ASIC_SAFE, Class::Hypothetical)];
-/// A scheme is as fast as another from this share of its speed.
 pub(super) const AS_FAST: f64 = 1.0 / RATIO_WITHIN;
 
-/// Rows that compare one of our switches with the published one, by medians at one place: ours against the paper's value, and the published
-/// switch here against ours. The name and word endings identify the place.
+/// Compares one of our switches with the published one by medians at one place: ours with the paper's value, and the published switch here
+/// with ours.
 pub(super) struct Beside<'a> {
     pub published: &'a Contender,
     /// The paper's median for the published switch, in nanoseconds.
@@ -130,7 +125,6 @@ impl Beside<'_> {
     }
 }
 
-/// How long a cell runs.
 #[derive(Clone, Copy)]
 pub(super) struct RunTime {
     pub warmup_ms: u64,
@@ -138,7 +132,7 @@ pub(super) struct RunTime {
     pub drain_ms: u64,
 }
 
-/// SW1: one second to settle, then enough tasks for a stable 95th percentile.
+/// One second to settle, then enough tasks for a stable 95th percentile.
 pub(super) fn sw1_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
@@ -146,7 +140,7 @@ pub(super) fn sw1_time(effort: Effort) -> RunTime {
     )
 }
 
-/// Both papers' cluster for SW1: 60 executors on 10 nodes.
+/// Both papers' cluster for SW1.
 pub(super) fn sixty() -> Cluster {
     Cluster::uniform(10, 6)
 }
@@ -155,21 +149,21 @@ pub(super) fn sw1(utilisation: f64, work: Work) -> Load {
     Load::Sw1 { clients: 2, utilisation, work }
 }
 
-/// Bolt's cluster for tasks that compute: 11 nodes with 16 executors.
+/// Bolt's cluster for tasks that compute.
 pub(super) fn computing() -> Cluster {
     Cluster::uniform(11, 16)
 }
 
-/// Bolt's cluster for tasks that sleep: 11 nodes with 200 executors.
+/// Bolt's cluster for tasks that sleep.
 pub(super) fn sleeping() -> Cluster {
     Cluster::uniform(11, 200)
 }
 
-/// The trace's share of the cluster's time in figures 13a, 13b and 14. The thesis gives none. At this value bursts begin to wait for
-/// executors between the 90th and 95th percentile, as in the thesis's 13a.
+/// For figures 13a, 13b and 14. The thesis gives none. At this load bursts begin to wait for executors between the 90th and 95th
+/// percentile, as in its 13a.
 pub(super) const TRACE_LOAD: f64 = 0.195;
 
-/// The thesis's trace takes three minutes (Bolt §5.1.3); here they follow a warm-up.
+/// Three minutes, as in the thesis (Bolt §5.1.3), after a warm-up.
 pub(super) fn trace_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
@@ -177,12 +171,11 @@ pub(super) fn trace_time(effort: Effort) -> RunTime {
     )
 }
 
-/// A generated trace, as the papers published no file; its median is the papers'.
+/// Generated, as the papers published no file; with their median.
 pub(super) fn trace(load: f64, work: Work, priorities: bool) -> Load {
     Load::Trace { file: None, sample: SAMPLE_TASKS, median_ms: 5.0, load, priorities, clients: 2, work }
 }
 
-/// SW1 at these utilisations.
 pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Work, effort: Effort) -> Vec<Case> {
     let at = |&utilisation: &f64| {
         let case = move |who: &Contender| who.case(utilisation, sixty(), sw1(utilisation, work), sw1_time(effort));
@@ -191,7 +184,7 @@ pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Wo
     utilisations.iter().flat_map(at).collect()
 }
 
-/// Medians over utilisations, with whiskers from the 5th to the 95th percentile.
+/// With whiskers from the 5th to the 95th percentile.
 pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: &[f64], marks: Vec<Mark>) -> Plot {
     let curve = |contender: &Contender| {
         let points = places.iter().map(|&place| {
@@ -210,7 +203,6 @@ pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: 
     }
 }
 
-/// Cumulative distributions of the delay.
 pub(super) fn delays_plot(results: &Results, contenders: &[Contender], place: &str, marks: Vec<Mark>) -> Plot {
     let curve = |who: &Contender| results.distribution(&who.at(place), who.label, who.hue, |one| Some(&one.delay));
     Plot {

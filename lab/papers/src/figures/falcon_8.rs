@@ -31,13 +31,12 @@ const UTILISATIONS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_KERNEL, ASIC_SAFE, FALCON, SPARROW_JAVA];
 const SPARK: Contender = Contender { key: "spark", label: "Spark", hue: Hue::Other, scheme: || Scheme::Spark };
 const EVERYWHERE: [Contender; 4] = [MIDFLIGHT, MIDFLIGHT_KERNEL, FALCON, SPARROW_JAVA];
-/// Polled pipelines run only at both ends: none of their idle polls can be elided.
+/// A pipeline's idle polls cannot be elided, so only the ends are run.
 const ENDS: [f64; 2] = [0.5, 0.95];
-/// Flat: the median at 95 % is within this factor of that at 50 %.
+/// Median at 95 % relative to 50 %.
 const FLAT: f64 = 1.25;
-/// Duration of SW1's tasks.
 const TASK_NS: f64 = 10e6;
-/// Delay is unbounded if a run has this factor of the delay of a run a quarter as long.
+/// Delay relative to that of a run a quarter as long.
 const UNBOUNDED: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -140,8 +139,7 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes: vec![], ..Findings::default() }
 }
 
-/// The same for jobs, which the figure is about: the start of a job's last task. Class seen: constants were fitted to the delays of these
-/// jobs' tasks.
+/// The same for jobs, the figure's subject: the start of a job's last task. Class seen: constants were fitted to their tasks' delays.
 fn of_jobs(results: &Results) -> Vec<Row> {
     let time = |case: &str, quantile| results.estimate(case, job_delay(quantile));
     let factor =
@@ -180,7 +178,6 @@ fn flat() -> Paper {
     Says("flat", Band::around(1.0, FLAT))
 }
 
-/// Median delay plus the 10 ms of work.
 fn time_of_a_task(result: &CellResult) -> f64 {
     delay(0.5)(result) + TASK_NS
 }

@@ -96,7 +96,6 @@ impl Results {
         points.filter(|point| point.x.is_finite()).collect()
     }
 
-    /// The same as a curve.
     pub(super) fn distribution(
         &self,
         case: &str,
@@ -108,27 +107,26 @@ impl Results {
     }
 }
 
-/// A quantile of the delay, in nanoseconds.
+/// In nanoseconds.
 pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.delay.at(quantile) * NS_PER_MS
 }
 
-/// A quantile of jobs' delay until their last task starts, in nanoseconds.
+/// Until a job's last task starts, in nanoseconds.
 pub(super) fn job_delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.jobs.at(quantile) * NS_PER_MS
 }
 
-/// A quantile of a step, in nanoseconds.
+/// In nanoseconds.
 pub(super) fn step(step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.steps.get(&step).map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
 }
 
-/// Mean of a step; 0 if the scheme has no such step.
+/// 0 if the scheme has no such step.
 pub(super) fn mean_step(result: &CellResult, step: Step) -> f64 {
     result.steps.get(&step).map_or(0.0, |percentiles| percentiles.mean_ms * NS_PER_MS)
 }
 
-/// A quantile of a step for one priority level.
 pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| {
         let percentiles = result.levels.get(&level).and_then(|level| level.steps.get(&step));
@@ -140,12 +138,10 @@ pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellR
 pub(super) mod tests {
     use super::*;
 
-    /// A distribution with all values equal.
     pub(crate) fn constant(ms: f64) -> Percentiles {
         Percentiles { count: 1_000, mean_ms: ms, quantiles_ms: vec![ms; QUANTILES.len()] }
     }
 
-    /// A result whose tasks all had this delay.
     pub(crate) fn delayed(ms: f64) -> CellResult {
         CellResult { delay: constant(ms), ..CellResult::default() }
     }

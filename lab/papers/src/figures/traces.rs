@@ -30,23 +30,22 @@ impl TraceFile {
         folder.join(self.file).is_file()
     }
 
-    /// Name of its column of a place in a figure.
     pub(super) fn place(&self, place: &str) -> String {
         format!("{place}-{}", self.name)
     }
 
-    /// The trace sampled for this load, with the thesis's median.
+    /// With the thesis's median.
     pub(super) fn load(&self, load: f64, work: Work, priorities: bool) -> Load {
         let (file, replace) = (self.file.into(), Replace::Nothing);
         Load::Sample { file, median_ms: 5.0, load, priorities, clients: 2, work, replace }
     }
 
-    /// Class of figure 13a's rows. That the Google traces yield another factor than the thesis was known before they were sampled.
+    /// That the Google traces yield another factor than the thesis was known before they were sampled.
     pub(super) fn class_of_13a(&self) -> Class {
         if self.name.starts_with("google") { Class::Seen } else { Class::Predicted }
     }
 
-    /// Converts rows of the generated workload to rows of this column. Rows of our own programs keep their class.
+    /// Rows of our own programs keep their class.
     pub(super) fn column(&self, class: Class, rows: Vec<Row>) -> impl Iterator<Item = Row> {
         let name = self.name;
         rows.into_iter().map(move |row| {
@@ -55,7 +54,6 @@ impl TraceFile {
         })
     }
 
-    /// Describes the sample, from the results of a case.
     pub(super) fn note(&self, results: &Results, case: &str) -> String {
         let counted = |name: &str| results.mean(case, |result: &CellResult| counter(result, name));
         let squeezed = counted("squeezed_ppm") / 1e6;
@@ -77,12 +75,12 @@ impl TraceFile {
     }
 }
 
-/// The traces with results in this figure, by their case.
+/// The traces with results.
 pub(super) fn shown(results: &Results, case: impl Fn(&TraceFile) -> String) -> Vec<TraceFile> {
     TRACES.into_iter().filter(|trace| !results.of(&case(trace)).is_empty()).collect()
 }
 
-/// No columns: the figure has no trace.
+/// The figure has no trace.
 pub(super) fn none(_effort: super::Effort, _trace: &TraceFile) -> Vec<Case> {
     Vec::new()
 }
@@ -91,7 +89,6 @@ fn counter(result: &CellResult, name: &str) -> f64 {
     result.counters.get(&format!("trace.{name}")).map_or(f64::NAN, |&number| number as f64)
 }
 
-/// With at least two significant digits.
 fn significant(percent: f64) -> String {
     if percent < 0.1 { format!("{percent:.3}") } else { format!("{percent:.1}") }
 }

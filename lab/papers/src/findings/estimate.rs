@@ -31,7 +31,7 @@ impl Estimate {
     }
 }
 
-/// 97.5th percentile of Student's t distribution: 95 % lie between plus and minus this.
+/// 97.5th percentile.
 fn student_t(degrees_of_freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

@@ -28,7 +28,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value passes within this factor of the paper's.
     fn within(self) -> f64 {
         match self {
             Self::Factor | Self::Share => RATIO_WITHIN,
@@ -109,7 +108,7 @@ impl Paper {
         }
     }
 
-    /// Band of values with at least the paper's shape; `None` for a statement.
+    /// `None` for a statement.
     fn shape(self) -> Option<Band> {
         match self {
             Self::Is(value) => Some(Band::around(value, SHAPE_WITHIN)),
@@ -239,7 +238,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// The verdict on a result of ten seeds with this interval.
+    /// For a result of ten seeds.
     fn row(unit: Unit, paper: Paper, (mean, half_width): (f64, f64), order: Holds) -> Verdict {
         let ours = Some(Estimate { mean, half_width: Some(half_width), seeds: 10 });
         Row::new(Class::Predicted, unit, "row", "", paper).found(ours, order).verdict()

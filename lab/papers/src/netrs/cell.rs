@@ -187,7 +187,7 @@ pub struct CellResult {
     pub wall_ms: f64,
 }
 
-/// One in this many requests, the first ones, is warm-up, in which selectors know nothing. Their latencies are not measured.
+/// One in this many requests is warm-up, whose latencies are not measured.
 pub(super) const STARTING: usize = 20;
 
 /// Bucket width of results over time, in milliseconds.
@@ -299,7 +299,7 @@ impl Cell {
     }
 }
 
-/// Maximum length of a run: servers draw their speeds for all of it.
+/// Servers draw their speeds for the whole run.
 const LONGEST_S: f64 = 1e5;
 
 /// Why a cell cannot run.
@@ -346,7 +346,6 @@ impl TryFrom<String> for Selects {
     }
 }
 
-/// Replicas of each key.
 pub(super) const REPLICATION: usize = 3;
 const _: () = assert!(REPLICATION <= CANDIDATES_MAX);
 

@@ -18,7 +18,7 @@ pub(super) struct Placing {
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 impl Placing {
-    /// Each rack that has clients selects for itself.
+    /// Each rack with clients selects for itself.
     pub(super) fn tor(tree: Tree, racks_of_clients: &[u32]) -> Self {
         let mut sites: Vec<u32> = racks_of_clients.to_vec();
         sites.sort_unstable();
@@ -28,7 +28,7 @@ impl Placing {
         Self { sites: sites.into_iter().map(Place::Rack).collect(), of_rack, bound: None }
     }
 
-    /// The paper's example: see [`Placement::Example`].
+    /// See [`Placement::Example`].
     pub(super) fn example(tree: Tree) -> Self {
         const AGGREGATION: u32 = 2;
         const CORE: u32 = 6;
@@ -40,7 +40,7 @@ impl Placing {
         Self { sites, of_rack: (0..tree.racks()).map(of_rack).collect(), bound: None }
     }
 
-    /// The integer program's placing for this traffic: each rack's requests a second, by the highest tier they pass.
+    /// From each rack's requests a second, by the highest tier they pass.
     pub(super) fn ilp(tree: Tree, network: &Network, traffic: &[[f64; 3]]) -> Result<Self, CellError> {
         if !HAS_ILP {
             return Err(CellError::NoIlp);
@@ -78,7 +78,6 @@ impl Placing {
     }
 }
 
-/// The placing, if it needs no traffic.
 pub(super) fn without_traffic(cell: &Cell, tree: Tree, racks_of_clients: &[u32]) -> Option<Placing> {
     match cell.placement {
         Placement::Clients | Placement::Ilp => None,
@@ -87,7 +86,6 @@ pub(super) fn without_traffic(cell: &Cell, tree: Tree, racks_of_clients: &[u32])
     }
 }
 
-/// The problem, and the racks of its groups.
 fn instance(network: &Network, traffic: &[[f64; 3]]) -> Result<(Instance, Vec<u32>), CellError> {
     let accelerator = Accelerator {
         id: String::new(),

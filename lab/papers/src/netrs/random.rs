@@ -2,7 +2,6 @@
 
 use rand_pcg::Pcg64;
 
-/// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Arrival times of requests.
@@ -21,7 +20,7 @@ pub(super) enum Purpose {
     Hosts = 7,
 }
 
-/// The stream of a purpose; `index` is a server, generator etc. within it.
+/// `index`: a server, generator etc.
 pub(super) fn stream(seed: u64, purpose: Purpose, index: u32) -> Pcg64 {
     let own = hashed(seed) ^ ((purpose as u64) << 32) ^ u64::from(index);
     let word = |i| u128::from(hashed(hashed(own) ^ i));

@@ -3,16 +3,15 @@
 use super::random::hashed;
 use midflight_replicas::select::{Candidates, Server};
 
-/// Servers on a ring, and the resulting replica groups.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// Sorted. Keys after the previous point, up to this one, have the group at the same index.
+    /// Sorted. Keys up to this point have the group at its index.
     points: Vec<u64>,
     groups: Vec<Candidates>,
 }
 
 impl Ring {
-    /// Servers with `points_each` points; each key has `replication` of them, at most 8 and at most all. The seed determines the points.
+    /// Each key has `replication` servers, at most 8 and at most all.
     #[must_use]
     pub(super) fn new(servers: u16, points_each: u32, replication: usize, seed: u64) -> Self {
         let point = |server, i| hashed(hashed(seed ^ (u64::from(server) << 32)) ^ u64::from(i));
@@ -45,10 +44,8 @@ impl Ring {
         Self { points: points.into_iter().map(|(point, _)| point).collect(), groups }
     }
 
-    /// The key's replica group.
     #[must_use]
     pub(super) fn group(&self, key: u64) -> usize {
-        // After the last point the ring wraps around.
         self.points.partition_point(|&point| point < key) % self.points.len()
     }
 

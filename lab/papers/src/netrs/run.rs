@@ -11,11 +11,11 @@ use crate::cell::{Percentiles, QUANTILES};
 use midflight_endpoint::{MS, Nanos};
 use std::time::Instant;
 
-/// Requests of the NetRS-ToR run in which monitors count a plan's traffic.
+/// Requests in which monitors count a plan's traffic.
 const MONITORED: usize = 60_000;
 /// Requests a second; plans count in thousandths.
 const LEAST_RATE: f64 = 0.001;
-/// Added to the seed for the monitored requests: they precede the others and differ from them.
+/// Seed offset of the monitored requests, which precede the others.
 const BEFORE: u64 = 0x6265_666f_7265;
 
 /// Runs a cell until the last answer.
@@ -43,7 +43,7 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     Ok(result(cell, &requests, ran, placing.as_ref(), began))
 }
 
-/// The selectors' places; `None`: at clients.
+/// `None`: at clients.
 fn place(cell: &Cell, tree: Tree, deployment: &Deployment) -> Result<Option<Placing>, CellError> {
     let (Some(network), Placement::Ilp) = (&cell.network, cell.placement) else {
         return Ok(placing::without_traffic(cell, tree, &deployment.clients));
@@ -55,7 +55,7 @@ fn place(cell: &Cell, tree: Tree, deployment: &Deployment) -> Result<Option<Plac
     let of_one = cell.per_second() / MONITORED as f64;
     let mut traffic: Vec<[f64; 3]> =
         ran.monitored.iter().map(|tiers| tiers.map(|count| f64::from(count) * of_one)).collect();
-    // A client without requests so far may still send one: its rack is in the plan with minimal traffic.
+    // A rack whose clients were silent so far is still in the plan, with minimal traffic.
     for &rack in &deployment.clients {
         traffic[rack as usize][0] = traffic[rack as usize][0].max(LEAST_RATE);
     }
@@ -77,7 +77,6 @@ fn result(cell: &Cell, requests: &[Request], mut ran: Ran, placing: Option<&Plac
     }
 }
 
-/// Mean latency by arrival time.
 fn over_time(requests: &[Request], latencies: &[Nanos]) -> Vec<f64> {
     let mut buckets: Vec<(f64, u32)> = Vec::new();
     for (request, &latency) in requests.iter().zip(latencies) {
@@ -91,7 +90,7 @@ fn over_time(requests: &[Request], latencies: &[Nanos]) -> Vec<f64> {
     buckets.into_iter().map(|(sum, count)| sum / f64::from(count.max(1))).collect()
 }
 
-/// Exact, then rounded to a tenth of a microsecond: results are stored as text.
+/// To a tenth of a microsecond, as results are stored as text.
 fn percentiles(mut times: Vec<Nanos>) -> Percentiles {
     times.sort_unstable();
     let at = |quantile: f64| {
@@ -200,7 +199,7 @@ mod tests {
         assert!(1.1 * oracle.mean_ms < few.mean_ms && 1.1 * oracle.at(0.99) < few.at(0.99));
     }
 
-    /// A fat-tree without load: the network's share is known.
+    /// The network's share is known without load.
     #[test]
     fn an_idle_network_adds_the_links_and_the_accelerator() {
         let cell = |placement| Cell {

@@ -8,23 +8,21 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;
 
-/// Parameters of the servers. The default is the paper's.
+/// The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerConfig {
-    /// N_s: number of servers.
+    /// N_s.
     pub(super) count: u16,
-    /// N_p: requests each server processes at a time.
+    /// N_p.
     pub(super) slots: usize,
-    /// t_kv: mean service time of a slow server.
+    /// t_kv of a slow server.
     pub(super) service: Nanos,
-    /// d: factor by which a fast server's is shorter.
+    /// d.
     pub(super) range: f64,
-    /// How long a server keeps its speed.
     pub(super) interval: Nanos,
     pub(super) flips: Flips,
 }
 
-/// When servers change their speeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flips {
     /// Each at its own times, an interval apart.
@@ -39,15 +37,13 @@ impl Default for ServerConfig {
     }
 }
 
-/// A request that enters service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Job<T> {
     pub(super) request: T,
-    /// Its service time.
     pub(super) service: Nanos,
 }
 
-/// All servers. The caller keeps the time and calls [`Servers::finished`] when a job's service ends.
+/// The caller keeps the time and calls [`Servers::finished`] when a job's service ends.
 #[derive(Clone, Debug)]
 pub(super) struct Servers<T> {
     config: ServerConfig,
@@ -73,7 +69,6 @@ struct Speed {
 }
 
 impl<T> Servers<T> {
-    /// Creates idle servers.
     #[must_use]
     pub(super) fn new(config: ServerConfig, seed: u64) -> Self {
         let one = |i| {
@@ -86,7 +81,7 @@ impl<T> Servers<T> {
         Self { config, servers: (0..config.count).map(one).collect() }
     }
 
-    /// Enqueues a request with its work. If a slot is free, it enters service now.
+    /// Returns the request if it enters service now.
     pub(super) fn arrived(&mut self, now: Nanos, server: Server, request: T, work: f64) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         if one.busy == self.config.slots {
@@ -97,7 +92,7 @@ impl<T> Servers<T> {
         Some(Job { request, service: one.speed.service(&self.config, now, work) })
     }
 
-    /// Frees a slot; the first waiting request takes it.
+    /// Frees a slot for the first waiting request.
     pub(super) fn finished(&mut self, now: Nanos, server: Server) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         let Some((request, work)) = one.waiting.pop_front() else {
@@ -107,14 +102,13 @@ impl<T> Servers<T> {
         Some(Job { request, service: one.speed.service(&self.config, now, work) })
     }
 
-    /// Length of the queue.
     #[must_use]
     pub(super) fn queue(&self, server: Server) -> usize {
         self.servers[usize::from(server.0)].waiting.len()
     }
 
-    /// Expected time of another request, in nanoseconds, if the server kept its speed and `coming` requests arrived first. While all slots
-    /// are busy, one is freed every service time / slots.
+    /// Expected nanoseconds of another request, if the server kept its speed and `coming` requests arrived first. While all slots are busy,
+    /// one is freed every service time / slots.
     pub(super) fn expected(&mut self, now: Nanos, server: Server, coming: u32) -> f64 {
         let one = &mut self.servers[usize::from(server.0)];
         let mean = one.speed.mean(&self.config, now);

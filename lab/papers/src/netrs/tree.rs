@@ -1,7 +1,7 @@
 //! Distances in a fat-tree, in links between switches. Every such link has the same delay and no queue: the paper's network (section V-A)
 //! has delays but no bandwidth.
 
-/// A fat-tree of switches with `arity` ports: `arity` pods of arity/2 racks with arity/2 hosts each.
+/// `arity` pods of arity/2 racks with arity/2 hosts each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     half: u32,
@@ -40,7 +40,7 @@ impl Tree {
         rack / self.half
     }
 
-    /// The highest tier between two racks: 0 for core, 1 for aggregation, 2 for the rack itself, as in plans.
+    /// The highest tier between two racks, as in plans: 0 core, 1 aggregation, 2 rack.
     pub(super) fn tier(self, one: u32, other: u32) -> usize {
         match (one == other, self.pod(one) == self.pod(other)) {
             (true, _) => 2,
@@ -69,7 +69,6 @@ impl Tree {
         }
     }
 
-    /// Links between two racks on the shortest path.
     pub(super) fn between(self, one: u32, other: u32) -> u32 {
         2 * (2 - self.tier(one, other) as u32)
     }

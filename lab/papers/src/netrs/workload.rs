@@ -8,35 +8,29 @@ use rand_pcg::Pcg64;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Request {
-    /// Arrival at its client.
     pub(super) at: Nanos,
-    /// The client, below the number of clients.
     pub(super) client: u32,
-    /// Its position on the ring.
+    /// Position on the ring.
     pub(super) key: u64,
-    /// Service time at any server, in that server's mean service times: equal luck for all schemes.
+    /// In the server's mean service times: equal luck for all schemes.
     pub(super) work: f64,
 }
 
-/// Parameters of the requests. The default is the paper's.
+/// The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Workload {
-    /// Number of requests.
     pub(super) requests: usize,
-    /// A: requests a second of all generators.
+    /// A, of all generators.
     pub(super) per_second: f64,
-    /// Generators, each with its own process.
+    /// Each has its own process.
     pub(super) generators: u32,
-    /// How their times are drawn.
     pub(super) gaps: Gaps,
     pub(super) keys: Keys,
     pub(super) clients: Clients,
 }
 
-/// Intervals between a generator's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gaps {
     /// Exponential: a Poisson process.
@@ -46,7 +40,6 @@ pub(super) enum Gaps {
     Milliseconds,
 }
 
-/// Number and distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Keys {
     /// The key of rank r with probability proportional to r^−exponent.
@@ -60,17 +53,14 @@ pub(super) enum Keys {
     Uniform,
 }
 
-/// Number of clients, and how requests are spread over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Clients {
-    /// Number of clients.
     pub(super) count: u32,
-    /// Share of all requests that come from the first fifth of the clients; 0.2: all clients alike.
+    /// Share of requests from the first fifth of the clients; 0.2: all alike.
     pub(super) of_first_fifth: f64,
 }
 
 impl Clients {
-    /// All clients alike.
     #[must_use]
     pub(super) fn alike(count: u32) -> Self {
         Self { count, of_first_fifth: 0.2 }
@@ -103,7 +93,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// All requests in time order.
+    /// In time order.
     #[must_use]
     pub(super) fn requests(&self, seed: u64) -> Vec<Request> {
         let mut keys = KeySource::new(self.keys);
@@ -123,7 +113,6 @@ impl Workload {
 
     fn times(&self, seed: u64) -> Vec<Nanos> {
         match self.gaps {
-            // The sum of Poisson processes is one with the sum of their rates.
             Gaps::Exact => {
                 let mut random = stream(seed, Purpose::Arrivals, 0);
                 let mean = 1e9 / self.per_second;
@@ -142,7 +131,7 @@ impl Workload {
         let mean = 1e3 / self.per_second * f64::from(self.generators);
         let gap = Poisson::new(mean).expect("a mean that is a number above 0");
         let mut randoms: Vec<Pcg64> = (0..self.generators).map(|i| stream(seed, Purpose::Arrivals, i + 1)).collect();
-        // Next request of each generator; a generator makes a request, then waits.
+        // A generator makes a request, then waits.
         let mut next: BinaryHeap<Reverse<(u64, usize)>> = (0..randoms.len()).map(|i| Reverse((0, i))).collect();
         let mut one = || {
             let Reverse((at_ms, i)) = next.pop().unwrap_or_default();
@@ -161,7 +150,7 @@ enum KeySource {
 impl KeySource {
     fn new(keys: Keys) -> Self {
         match keys {
-            // Exact for any number of keys, by rejection: no table, no approximate sum.
+            // Exact for any number of keys: rejection, no table.
             Keys::Zipf { keys, exponent } => {
                 Self::Zipf(Zipf::new(keys as f64, exponent).expect("some keys, and an exponent above 0"))
             }

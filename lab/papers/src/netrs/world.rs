@@ -18,13 +18,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// Delays between clients and servers, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     tree: Tree,
     trunk: Nanos,
     host: Nanos,
-    /// Selectors are at switches, not at clients.
+    /// Not at clients.
     at_switches: bool,
     /// From a switch to its accelerator.
     to_accelerator: Nanos,
@@ -34,20 +33,17 @@ struct Ways {
     copy: Nanos,
 }
 
-/// A selector and its accelerator.
 struct Site {
     place: Place,
     selector: Box<dyn Selector>,
-    /// When the accelerator has processed all packets so far.
+    /// When the accelerator is idle again.
     free_at: Nanos,
     busy: Nanos,
 }
 
-/// State of a request in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnderWay {
     site: u32,
-    /// When it left its selector.
     sent: Nanos,
     status: Option<Status>,
 }
@@ -78,7 +74,7 @@ enum Event {
     },
 }
 
-/// The oracle's knowledge, refreshed for the candidates of each choice.
+/// Refreshed for the candidates of each choice.
 #[derive(Clone)]
 struct Truths(Rc<[Shared<f64>]>);
 
@@ -88,15 +84,13 @@ impl Truth for Truths {
     }
 }
 
-/// Result of a run.
 pub(super) struct Ran {
-    /// From each request's arrival to its answer, in the order of requests.
+    /// In the order of requests.
     pub(super) latencies: Vec<Nanos>,
-    /// Requests of each rack by the highest tier they passed, as counted by monitors.
+    /// Each rack's requests by the highest tier passed, as monitors count them.
     pub(super) monitored: Vec<[u32; 3]>,
     pub(super) extra_hops: u64,
     pub(super) waited: u64,
-    /// Busy time of the busiest accelerator.
     pub(super) busiest: Nanos,
     pub(super) end: Nanos,
     pub(super) events: u64,
@@ -112,24 +106,23 @@ pub(super) struct World<'a> {
     /// By client.
     site_of: Vec<u32>,
     servers: Servers<u32>,
-    /// Requests on their way to each server.
+    /// Requests in flight to each server.
     coming: Vec<u32>,
     truths: Truths,
     random: Pcg64,
     now: Nanos,
-    /// By time, then by the order of scheduling.
+    /// By time, then in scheduling order.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     planned: u64,
     under_way: Vec<UnderWay>,
-    /// By selector and replica group, first in, first out, as in C3's simulator.
+    /// By selector and replica group, FIFO as in C3's simulator.
     backlogs: BTreeMap<(u32, u32), VecDeque<u32>>,
-    /// Answers sent by each server.
     sequences: Vec<u16>,
     ran: Ran,
 }
 
 impl<'a> World<'a> {
-    /// `placing`: the selectors' places; `None`: at clients.
+    /// `placing`: `None` if clients select.
     pub(super) fn new(
         cell: &'a Cell,
         deployment: &'a Deployment,
@@ -179,7 +172,7 @@ impl<'a> World<'a> {
         self.add_sites(&places);
     }
 
-    /// Installs new selectors without knowledge for later requests. Answers still go to their request's selector (N7).
+    /// Installs fresh selectors for later requests. Answers still go to their request's selector (N7).
     fn place(&mut self, placing: &Placing) {
         let before = self.sites.len() as u32;
         let of = |&rack: &u32| before + placing.of_rack[rack as usize];
@@ -198,7 +191,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs until the last answer. From the time of `change`, requests use its placing.
+    /// From the time of `change`, requests use its placing.
     pub(super) fn run(mut self, change: Option<(Nanos, &Placing)>) -> Ran {
         let mut change = change;
         for request in 0..self.requests.len() as u32 {
@@ -239,7 +232,6 @@ impl<'a> World<'a> {
         self.events.push(Reverse((at, self.planned, event)));
     }
 
-    /// A client sends a request.
     fn send(&mut self, now: Nanos, request: u32) {
         self.now = now;
         let site = self.site_of[self.requests[request as usize].client as usize];
@@ -281,7 +273,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends the request to a server, or returns when to retry.
+    /// Fails with the time to retry.
     fn choose(&mut self, now: Nanos, request: u32, group: u32) -> Result<(), Nanos> {
         let candidates = self.ring.groups()[group as usize];
         if self.cell.selector == Selects::Oracle {
@@ -305,7 +297,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Delay between a selector (or its switch) and a server.
     fn down(&self, place: Place, server: Server) -> Nanos {
         self.ways.down(place, self.deployment.servers[usize::from(server.0)])
     }
@@ -358,7 +349,7 @@ impl<'a> World<'a> {
 }
 
 impl Site {
-    /// Occupies the accelerator for a packet that arrives now, after those before it. Returns when it is done.
+    /// Occupies the accelerator. Returns when it has processed this packet.
     fn takes(&mut self, now: Nanos, time: Nanos) -> Nanos {
         self.free_at = self.free_at.max(now) + time;
         self.busy += time;
@@ -381,12 +372,12 @@ impl Ways {
         }
     }
 
-    /// Delay between a client and its selector's switch; 0 if the client selects.
+    /// Between a client and its selector's switch; 0 if the client selects.
     fn up(&self, place: Place) -> Nanos {
         if self.at_switches { self.host + Nanos::from(Tree::up(place)) * self.trunk } else { 0 }
     }
 
-    /// Delay between a selector's switch, or a selecting client, and a server in this rack.
+    /// Between a selector's switch, or a selecting client, and a server in this rack.
     fn down(&self, place: Place, rack: u32) -> Nanos {
         let ends = if self.at_switches { self.host } else { 2 * self.host };
         ends + Nanos::from(self.tree.down(place, rack)) * self.trunk

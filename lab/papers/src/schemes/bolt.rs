@@ -27,7 +27,7 @@ pub(crate) fn run(cell: &Cell, polling: &Polling, server: bool) -> Result<CellRe
     Ok(Bolt::new(cell, polling, server)?.run())
 }
 
-/// When each task started, by its number; for tests.
+/// Start and number of each task; for tests.
 pub(crate) type Starts = Vec<(Nanos, u32)>;
 
 struct Bolt<'a> {
@@ -46,7 +46,6 @@ struct Bolt<'a> {
     elide: bool,
     /// By client: when its processor has sent everything so far.
     clients: Vec<Nanos>,
-    /// Tasks in flight, for closed loops.
     closed: Option<Closed>,
     jitter: state::Jitter,
     end: Nanos,
@@ -54,13 +53,12 @@ struct Bolt<'a> {
     starts: Option<Starts>,
 }
 
-/// Times of programs and ways.
 struct Times {
-    /// A program sends a packet, including `sendto`.
+    /// Includes `sendto`.
     send: Nanos,
-    /// From an executor's request to its arrival at the switch.
+    /// From the executor's request.
     up: Nanos,
-    /// From the switch to the program.
+    /// To the program.
     down: Nanos,
     interval: Nanos,
     poll_again: Nanos,
@@ -82,7 +80,7 @@ impl Times {
     }
 }
 
-/// A closed loop: tasks that end are resubmitted, a packet at a time.
+/// Ended tasks are resubmitted, a packet at a time.
 struct Closed {
     owed: usize,
     until: Nanos,
@@ -210,7 +208,6 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    /// A client's call of submit: it sends packet by packet.
     fn job(&mut self, now: Nanos, index: u32) {
         let job = std::mem::take(&mut self.packets[index as usize]);
         self.free_packets.push(index);
@@ -297,7 +294,6 @@ impl<'a> Bolt<'a> {
         true
     }
 
-    /// Schedules the wheel's next poll.
     fn turn_wheel(&mut self, from: Nanos) {
         if let Some((at, executor)) = self.wheel.next(from)
             && self.wheel.cursor.is_none_or(|pending| (at, executor) < pending)
@@ -332,7 +328,7 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    /// An executor asks, at a time now or later; until then nothing happens to it.
+    /// `at` may be later; until then nothing happens to the executor.
     fn ask(&mut self, at: Nanos, executor: u32) {
         self.executors[executor as usize].asked = at;
         let way = self.times.up + if self.server.is_some() { PASS_NS + WAY_NS } else { 0 };
@@ -362,7 +358,6 @@ impl<'a> Bolt<'a> {
         self.poll(now, executor);
     }
 
-    /// A retrieve reads the queue.
     fn poll(&mut self, now: Nanos, executor: u32) {
         let e = &mut self.executors[executor as usize];
         let (found, passes) = self.queue.take(e.resources);

@@ -26,7 +26,6 @@ const END: u64 = 3 << 60;
 const SUBMIT: u64 = 4 << 60;
 const KIND: u64 = 0xf << 60;
 
-/// Records shared by all parties of a run.
 pub(crate) struct Books {
     pub(crate) meter: Meter,
     /// By client and job: when the scheduler received it, and how many of its tasks have not begun.
@@ -39,7 +38,6 @@ pub(crate) fn books(meter: Meter) -> Shared {
     Rc::new(RefCell::new(Books { meter, placed: HashMap::new() }))
 }
 
-/// A party's behaviour besides its protocol.
 pub(crate) trait Party: 'static {
     type Endpoint: Endpoint;
 
@@ -67,7 +65,6 @@ enum Doing {
     Sending(SocketAddr, Vec<u8>),
 }
 
-/// A party and its thread.
 pub(crate) struct Thread<P> {
     party: P,
     inbox: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -85,7 +82,6 @@ impl<P: Party> Thread<P> {
         datagram.get(3).copied().unwrap_or(0)
     }
 
-    /// Works until busy or idle.
     fn work(&mut self, context: &mut Context<'_>) {
         while let Doing::Nothing = self.doing {
             while let Some(event) = self.party.endpoint().poll_event() {
@@ -129,7 +125,7 @@ impl<P: Party> Actor for Thread<P> {
                 self.inbox.push_back((from, datagram.to_vec()));
                 self.work(context);
             }
-            // All hand-overs of a party take equally long, so they keep the order of reception.
+            // Hand-overs of a party take equally long, which keeps the order.
             handover => {
                 self.handed.push_back((from, datagram.to_vec()));
                 context.after(handover, HANDED);
@@ -157,7 +153,7 @@ impl<P: Party> Actor for Thread<P> {
     }
 }
 
-/// Operations, by their bytes in `sparrow::wire`.
+/// By their bytes in `sparrow::wire`.
 mod operation {
     use midflight_baselines::sparrow::wire::Operation;
     pub(super) const SUBMIT: u8 = Operation::Submit as u8;
@@ -240,7 +236,7 @@ impl Worker {
     }
 }
 
-/// When the scheduler received this task's job; the task begins now.
+/// When the scheduler received the job of this task, which begins.
 fn placed(jobs: &mut HashMap<(u64, u32), (Nanos, u32)>, run: &worker::Run) -> Option<Nanos> {
     let name = (run.client, run.job);
     let (at, left) = jobs.get_mut(&name)?;
@@ -289,7 +285,7 @@ impl Party for Worker {
     }
 }
 
-/// A client. In a closed loop it resubmits tasks that end, a packet at a time.
+/// In a closed loop it resubmits ended tasks, a packet at a time.
 pub(crate) struct Client {
     pub(crate) endpoint: sparrow::Client,
     pub(crate) books: Shared,

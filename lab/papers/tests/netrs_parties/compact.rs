@@ -39,23 +39,18 @@ use tree::{Place, Tree};
 use workload::Request;
 use world::World;
 
-/// When reads begin.
 pub(crate) const BEGIN: Nanos = SECOND;
 
-/// Where replicas are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    /// At each client: CliRS.
+    /// CliRS.
     Clients,
-    /// At the operator of each client's rack.
     Racks,
-    /// At the first aggregation switch of each pod.
+    /// The first of each pod.
     Pods,
-    /// At one core switch.
     Core,
 }
 
-/// A read, for both worlds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     pub(crate) at: Nanos,
@@ -65,7 +60,6 @@ pub(crate) struct Read {
     pub(crate) work: f64,
 }
 
-/// Input of both worlds.
 pub(crate) struct Scenario {
     pub(crate) cell: Cell,
     deployment: Deployment,
@@ -74,7 +68,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Delays the reads until the real parties are ready; selectors may depend on the time.
+    /// The real parties need time to get ready, and selectors may depend on the time.
     pub(crate) fn new(cell: Cell) -> Self {
         let mut scenario = Self::from_the_start(cell);
         scenario.requests.iter_mut().for_each(|request| request.at += BEGIN);
@@ -127,22 +121,20 @@ impl Scenario {
         })
     }
 
-    /// The servers' speeds, equal at any time to those of the compact world.
+    /// Equal at any time to those of the compact world.
     pub(crate) fn speeds(&self) -> Speeds {
         Speeds(Servers::new(self.cell.server_config(), self.cell.seed))
     }
 
-    /// The selecting site of a client.
     pub(crate) fn site_of_client(&self, at: At, client: usize) -> usize {
         self.placing(at).map_or(client, |placing| placing.of_rack[self.deployment.clients[client] as usize] as usize)
     }
 
-    /// Number of selecting sites.
     pub(crate) fn sites(&self, at: At) -> usize {
         self.placing(at).map_or(self.deployment.clients.len(), |placing| placing.sites.len())
     }
 
-    /// The switches of the RSNodes; empty if clients select.
+    /// Empty if clients select.
     pub(crate) fn switches(&self, at: At) -> Vec<SwitchOf> {
         let of = |place: &Place| match *place {
             Place::Rack(rack) => SwitchOf::Rack(rack),
@@ -166,13 +158,13 @@ impl Scenario {
         }
     }
 
-    /// From each read's arrival to its answer, in the order of reads, in the compact world.
+    /// By read.
     pub(crate) fn latencies(&self, at: At) -> Vec<Nanos> {
         World::new(&self.cell, &self.deployment, &self.requests, self.placing(at).as_ref()).run(None).latencies
     }
 
-    /// Random bits of each site's choices in the compact world, in the order of its reads. All ways to a placement's sites are equally
-    /// long, so reads reach them in arrival order.
+    /// Random bits of each site's choices, in the order of its reads. All ways to a placement's sites are equally long, so reads reach them
+    /// in arrival order.
     pub(crate) fn luck(&self, at: At) -> Vec<VecDeque<u64>> {
         let mut random = stream(self.cell.seed, Purpose::Choices, 0);
         let mut luck = vec![VecDeque::new(); self.sites(at)];
@@ -189,22 +181,18 @@ impl Scenario {
     }
 }
 
-/// An RSNode's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SwitchOf {
-    /// The switch of a rack.
     Rack(u32),
-    /// The first aggregation switch of a pod.
+    /// The first of the pod.
     Pod(u32),
-    /// The first core switch.
     Core,
 }
 
-/// Speeds of the servers.
 pub(crate) struct Speeds(Servers<()>);
 
 impl Speeds {
-    /// Service time of work that begins now. (An idle server's expected time is its mean service time.)
+    /// An idle server's expected time is its mean service time.
     pub(crate) fn takes(&mut self, now: Nanos, server: u16, work: f64) -> Nanos {
         (self.0.expected(now, Server(server), 0) * work) as Nanos
     }

@@ -22,18 +22,17 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Interval between these first reads.
 const COOKIE_EVERY: Nanos = 200_000;
 /// Tokens of the first reads start here.
 const FIRST: u64 = 1 << 32;
 
-/// Time of a switch per packet.
+/// Per packet.
 pub(crate) const PASS: Nanos = 400;
-/// Time of a link for a typical packet of about 150 bytes with all headers.
+/// For about 150 bytes with all headers.
 pub(crate) const PACKET: Nanos = 120;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 
-/// What exists only in the real world, and planted differences.
+/// Differences from the compact world, intended or planted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Real {
     pub(crate) at: At,
@@ -69,7 +68,7 @@ pub(crate) enum Kind {
 }
 
 impl Real {
-    /// A scenario without a planted difference.
+    /// Nothing planted.
     pub(crate) fn new(at: At, select: Algorithm, hardware: Kind, seed: u64) -> Self {
         Self {
             at,
@@ -112,7 +111,7 @@ impl Real {
     }
 }
 
-/// Decides between equal servers as the compact world does.
+/// The compact world's tie-breaks.
 #[derive(Clone, Default)]
 struct Luck {
     bits: VecDeque<u64>,
@@ -130,7 +129,7 @@ impl Luck {
     }
 }
 
-/// A production selector with the compact world's tie-breaks, or without part of the statuses.
+/// The compact world's tie-breaks, or parts of the statuses removed.
 struct Changed {
     inner: Box<dyn Selector + Send>,
     luck: Option<Luck>,
@@ -161,7 +160,7 @@ impl Selector for Changed {
     }
 }
 
-/// End of each read, by its token.
+/// By token.
 #[derive(Default)]
 struct Ends {
     tokens: HashMap<(NodeId, ReadKey), u64>,
@@ -184,11 +183,9 @@ impl Sink for Ends {
     }
 }
 
-/// Result of a run.
 pub(crate) struct Seen {
-    /// From each read's arrival to its answer, in the order of reads.
+    /// By read.
     pub(crate) latencies: Vec<Nanos>,
-    /// Requests that clients sent for them.
     pub(crate) sent: u64,
 }
 
@@ -199,7 +196,6 @@ struct Nodes {
     clients: Vec<NodeId>,
 }
 
-/// Runs until the last answer.
 pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     let mut world = World::with_hardware(real.seed, Faults::INSTANT, &real.hardware(scenario));
     world.set_sink(Box::new(Ends::default()));
@@ -332,7 +328,7 @@ fn switches(scenario: &Scenario, real: &Real) -> Vec<SwitchOf> {
     racks.chain(others).collect()
 }
 
-/// The switch's number in the simulator's fat-tree.
+/// In the simulator's fat-tree.
 fn number(scenario: &Scenario, switch: SwitchOf) -> u32 {
     match switch {
         SwitchOf::Rack(rack) => rack,

@@ -12,7 +12,6 @@ pub(super) struct Job {
     /// `None` until it arrives.
     pub(super) tasks: Vec<Option<TaskInfo>>,
     pub(super) missing: usize,
-    /// The first unassigned task.
     pub(super) next: usize,
     pub(super) done: Vec<bool>,
     pub(super) open: usize,

@@ -24,23 +24,23 @@ pub(in super::super) const FIGURE: Figure = Figure {
 };
 
 const CHANGES: &str = "ilp@change";
-/// The same requests with RSNodes that have chosen from the beginning.
+/// RSNodes that have selected from the beginning.
 const SETTLED: &str = "ilp@settled";
-/// When the plan changes: about the middle of all requests.
+/// About the middle of the run.
 const CHANGE_MS: u32 = 3_400;
 /// Milliseconds after and before the change, to measure its cost.
 const FIRST_MS: u64 = 100;
 const BEFORE_MS: u64 = 200;
-/// Milliseconds after the change when the cost should be gone.
+/// The cost should be gone.
 const LATER_MS: (u64, u64) = (1_000, 2_000);
 
-/// A quick run is as long: it takes a second, and the windows need it.
+/// Quick runs are as long: it takes a second, and the windows need it.
 fn cases(_effort: Effort) -> Vec<Case> {
     let at = |place, ms| ILP.case(place, Effort::Full, |cell| cell.change_at_ms = Some(ms));
     vec![at("change", CHANGE_MS), at("settled", 0)]
 }
 
-/// Mean latency of requests that arrive in this window, in milliseconds of the run.
+/// In milliseconds of the run.
 fn mean(result: &CellResult, (from, until): (u64, u64)) -> f64 {
     let bucket = |ms: u64| (ms / BUCKET_MS) as usize;
     let window = result.over_time_ms.get(bucket(from)..bucket(until)).unwrap_or_default();
@@ -81,7 +81,6 @@ fn reduce(results: &Replicas) -> Findings {
     Findings { rows, plots: vec![plot(results)], notes: vec![note], ..Findings::default() }
 }
 
-/// Latency is stable within this factor.
 const STABLE: f64 = 1.05;
 
 fn plot(results: &Replicas) -> Plot {

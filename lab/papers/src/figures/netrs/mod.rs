@@ -26,12 +26,9 @@ use std::fmt::Display;
 
 type Replicas = Results<CellResult>;
 
-/// A scheme that takes part.
 #[derive(Clone, Copy)]
 struct Contender {
-    /// Prefix of its cases' names.
     key: &'static str,
-    /// Name in legends.
     label: &'static str,
     hue: Hue,
     placement: Placement,
@@ -49,7 +46,7 @@ const ILP: Contender =
     Contender { key: "ilp", label: "NetRS-ILP: as planned", hue: Hue::Published, placement: Placement::Ilp };
 const ALL: [Contender; 3] = [CLIRS, TOR, ILP];
 
-/// Requests of a run (section V-A); fewer in a quick one.
+/// Section V-A; fewer in a quick run.
 fn requests(effort: Effort) -> u32 {
     effort.pick(600_000, 60_000)
 }
@@ -67,13 +64,11 @@ impl Contender {
     }
 }
 
-/// All three schemes at each place.
 fn sweep<P: Display + Copy>(effort: Effort, places: &[P], change: impl Fn(&mut Cell, P)) -> Vec<Case> {
     let of_place = |&place: &P| ALL.map(|contender| contender.case(place, effort, |cell| change(cell, place)));
     places.iter().flat_map(of_place).collect()
 }
 
-/// A compared quantity, with the paper's name.
 #[derive(Clone, Copy)]
 struct Quantity {
     key: &'static str,
@@ -95,7 +90,7 @@ fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) ->
     Estimate::of(&reductions(results, over, under, quantity))
 }
 
-/// The mean reduction over places, seed by seed.
+/// Over places.
 fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
     let by_pair: Vec<Vec<f64>> = pairs.iter().map(|(over, under)| reductions(results, over, under, quantity)).collect();
     let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
@@ -103,13 +98,11 @@ fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quan
     Estimate::of(&(0..seeds).map(of_seed).collect::<Vec<_>>())
 }
 
-/// Whether the three schemes are in the paper's order at a place.
 fn in_order(results: &Replicas, place: &str, quantity: Quantity) -> Holds {
     let above = |over: Contender, under: Contender| results.is_above(&over.at(place), &under.at(place), quantity.of);
     above(CLIRS, TOR).and(above(TOR, ILP))
 }
 
-/// NetRS-ILP against another scheme at a place.
 fn against(results: &Replicas, other: Contender, place: &str, words: &str, quantity: Quantity, paper: f64) -> Row {
     let name = format!("{}-{}-{place}", other.key, quantity.key);
     let what = format!("NetRS-ILP's {} is below {}'s by, {words}", quantity.label, short(other));
@@ -117,8 +110,8 @@ fn against(results: &Replicas, other: Contender, place: &str, words: &str, quant
         .found(reduction(results, &other.at(place), &ILP.at(place), quantity), in_order(results, place, quantity))
 }
 
-/// The range over a sweep by which NetRS-ILP is below another scheme; the paper gives the range. These rows were made after the results
-/// were known. Previously each place had its own row that had to lie in the range, so the places at its ends could only be unsure.
+/// The paper gives the range over a sweep. These rows were made after the results were known. Before, each place had its own row that had
+/// to lie in the range, so the places at its ends could only be unsure.
 fn range(
     results: &Replicas,
     other: Contender,
@@ -140,7 +133,7 @@ fn range(
     [row("least", "at least", all.first(), least), row("most", "at most", all.last(), most)]
 }
 
-/// A scheme's quantity at one place relative to another place.
+/// At one place relative to another.
 fn growth(
     results: &Replicas,
     contender: Contender,
@@ -158,7 +151,7 @@ fn growth(
     ))
 }
 
-/// How much larger a scheme's reduction is at one place than at another, seed by seed.
+/// Seed by seed.
 fn reduction_growth(
     results: &Replicas,
     (over, under): (Contender, Contender),
@@ -178,7 +171,6 @@ fn short(contender: Contender) -> &'static str {
     contender.label.split(':').next().unwrap_or_default()
 }
 
-/// A quantity of all three schemes over a sweep.
 fn plot(
     results: &Replicas,
     name: &'static str,
@@ -206,13 +198,11 @@ fn plot(
     }
 }
 
-/// Both quantities over a sweep.
 fn plots(results: &Replicas, label: &'static str, places: &[(String, f64)]) -> Vec<Plot> {
     let title = |quantity: Quantity| format!("Latency of reads, {}", quantity.label);
     vec![plot(results, "mean", title(MEAN), label, MEAN, places), plot(results, "p99", title(P99), label, P99, places)]
 }
 
-/// Number of NetRS-ILP's RSNodes at a place, for a note.
 fn rsnodes(results: &Replicas, case: &str) -> String {
     let mean = |of: fn(&CellResult) -> u32| results.mean(case, |result| f64::from(of(result)));
     let bound = results.mean(case, |result| result.rsnodes_bound.map_or(f64::NAN, f64::from));

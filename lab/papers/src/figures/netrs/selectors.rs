@@ -22,8 +22,8 @@ pub(in super::super) const FIGURE: Figure = Figure {
     reduce: Reduce::Replicas(reduce),
 };
 
-/// The selector that should be the best at RSNodes. Its parameters were tuned in this world with seeds 101 to 108. Other seeds show that it
-/// is not overfitted to those, but not that it is better in another world.
+/// Tuned in this world with seeds 101 to 108. Other seeds show that it is not overfitted to those, but not that it is better in another
+/// world.
 const BEST: Algorithm = Algorithm::Quadratic;
 
 fn all() -> Vec<Selects> {
@@ -65,7 +65,6 @@ fn reduce(results: &Replicas) -> Findings {
     }
 }
 
-/// Numbers of each selector at RSNodes.
 fn numbers(results: &Replicas) -> Vec<Number> {
     let of = |selector: Selects| {
         [MEAN, P99].map(|quantity| Number {

@@ -8,7 +8,7 @@ pub(super) struct Queued {
     pub(super) submitted: Nanos,
     pub(super) stored: Nanos,
     pub(super) duration_ns: Nanos,
-    /// Tasks are numbered in the order of entry.
+    /// In the order of entry.
     pub(super) number: u32,
     pub(super) level: u8,
     pub(super) resources: u8,
@@ -17,7 +17,6 @@ pub(super) struct Queued {
 pub(super) struct Queue {
     levels: Vec<Level>,
     tasks: usize,
-    /// Capacity of a level.
     room: usize,
     pub(super) polls: u64,
     pub(super) noops: u64,
@@ -26,9 +25,9 @@ pub(super) struct Queue {
 
 struct Level {
     tasks: VecDeque<Queued>,
-    /// Number of tasks that require each set of resources.
+    /// Tasks that require each set of resources.
     masks: Box<[u32; 256]>,
-    /// The sets that occur at all, to examine only these.
+    /// The sets that occur.
     asked: Vec<u8>,
 }
 
@@ -42,7 +41,7 @@ impl Queue {
         self.tasks == 0
     }
 
-    /// Returns `false` if its queue is full.
+    /// `false`: the queue is full.
     pub(super) fn put(&mut self, task: Queued) -> bool {
         let last = self.levels.len();
         let level = &mut self.levels[usize::from(task.level).clamp(1, last) - 1];
@@ -60,8 +59,8 @@ impl Queue {
         true
     }
 
-    /// Takes the first task of the highest level this executor may run. Also returns the extra passes: one for each level before, and one
-    /// for each task skipped. Skipped tasks keep their order.
+    /// Takes the first task of the highest level this executor may run. Also returns the extra passes: one per level before, and one per
+    /// task skipped. Skipped tasks keep their order.
     pub(super) fn take(&mut self, resources: u8) -> (Option<Queued>, Nanos) {
         self.polls += 1;
         let mut passes = 0;

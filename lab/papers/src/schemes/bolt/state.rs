@@ -9,7 +9,7 @@ use midflight_sim::time::Calendar;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Events; within a nanosecond they occur in this order.
+/// In this order within a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -46,7 +46,7 @@ impl Kind {
         Self::End,
     ];
 
-    /// Both kinds of polls have the same rank, so that executors' numbers decide.
+    /// Equal for both kinds of polls, so that executors' numbers decide.
     fn rank(self) -> u64 {
         if self == Self::Cursor { Self::Poll as u64 } else { self as u64 }
     }
@@ -59,7 +59,7 @@ pub(super) struct Event {
     pub(super) index: u32,
 }
 
-/// Events by time. Rank, number and kind share a word, which gives the order within a nanosecond.
+/// Rank, number and kind share a word, which orders a nanosecond's events.
 #[derive(Default)]
 pub(super) struct Events {
     calendar: Calendar<()>,
@@ -82,7 +82,6 @@ impl Events {
     }
 }
 
-/// An executor with its current or last task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Executor {
     pub(super) group: u32,
@@ -100,7 +99,7 @@ impl Executor {
     }
 }
 
-/// A job, or a packet of one. Tasks are taken from the end.
+/// Tasks are taken from the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) client: u32,
@@ -109,13 +108,12 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// The same without tasks.
     pub(super) fn header(&self) -> Self {
         Self { client: self.client, submitted: self.submitted, tasks: Vec::new() }
     }
 }
 
-/// A process on a host, with one thread and a socket buffer.
+/// One thread with a socket buffer.
 #[derive(Default)]
 pub(super) struct Server {
     busy_until: Nanos,
@@ -125,7 +123,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// When it will finish a request that arrives now; `None` if the buffer is full.
+    /// When the request is done; `None` if the buffer is full.
     pub(super) fn take(&mut self, now: Nanos, cost: Nanos) -> Option<Nanos> {
         if self.waiting >= SOCKET_DATAGRAMS {
             self.dropped += 1;
@@ -142,7 +140,6 @@ impl Server {
     }
 }
 
-/// Jitter of packets that carry work.
 pub(super) struct Jitter(Pcg64);
 
 impl Jitter {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 pub(super) struct Wheel {
     period: Nanos,
-    /// Phase and number of each idle executor.
+    /// Phase and number.
     idle: BTreeSet<(Nanos, u32)>,
-    /// By executor: when its first poll reaches the switch; later ones follow a period apart.
+    /// By executor: its first poll; others follow a period apart.
     first: Vec<Nanos>,
-    /// The next poll to read, while the queue is not empty.
+    /// The next poll to read while tasks are queued.
     pub(super) cursor: Option<(Nanos, u32)>,
 }
 
@@ -18,7 +18,6 @@ impl Wheel {
         Self { period, idle: BTreeSet::new(), first: vec![0; executors], cursor: None }
     }
 
-    /// Adds an executor whose first poll reaches the switch at `first`.
     pub(super) fn insert(&mut self, executor: u32, first: Nanos) {
         self.first[executor as usize] = first;
         self.idle.insert((first % self.period, executor));
@@ -28,17 +27,15 @@ impl Wheel {
         self.idle.remove(&(self.first[executor as usize] % self.period, executor));
     }
 
-    /// Whether this executor polls at `at`, a time of its phase.
+    /// `at` must be in its phase.
     pub(super) fn due(&self, executor: u32, at: Nanos) -> bool {
         self.first[executor as usize] <= at
     }
 
-    /// The first poll at this time or later.
     pub(super) fn next(&self, at: Nanos) -> Option<(Nanos, u32)> {
         self.from(at, 0)
     }
 
-    /// The next poll after this one.
     pub(super) fn after(&self, at: Nanos, executor: u32) -> Option<(Nanos, u32)> {
         self.from(at, executor + 1)
     }
