@@ -31,10 +31,9 @@ KERNEL_auto = $(eval KERNEL_auto := $(shell .ci/features kernel))$(KERNEL_auto)
 ILP_auto = $(eval ILP_auto := $(shell .ci/features ilp))$(ILP_auto)
 HAS_KERNEL = $(KERNEL_$(KERNEL))
 PARTS = $(HAS_KERNEL) $(ILP_$(ILP))
-# Product and laboratory.
 PRODUCT = -p midflight-cli $(addprefix --features midflight-cli/,$(PARTS))
 LABORATORY = -p midflight-lab $(addprefix --features midflight-lab/,$(PARTS))
-# The workspace has a program of its own in the tests.
+# The tests have a program of their own, midflight-echo.
 ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS)) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/release

@@ -37,7 +37,7 @@ export function groupOf({ rates }, counts, prefix) {
   return list.sort((a, b) => b.rate - a.rate || b.all - a.all);
 }
 
-/** Drop reasons that have occurred, in any switch. */
+/** Drop reasons that have occurred; every switch page has this table. */
 export function dropsTable() {
   const drops = counters("drops-table", "Drops by reason", "Reason", "Nothing was dropped.");
   return { element: drops.element, show: (view) => drops.show(groupOf(view, view.status.drops, "drops").map((drop) => ({ ...drop, name: drop.key }))) };
