@@ -6,11 +6,11 @@ FUZZ_SECONDS ?= 600
 PROGRAM ?= tasks
 # Occurrences of each fault in `make lab-reads`.
 RUNS ?= 20
-# Folder of the real traces for `make figures`, which are not part of the project.
+# The real traces, which are not part of the project.
 MIDFLIGHT_TRACES ?= $(wildcard ../shared/traces)
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
-# The kernel engine and the ILP are built if their tools are installed. no omits them, yes requires them: `make KERNEL=no ILP=no`.
+# auto: build these parts if their tools are installed.
 KERNEL ?= auto
 ILP ?= auto
 ifeq ($(filter auto yes no,$(KERNEL)),)
@@ -47,14 +47,14 @@ help: ## this list
 	@echo "  KERNEL=no      behind any of them: without the kernel engine, which is built where its tools are"
 	@echo "  ILP=no         the same for the ILP of midflight plan"
 
-# Shows cargo's progress: the first build takes minutes.
+# The first build takes minutes.
 release: ## the command midflight
 	@$(CARGO) build --locked --release $(PRODUCT)
 
 laboratory: ## the command midflight-lab, which measures and checks
 	@$(CARGO) build --locked --release $(LABORATORY)
 
-# Without the kernel engine and the ILP, which the demo does not use.
+# The demo uses neither the kernel engine nor the ILP.
 demo: ## the main job: schedule a generated workload through the switch and print the delays
 	@$(CARGO) build --locked --release -p midflight-cli
 	@$(RELEASE)/midflight replay $(ARGS)
@@ -64,7 +64,6 @@ package: release ## a Debian package of this build, with manual pages, completio
 	@deploy/debian/contents $(RELEASE)/midflight $(RELEASE)/package
 	@$(CARGO) deb --locked --package midflight-cli --no-build --strip
 
-# Number of seeds for `make properties`.
 SEEDS ?= 10
 
 # An environment with the Python package and its tests' requirements.
@@ -118,7 +117,7 @@ bench: laboratory ## the core, then client, switch and executor on this machine;
 bench-against: laboratory ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
 	$(call benchmarks,--against "$(AGAINST)" $(ARGS))
 
-# Command and package of the same build, in the same folder.
+# Needs both from one build, in the same folder.
 bench-python: ## calls of Python functions, and programs, beside joblib, Dask and Ray, which it installs; twelve minutes
 	@$(CARGO) build --locked --release -p midflight-python $(LABORATORY)
 	@$(RELEASE)/midflight-lab bench python --work-dir $(TARGET)/bench-python $(ARGS)
@@ -138,23 +137,21 @@ check-asic: ## every state of small queues of the asic engine, then with planted
 	@nice $(LAB) check asic $(ARGS)
 	@nice $(LAB) check asic --planted
 
-# Exit code 3: a tool is missing, as reported.
+# Exit code 3: a tool is missing.
 p4: laboratory ## the P4 programs: compile, run in BMv2, compare with the model; as root; needs p4c and BMv2, else it says what is missing
 	@nice $(LAB) check p4 $(ARGS) || [ $$? -eq 3 ]
 
 check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
 	@nice $(LAB) check reads $(ARGS)
 
-# --nocapture shows the number of states.
 check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
 	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
 
 lab-reads: laboratory ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
 	@nice $(LAB) faults --runs $(RUNS) $(ARGS)
 
-# Without the ILP, which has no planted bugs and whose solver takes as long to compile as all the rest. One build for command and tests: two
-# would choose different features and compile most shared crates twice. A test of the command is included because cargo then builds the
-# command.
+# Without the ILP: it has no planted bugs, and its solver compiles as long as all the rest. One build for command and tests, as two would
+# choose different features and compile shared crates twice. A test of the command makes cargo build the command.
 MUTANTS = $(TARGET)/mutants/built.json
 BEYOND = -p midflight-wire -p midflight-spec -p midflight-host --lib --test wire --test frames --test addresses
 

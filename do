@@ -12,7 +12,6 @@ say() { printf 'do: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Debian packages of the missing commands.
 missing_packages() {
     have cc && [ -e /usr/include/stdio.h ] || echo build-essential
     have make || echo make
@@ -21,7 +20,7 @@ missing_packages() {
     if needs_python && ! has_venv; then echo python3 python3-venv; fi
 }
 
-# Sets `root` to the prefix that runs a command as root: nothing, or sudo. Asks for a password only with `ask` and a terminal.
+# Sets `root`: nothing, or sudo. Asks for a password only with `ask` and a terminal.
 as_root() { # [ask]
     if [ "$(id -u)" = 0 ]; then root=''
     elif have sudo && { sudo -n true 2>/dev/null || { [ "${1:-}" = ask ] && [ -t 0 ]; }; }; then root=sudo
@@ -29,8 +28,8 @@ as_root() { # [ask]
     fi
 }
 
-# Runs apt-get as root, silently unless it fails. Waits up to five minutes for another instance, such as a fresh machine's first upgrade:
-# apt-get itself waits for only one of its three locks.
+# Silent unless it fails. Waits up to five minutes for another apt-get, such as a fresh machine's first upgrade: apt-get itself waits for
+# only one of its three locks.
 apt_get() {
     log=$(mktemp)
     waits=0
@@ -61,14 +60,14 @@ install_packages() {
 # Requirements of tests/page/run.
 have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 2>/dev/null; }
 
-# Only tests use real backends, so other commands do not install their services.
+# Only tests use real backends.
 wants_stores() { [ "$command" = test ]; }
 
-# Only the Python package needs Python; python-tests also works without.
+# python-tests also works without Python.
 needs_python() { case $command in python | wheel | bench-python) [ -z "${PYTHON:-}" ] ;; *) return 1 ;; esac; }
 wants_python() { [ "$command" = python-tests ] || needs_python; }
 
-# A Python with venv; `.ci/python` looks for one that is new enough.
+# `.ci/python` looks for one that is new enough.
 has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Optional parts that are missing, one line each.
@@ -89,7 +88,7 @@ lacking() {
     fi
 }
 
-# The Debian packages for those parts; none for the kernel engine if no clang is new enough.
+# No packages for the kernel engine if no clang is new enough.
 lacking_packages() {
     case $(lacking) in
     *kernel*) if clang_package; then echo libelf-dev zlib1g-dev pkg-config linux-libc-dev; fi ;;
@@ -105,7 +104,7 @@ lacking_packages() {
     if wants_python && ! has_venv; then echo python3 python3-venv; fi
 }
 
-# A package with a clang that can compile the kernel engine.
+# The package of a clang that can compile the kernel engine.
 clang_package() {
     least=$(sed -n 's/^least=//p' dataplane/xdp/compile)
     for package in "clang-$least" clang; do
@@ -115,7 +114,7 @@ clang_package() {
     return 1
 }
 
-# Installs missing optional parts if possible and reports the others. Tries once a day per command, because commands need different parts.
+# Reports what cannot be installed. Tries once a day per command, because commands need different parts.
 install_lacking() {
     [ -n "$(lacking)" ] || return 0
     tried=${CARGO_TARGET_DIR:-target}/.do-tried-${command:-help}
