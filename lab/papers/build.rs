@@ -1,6 +1,6 @@
-//! Computes two kinds of hashes. First, per family of schemes, a hash of the sources that can change the result of a cell: kept results are
-//! reused only under the same hash, so a change of one scheme leaves the results of the others valid. Figures are not included: they only
-//! choose cells and reduce results. Second, a hash of the constants and rules that decide a verdict.
+//! Computes a hash per family of schemes of the sources that can change a cell's result: kept results are reused only under the same hash,
+//! so a change of one scheme leaves the others' results valid. Figures only choose cells and reduce results. Another hash covers the
+//! constants and rules that decide a verdict.
 
 use std::io;
 use std::path::{Path, PathBuf};

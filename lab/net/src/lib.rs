@@ -7,8 +7,8 @@
 //!                             lo 10.77.255.1, fd77::1
 //! ```
 //!
-//! Every link is a veth pair and its own network. The switch's namespace forwards between them. The switch has one pair of addresses,
-//! [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all hosts. No route leads out of the lab.
+//! Every link is a veth pair and its own network. The switch forwards between them. It has one pair of addresses, [`SWITCH_IPV4`] and
+//! [`SWITCH_IPV6`], for all hosts. No route leads out of the lab.
 //!
 //! With racks, the lab is a tree: each rack has a switch between the central switch and its hosts.
 //!
@@ -61,7 +61,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Whether labs can run here. If not, tests skip with this reason.
+/// Whether labs can run here.
 ///
 /// # Errors
 /// [`LabError::Privilege`]; [`LabError::MissingCommand`].
@@ -73,21 +73,21 @@ pub fn available() -> Result<(), LabError> {
 /// Options of a lab.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Name, part of its namespaces' names: 1 to 24 of a-z, 0-9 and -, starting with a letter.
+    /// Name: 1 to 24 of a-z, 0-9 and -, starting with a letter.
     pub name: String,
     /// Hosts: 1 to [`HOSTS_MAX`].
     pub hosts: usize,
-    /// Racks, 0 to [`RACKS_MAX`]; hosts are spread evenly over them in numerical order. With 0, all hosts connect to the central switch.
+    /// Racks, 0 to [`RACKS_MAX`]; hosts are spread evenly over them. With 0, all hosts connect to the central switch.
     pub racks: usize,
-    /// Loss per link and direction. A packet from host to host passes two links.
+    /// Loss per link and direction.
     pub loss: Loss,
-    /// Attach an XDP program to each host that passes everything. Without it, frames the switch's XDP program returns by `XDP_TX` are lost;
-    /// frames redirected (`XDP_REDIRECT`) arrive either way.
+    /// Attach an XDP program to each host that passes everything. Otherwise frames that the switch's XDP program returns by `XDP_TX` are
+    /// lost; redirected ones (`XDP_REDIRECT`) arrive either way.
     pub xdp: bool,
 }
 
 impl Options {
-    /// A lab without loss and racks, whose hosts receive `XDP_TX` frames.
+    /// Without loss and racks; hosts receive `XDP_TX` frames.
     pub fn new(name: impl Into<String>, hosts: usize) -> Self {
         Self { name: name.into(), hosts, racks: 0, loss: Loss::NONE, xdp: true }
     }
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// A running lab. Dropping it removes it if this process set it up and did not call [`Lab::keep`]; one that it [opened](Lab::open) stays.
+/// A running lab. Dropping it removes it if this process set it up, unless it called [`Lab::keep`].
 #[derive(Debug)]
 pub struct Lab {
     name: String,
@@ -126,7 +126,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Sets a lab up, after removing remains of an interrupted setup of that name. Its links carry frames on return.
+    /// Sets a lab up, after removing an interrupted setup's remains. Its links carry frames on return.
     ///
     /// # Errors
     /// [`LabError`]; nothing of the lab is left then.
@@ -134,7 +134,7 @@ impl Lab {
         Self::up_unless(options, &AtomicBool::new(false))
     }
 
-    /// Like [`Lab::up`], but fails with [`LabError::Interrupted`] once the flag is set, for example by a signal.
+    /// Like [`Lab::up`], but fails with [`LabError::Interrupted`] once the flag is set.
     ///
     /// # Errors
     /// As [`Lab::up`].
@@ -171,7 +171,7 @@ impl Lab {
         }
     }
 
-    /// Opens a lab that is already up, perhaps set up by another process.
+    /// Opens a lab that is up.
     ///
     /// # Errors
     /// [`LabError::NotFound`]; [`LabError::Incomplete`].
@@ -184,7 +184,7 @@ impl Lab {
         }
     }
 
-    /// Names of all labs on this machine, including incomplete ones.
+    /// All labs on this machine, including incomplete ones.
     ///
     /// # Errors
     /// If the directories cannot be read.
@@ -196,7 +196,7 @@ impl Lab {
         Ok(names)
     }
 
-    /// Removes a lab, complete or not: ends the processes inside, then deletes links and namespaces.
+    /// Removes a lab, complete or not, with the processes inside.
     ///
     /// # Errors
     /// [`LabError::NotFound`]; [`LabError::Inside`] if the caller runs in the lab; or if something cannot be removed.
@@ -209,7 +209,7 @@ impl Lab {
         if found || known { Ok(()) } else { Err(LabError::NotFound(name.to_owned())) }
     }
 
-    /// Removes the lab now and reports errors.
+    /// Removes the lab and reports errors.
     ///
     /// # Errors
     /// As [`Lab::remove`].
@@ -233,12 +233,12 @@ impl Lab {
         &self.switch_netns
     }
 
-    /// The central switch's interfaces, one per rack or host in their order. They are in its namespace and take native XDP programs.
+    /// The central switch's interfaces, one per rack or host. They take native XDP programs.
     pub fn interfaces(&self) -> Vec<String> {
         self.interfaces_of(Place::Switch)
     }
 
-    /// Interfaces of any place. A rack's switch also has an uplink, and a host only that.
+    /// Interfaces of any place. Racks' switches also have an uplink, hosts only that.
     pub fn interfaces_of(&self, place: Place) -> Vec<String> {
         let up = (place != Place::Switch).then(|| HOST_INTERFACE.to_owned());
         up.into_iter().chain(self.below(place).map(|host| host.name.clone())).collect()
@@ -300,8 +300,7 @@ impl Lab {
         found.map(Some).ok_or_else(|| LabError::NoSuchPlace { lab: self.name.clone(), place, hosts, racks })
     }
 
-    /// A command that runs at a place. Only its network is the place's; files, users and `/sys` are the machine's, so BPF objects can be
-    /// pinned.
+    /// A command that runs in a place's network. Files, users and `/sys` are the machine's, so BPF objects can be pinned.
     ///
     /// # Panics
     /// If the lab has no such place.
@@ -310,7 +309,7 @@ impl Lab {
         netns::command(netns, program.as_ref())
     }
 
-    /// Runs `act` at a place, on its own thread, and waits for it. Sockets it opens stay there.
+    /// Runs `act` at a place, on its own thread. Sockets it opens stay there.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`]; or if the namespace cannot be entered: no privileges, or it is gone.
@@ -318,7 +317,7 @@ impl Lab {
         netns::within(self.netns(place)?, act)
     }
 
-    /// Like `ethtool -K INTERFACE tx on|off`. A veth has no hardware: its peer receives the datagram with an incomplete checksum.
+    /// Like `ethtool -K INTERFACE tx on|off`. Without hardware, as on a veth, the peer receives an incomplete checksum.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`]; or if there is no such interface, or it does not know the setting.
@@ -326,8 +325,7 @@ impl Lab {
         self.within(place, || ethtool::complete_checksums(interface, on))?
     }
 
-    /// Deletes and recreates the link between a host and its switch, as when a network card is replaced: the interfaces lose attached
-    /// programs and settings.
+    /// Recreates the link between a host and its switch: its interfaces lose attached programs and settings.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`]; or if the lab is gone or being taken down.
@@ -336,7 +334,7 @@ impl Lab {
         setup::renew_link(&Self::open(&self.name)?, &self.hosts[host], &Lock::take(&self.name)?)
     }
 
-    /// Drops all IP traffic on a host's link in this direction, or only to and from `peer`. Cuts add up.
+    /// Drops a host's IP traffic in this direction, or only that with `peer`. Cuts add up.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`]; [`LabError::NoLoss`] if the kernel lacks support.

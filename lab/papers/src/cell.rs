@@ -1,5 +1,5 @@
-//! A cell: one run of one scheme on one cluster under one workload, from one seed. Input and output are serde data, so each cell can run in
-//! its own process. A figure is a list of cells and a reduction of their results.
+//! A cell: one run of one scheme on one cluster under one workload, from one seed. A figure is a list of cells and a reduction of their
+//! results.
 //!
 //! The entry point is [`run`]. Delay is as in the papers: from the call of submit to the start of the task.
 
@@ -38,13 +38,13 @@ pub struct Cell {
     pub cluster: Cluster,
     /// The workload.
     pub load: Load,
-    /// Seed of all randomness. With the same seed, all schemes see the same arrivals.
+    /// Seed of all randomness. All schemes see the same arrivals.
     pub seed: u64,
-    /// Milliseconds of warm-up: these tasks run but are not measured.
+    /// Milliseconds of unmeasured warm-up.
     pub warmup_ms: u64,
     /// Milliseconds until submission ends, warm-up included.
     pub duration_ms: u64,
-    /// Milliseconds to wait for submitted tasks. Those that have not ended then count as open.
+    /// Milliseconds to wait for submitted tasks. Later ones count as open.
     #[serde(default = "Cell::default_drain_ms")]
     pub drain_ms: u64,
 }
@@ -53,13 +53,13 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Scheme {
-    /// The production switch and endpoints, as a program of the switch; free executors are parked.
+    /// The production switch and endpoints in the switch; free executors park.
     Midflight,
     /// The same, as a process on a host.
     MidflightServer,
-    /// The production switch in the kernel of a Linux machine and the production endpoints on others, at measured costs.
+    /// The production switch in a Linux kernel, and the production endpoints, at measured costs.
     MidflightKernel(Linux),
-    /// The production endpoints with an asic engine in the switch: executors poll, packets recirculate.
+    /// The production endpoints with an asic engine: executors poll, packets recirculate.
     MidflightAsic(Pipelined),
     /// The published protocol in the switch: executors poll.
     Bolt(Polling),
@@ -69,7 +69,7 @@ pub enum Scheme {
     SparrowJava(Sampling),
     /// Sparrow with the costs of the Bolt thesis's rewrite.
     SparrowCpp(Sampling),
-    /// A central scheduler with a cost per task, to show the shape only.
+    /// A central scheduler with a cost per task, for its shape only.
     Spark,
     /// A program of the asic engine alone, under [`Load::Queue`]: counts its passes.
     AsicPasses {
@@ -79,7 +79,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// A hash of the sources that decide the result of a cell of this scheme. Results of other sources are not reused.
+    /// A hash of the sources that decide a cell's result. Results of other sources are not reused.
     #[must_use]
     pub fn version(&self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Scheme {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Linux {
-    /// Cores shared by clients and executors, as in a lab on one machine; 0: each host has its own.
+    /// Cores shared by clients and executors; 0: each host has its own.
     pub shared_cores: u32,
     /// Wake-up time in nanoseconds; default [`crate::calibration::LINUX_WAKE_NS`].
     pub wake_ns: Option<u32>,
@@ -119,17 +119,17 @@ pub struct Pipelined {
 pub struct Polling {
     /// Microseconds between a no-op and the next poll (Bolt §5.4: 50).
     pub interval_us: u64,
-    /// Whether to elide polls without effect from the simulation, which does not change results. Never elided for a server.
+    /// Elide polls without effect, which does not change results. Never for a server.
     pub elide: bool,
     /// Priority levels of the switch (Bolt ch. 4: 4).
     pub levels: u8,
     /// Tasks in a job_submission packet (32).
     pub packet_tasks: u32,
-    /// Microseconds of clients and executors per packet beyond the network stack (0; for Falcon's, which are Sparrow's in Java: 5).
+    /// Microseconds per packet of clients and executors, beyond the network stack (0; Falcon's Java: 5).
     pub program_us: u64,
-    /// Microseconds until an executor retries a server that did not answer (500).
+    /// Microseconds until an executor retries an unanswered poll (500).
     pub poll_again_us: u64,
-    /// Microseconds until a client resubmits what a server did not answer (200,000).
+    /// Microseconds until a client resubmits (200,000).
     pub submit_again_us: u64,
 }
 
@@ -170,11 +170,11 @@ impl Polling {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
-    /// Schedulers; each client uses them round robin, each starting with another one.
+    /// Schedulers; each client uses them round robin from another start.
     pub schedulers: u32,
     /// Reservations per task (both papers: 2).
     pub ratio: f64,
-    /// `false`: free executors ask a scheduler without a reservation (Bolt's figure 11).
+    /// `false`: free executors ask without a reservation (Bolt's figure 11).
     pub probing: bool,
     /// Run schedulers on the clients' hosts, as in Falcon §3.5.
     pub on_clients: bool,
@@ -225,19 +225,19 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
-    /// Each client submits a job every interval, in a random phase. All tasks last as long as the interval (10 ms).
+    /// Each client submits a job every interval, in a random phase. Tasks last for the interval (10 ms).
     Sw1 {
         /// Number of clients (2).
         #[serde(default = "number::<2>")]
         clients: u32,
-        /// Share of the cluster's time that tasks use. Sets the mean number of tasks of a job.
+        /// Share of the cluster's time that tasks use; sets the mean tasks of a job.
         utilisation: f64,
         /// What tasks do.
         work: Work,
     },
-    /// 90 tasks of 20 ms every 20 ms. They require resource A (bit 0) for a third of the time, then B (bit 1), then C (bit 2).
+    /// 90 tasks of 20 ms every 20 ms, which require resource A (bit 0), then B (bit 1), then C (bit 2), for a third of the time each.
     Sw2,
-    /// Tasks that end at once; clients keep this many in flight for each executor.
+    /// Tasks that end at once, with a fixed number in flight.
     Noop {
         /// Number of clients (8).
         #[serde(default = "number::<8>")]
@@ -246,19 +246,18 @@ pub enum Load {
         #[serde(default = "number::<4>")]
         backlog: u32,
     },
-    /// A trace's jobs, scaled in median and load. A run longer than the trace repeats its jobs in random order.
+    /// A trace's jobs, scaled in median and load. Longer runs repeat them in random order.
     Trace {
-        /// In a format of `workload::read_file`; none: generated for the whole run, with the statistics of such a trace.
+        /// In a format of `workload::read_file`; none: a generated trace for the whole run.
         file: Option<PathBuf>,
-        /// Mean tasks of a generated job, for each executor the load keeps busy ([`crate::calibration::SAMPLE_TASKS`]). In a uniform sample
-        /// of a trace, job sizes scale with the sample.
+        /// Mean tasks of a generated job, for each executor the load keeps busy ([`crate::calibration::SAMPLE_TASKS`]).
         #[serde(default = "sample")]
         sample: f64,
         /// Median duration to scale to, in milliseconds (Bolt §5.1.3: 5).
         median_ms: f64,
         /// Share of the cluster's time that tasks use.
         load: f64,
-        /// Use levels 1 to 4 in the shares of Bolt §5.6; otherwise all tasks have level 1.
+        /// Levels 1 to 4 in the shares of Bolt §5.6; otherwise level 1.
         priorities: bool,
         /// Number of clients, which take turns (2).
         #[serde(default = "number::<2>")]
@@ -266,16 +265,16 @@ pub enum Load {
         /// What tasks do.
         work: Work,
     },
-    /// A uniform sample of a trace, accelerated (Bolt §5.1.3): dividing durations and arrivals by one factor sets the median; the share of
-    /// tasks sampled sets the load. A run longer than the trace samples it again.
+    /// A uniform sample of a trace, accelerated (Bolt §5.1.3): one factor on durations and arrivals sets the median; the share of tasks
+    /// sampled sets the load. Longer runs sample again.
     Sample {
-        /// In a format of `workload::read_file`; a bare file name is looked up in the folder of traces ([`Cell::with_traces`]).
+        /// In a format of `workload::read_file`; [`Cell::with_traces`] resolves a bare name.
         file: PathBuf,
         /// Median duration, in milliseconds (Bolt §5.1.3: 5).
         median_ms: f64,
         /// Share of the cluster's time that tasks use.
         load: f64,
-        /// Use levels 1 to 4, per job, in the shares of Bolt §5.6, unless the trace has its own; otherwise all tasks have level 1.
+        /// Levels 1 to 4, per job, in the shares of Bolt §5.6, unless the trace has its own; otherwise level 1.
         priorities: bool,
         /// Number of clients, which take turns (2).
         #[serde(default = "number::<2>")]
@@ -286,7 +285,7 @@ pub enum Load {
         #[serde(default)]
         replace: Replace,
     },
-    /// Jobs of one task at random times (Poisson), in two sizes.
+    /// Jobs of one task of two sizes, in a Poisson process.
     Mix {
         /// Microseconds of a short task (10).
         short_us: f64,
@@ -300,15 +299,15 @@ pub enum Load {
         #[serde(default = "number::<2>")]
         clients: u32,
     },
-    /// A queue kept at a length while an executor retrieves from it: for [`Scheme::AsicPasses`].
+    /// A queue of constant length with one executor: for [`Scheme::AsicPasses`].
     Queue {
         /// Tasks in the queue, 1 to 32,768.
         length: u32,
-        /// Share of tasks, drawn at random, that the executor may not run.
+        /// Share of tasks that the executor may not run.
         unfit: f64,
         /// Number of retrievals that get a task.
         retrievals: u32,
-        /// Whether the executor also empties the queue of all it may run, without refills.
+        /// Whether the executor also empties the queue, without refills.
         emptied: bool,
     },
 }
@@ -317,13 +316,13 @@ pub enum Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// From the call of submit until the scheduler has the task.
+    /// Until the scheduler has the task.
     Submit,
-    /// Sparrow: from there until the worker has queued the reservation that gets the task.
+    /// Sparrow: from there until its reservation is in the worker's queue.
     Reservation,
-    /// Waiting for a free executor: the task in the switch's queue, or Sparrow's reservation in the worker's.
+    /// Waiting for a free executor, in the switch's queue or Sparrow's worker.
     Queueing,
-    /// From an executor's request to the answer with the task. If the executor was parked: from the assignment.
+    /// From an executor's request (if parked: from the assignment) to the answer.
     GetTask,
 }
 
@@ -343,16 +342,16 @@ pub struct CellResult {
     pub ended: u64,
     /// Delay of the measured tasks.
     pub delay: Percentiles,
-    /// Per measured job, the time from its submission to the start of its last task: its largest task delay. Empty if jobs have one task.
+    /// Each measured job's largest task delay. Empty if jobs have one task.
     #[serde(default)]
     pub jobs: Percentiles,
     /// Delay by step, for the steps the scheme has.
     pub steps: BTreeMap<Step, Percentiles>,
     /// The same by priority level, if there are several.
     pub levels: BTreeMap<u8, LevelResult>,
-    /// Task starts a second, from the end of warm-up to the end of submission.
+    /// Task starts a second between warm-up and end of submission.
     pub started_per_s: f64,
-    /// Ends per second and node over time, one series per group of nodes.
+    /// Ends per second and node over time, by group of nodes.
     pub groups: Vec<Series>,
     /// When the last task ended, in milliseconds.
     pub last_end_ms: f64,
@@ -360,12 +359,12 @@ pub struct CellResult {
     pub events: u64,
     /// The scheme's counters: polls, drops, retransmissions, …
     pub counters: BTreeMap<String, u64>,
-    /// Wall time of the run in milliseconds: the only number that differs between runs.
+    /// Wall time in milliseconds: the only number that differs between runs.
     pub wall_ms: f64,
 }
 
 impl CellResult {
-    /// The result without wall time: identical in every run of the cell.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         Self { wall_ms: 0.0, ..self.clone() }

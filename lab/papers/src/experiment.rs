@@ -146,7 +146,7 @@ impl From<netrs::Cell> for Experiment {
 }
 
 impl Outcome {
-    /// The result without wall time: identical in every run of the experiment.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         match self {

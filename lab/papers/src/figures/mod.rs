@@ -1,5 +1,4 @@
-//! The papers' figures, one file each. A figure is data (the cells to run) and a pure function from their results to plots and rows, each
-//! with the paper's value, ours and a verdict.
+//! The papers' figures, one file each. A figure is the cells to run and a pure function from their results to plots and rows.
 //!
 //! Nothing here runs a cell: `midflight-lab sim figure` runs each as a process and passes the outcomes to [`Figure::findings`].
 

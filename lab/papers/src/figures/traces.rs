@@ -1,6 +1,5 @@
-//! Columns with real traces: the same figure, sampled from a published trace as the Bolt thesis samples Google's (§5.1.3). Nothing is
-//! fitted to them: load, cluster, schemes and constants are those of the generated workload. The files are not part of this project;
-//! without a file, its column is missing.
+//! Columns with real traces: the figure, sampled from a published trace as the Bolt thesis samples Google's (§5.1.3). Nothing is fitted to
+//! them. The files are not part of this project; without a file, its column is missing.
 
 use super::results::{Case, Results};
 use crate::cell::{CellResult, Load, Replace, Work};

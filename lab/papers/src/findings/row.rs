@@ -4,7 +4,7 @@ use super::Estimate;
 use super::holds::{Band, Holds};
 use serde::{Deserialize, Serialize};
 
-/// A ratio of two schemes, or a share, passes within this factor of the paper's; other values use [`VALUE_WITHIN`].
+/// A ratio of two schemes, or a share, passes within this factor; other values use [`VALUE_WITHIN`].
 pub const RATIO_WITHIN: f64 = 1.25;
 /// See [`RATIO_WITHIN`].
 pub const VALUE_WITHIN: f64 = 1.5;
@@ -45,9 +45,9 @@ pub enum Class {
     Seen,
     /// A prediction: neither set nor seen.
     Predicted,
-    /// From this project's programs, at costs measured on Linux and known before; no machine ran it as a whole.
+    /// Our programs at costs measured on Linux and known before; no machine ran it as a whole.
     Measured,
-    /// From this project's programs, at times that were not measured: a Tofino's.
+    /// Our programs at times that were not measured: a Tofino's.
     Hypothetical,
 }
 
@@ -55,7 +55,7 @@ impl Class {
     /// All classes, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Predicted, Self::Seen, Self::Set(""), Self::Measured, Self::Hypothetical];
 
-    /// Whether the row is about this project's programs, and so no evidence for the papers.
+    /// Whether the row is about our programs, and so no evidence for the papers.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, Self::Measured | Self::Hypothetical)
@@ -127,7 +127,7 @@ pub enum Verdict {
     Pass,
     /// The interval straddles an end of the band.
     Unsure,
-    /// The value differs, but is within [`SHAPE_WITHIN`], and the order of the schemes is the paper's.
+    /// The value is within [`SHAPE_WITHIN`], and the schemes' order is the paper's.
     Shape,
     /// None of these.
     Fail,
@@ -156,7 +156,7 @@ pub struct Row {
     pub name: String,
     /// Description for people.
     pub what: String,
-    /// Its column: the real trace that replaces the generated workload. The row's name begins with it.
+    /// Its real trace; none for the generated workload. The name begins with it.
     pub column: Option<&'static str>,
     /// Unit of both values.
     pub unit: Unit,
@@ -164,9 +164,9 @@ pub struct Row {
     pub class: Class,
     /// What the paper says.
     pub paper: Paper,
-    /// Our value; `None` if there is none, for example for a median of no tasks.
+    /// Our value, if there is one.
     pub ours: Option<Estimate>,
-    /// Whether the order of the schemes is the paper's; for a statement, what must be true besides the value.
+    /// Whether the schemes' order is the paper's; for a statement, its other conditions.
     pub order: Holds,
 }
 

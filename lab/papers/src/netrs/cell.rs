@@ -5,7 +5,7 @@ use midflight_replicas::select::{Algorithm, CANDIDATES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A network of clients and servers with replica selection. Defaults to the paper's default with NetRS-ILP (section V-A).
+/// A network of clients and servers. Defaults to the paper's default with NetRS-ILP (section V-A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cell {
@@ -20,10 +20,10 @@ pub struct Cell {
     pub requests: u32,
     /// Number of clients (500).
     pub clients: u32,
-    /// Share of all requests that come from the first fifth of the clients (0.2: all clients alike).
+    /// Share of requests from the first fifth of the clients (0.2: all alike).
     pub of_first_fifth: f64,
-    /// t_kv·A/(N_s·N_p): request rate relative to the servers' capacity if all were always slow (0.9). With a range of 3 the capacity is
-    /// double that: servers are slow half of the time and three times as fast in the other half.
+    /// t_kv·A/(N_s·N_p): request rate relative to the capacity if all servers were always slow (0.9). With a range of 3 the real capacity
+    /// is double that.
     pub utilisation: f64,
     /// Keys requested.
     pub keys: Keyspace,
@@ -35,14 +35,13 @@ pub struct Cell {
     pub slots: u16,
     /// t_kv: mean service time of a slow server, in microseconds (4,000).
     pub service_us: u32,
-    /// d: factor by which a fast server's service time is shorter (3).
+    /// d: factor by which fast servers are faster (3).
     pub range: f64,
     /// Milliseconds for which a server keeps its speed (50).
     pub interval_ms: u32,
-    /// Start with NetRS-ToR and change to `placement` after this many milliseconds.
+    /// Start with NetRS-ToR and change to `placement` at this time, in milliseconds.
     pub change_at_ms: Option<u32>,
-    /// Seed of all randomness: hosts, requests, servers' speeds, ties. Cells that differ only in placement or selector have the same
-    /// requests and service times.
+    /// Seed of all randomness. Cells that differ only in placement or selector have the same requests and service times.
     pub seed: u64,
 }
 
@@ -82,11 +81,11 @@ pub enum Placement {
     Clients,
     /// At the operator of each client's rack: NetRS-ToR.
     Tor,
-    /// Where the integer program places it: NetRS-ILP. Its traffic is counted by monitors in a short run of NetRS-ToR.
+    /// By the integer program: NetRS-ILP, with the traffic that monitors count in a short run of NetRS-ToR.
     #[default]
     Ilp,
-    /// The paper's example: 2 operators on aggregation switches and 6 on core switches. The first two pods have one each; the other racks
-    /// use the core switches round robin.
+    /// The paper's example: 2 operators on aggregation switches, one for each of the first two pods, and 6 on core switches, which the
+    /// other racks use round robin.
     Example,
 }
 
@@ -106,19 +105,19 @@ pub enum Selects {
 pub struct Network {
     /// Ports per switch of the fat-tree (16: 1,024 hosts).
     pub arity: u32,
-    /// Delay of a link between two switches, in nanoseconds (30,000).
+    /// Delay of a link between switches, in nanoseconds (30,000).
     pub trunk_ns: u32,
-    /// Delay of a link between a host and its switch, in nanoseconds (30,000; not in the paper).
+    /// Delay of a host's link, in nanoseconds (30,000; not in the paper).
     pub host_ns: u32,
     /// From a switch to its accelerator and back, in nanoseconds (2,500).
     pub accelerator_way_ns: u32,
     /// Accelerator time per packet, sequentially, in nanoseconds (5,000).
     pub accelerator_ns: u32,
-    /// Whether copies of answers also take accelerator time and count in plans. In the paper's equation (6) they do not.
+    /// Whether copies of answers take accelerator time and count in plans; not in the paper's equation (6).
     pub counts_copies: bool,
-    /// E in thousandths: extra forwardings of requests that plans may add, relative to all requests (200).
+    /// E in thousandths: extra forwardings that plans may add, relative to all requests (200).
     pub extra_hops_per_mille: u32,
-    /// U in thousandths: share of an accelerator's time that plans may use (500).
+    /// U in thousandths: share of accelerator time that plans may use (500).
     pub accelerator_use_per_mille: u32,
 }
 
@@ -126,10 +125,10 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keyspace {
-    /// 10 million keys with Zipf probabilities (0.99), placed on 3 servers each by consistent hashing; a server has 100 points on the ring.
+    /// 10 million keys with Zipf probabilities (0.99), on 3 servers each by consistent hashing with 100 points per server.
     #[default]
     Zipf,
-    /// All keys are different, and all servers have equal parts of the ring.
+    /// Distinct keys, and equal parts of the ring.
     Even,
 }
 
@@ -140,7 +139,7 @@ pub enum Arrivals {
     /// A Poisson process; servers change their speeds independently.
     #[default]
     Exact,
-    /// As in C3's public simulator: requests arrive at whole milliseconds, and all servers change at the same times.
+    /// As in C3's public simulator: requests at whole milliseconds, and all servers change together.
     Grid,
 }
 
@@ -166,24 +165,23 @@ impl RsNodes {
 /// Result of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// From a request's arrival at its client to its answer there, without the warm-up: the first twentieth.
+    /// From a request's arrival at its client to its answer there, without the first twentieth.
     pub latency: Percentiles,
-    /// Operators that selected, at the end; zero if clients do.
+    /// Operators in use at the end; zero if clients select.
     pub rsnodes: RsNodes,
     /// Lower bound for any plan.
     pub rsnodes_bound: Option<u32>,
-    /// Mean number of extra switch-to-switch links a request passed on its way to the server, beyond the shortest path; answers return by
-    /// the same path.
+    /// Mean number of switch-to-switch links per request beyond the shortest path; answers take the same path.
     pub extra_hops: f64,
     /// Share of time the busiest accelerator is busy.
     pub accelerator_busy: f64,
     /// Requests delayed by rate control.
     pub waited: u64,
-    /// If the placement changes: mean latency in milliseconds by arrival time, in buckets of [`BUCKET_MS`].
+    /// If the placement changes: mean latency in milliseconds by arrival, in buckets of [`BUCKET_MS`].
     pub over_time_ms: Vec<f64>,
     /// Simulated events.
     pub events: u64,
-    /// Wall time of the run in milliseconds: the only number that differs between runs.
+    /// Wall time in milliseconds: the only number that differs between runs.
     pub wall_ms: f64,
 }
 
@@ -194,7 +192,7 @@ pub(super) const STARTING: usize = 20;
 pub const BUCKET_MS: u64 = 20;
 
 impl CellResult {
-    /// The result without wall time: identical in every run of the cell.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         Self { wall_ms: 0.0, ..self.clone() }

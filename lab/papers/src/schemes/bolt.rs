@@ -2,15 +2,15 @@
 //! a process on a host.
 //!
 //! A free executor asks; the answer is a task or a no-op, after which it waits and asks again. In the switch, a retrieve takes a pass for
-//! each level it examines and for each task it may not run (the swap search; the model locks the queue while it passes, so searches do not
-//! meet). A packet's tasks enter at one per pass.
+//! each level it examines and for each task it may not run (the swap search; it locks the model's queue, so searches do not meet). A
+//! packet's tasks enter at one per pass.
 //!
-//! **Idle polls are elided exactly.** While the queue is empty, a poll changes nothing, and the executor's next one comes a period later.
-//! So idle executors are kept on a wheel, ordered by the phase of their polls. When a task arrives, the wheel is read from then on, poll by
-//! poll, until the queue is empty. A server is loaded by polls, so none is elided there.
+//! **Idle polls are elided exactly.** While the queue is empty, a poll changes nothing. So idle executors are on a wheel, ordered by the
+//! phase of their polls. When a task arrives, the wheel is read from then on until the queue is empty. Polls load a server, so there none
+//! is elided.
 //!
-//! Within a nanosecond, tasks come first, then polls in the order of executors' numbers, so eliding does not change the order. Only packets
-//! that carry work have jitter.
+//! Within a nanosecond, tasks precede polls, which are ordered by executor, so eliding does not change the order. Only packets that carry
+//! work have jitter.
 
 mod queue;
 mod state;
