@@ -8,10 +8,10 @@
 //! client ◄── ENDED ─── scheduler ◄── DONE ── worker
 //! ```
 //!
-//! For a job of m tasks the scheduler places ceil(ratio · m) reservations on executors drawn at random, distinct while there are enough. A
 //! For a job of m tasks the scheduler places ceil(ratio · m) reservations on random executors, distinct while there are enough. A worker
 //! queues them for all its slots. A task goes to the reservation that asks first (late binding). When no task is left, the scheduler
 //! cancels the rest. Without probing ([`SchedulerConfig::probing`]) there are no reservations: free slots poll.
+//!
 //! **Loss.** The original runs on TCP. Here each request is retransmitted until answered, first after [`RetryConfig::first`], with the
 //! interval doubled each time, and sent at most [`RetryConfig::tries`] times. The default of 20 ms is a tenth of Linux's minimum TCP
 //! retransmission timeout, so loss does not favour Midflight. Every request may arrive twice, so each answer is kept as long as its job.
